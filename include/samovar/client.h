@@ -1,0 +1,157 @@
+/*
+ * libsamovar: ask a running samovard for tokens.
+ *
+ *      struct smv_client *c;
+ *      struct smv_event e = { SMV_SIZE(smv_event) };
+ *      uint32_t stream;
+ *
+ *      smv_connect(NULL, &c);
+ *      smv_generate(c, &(struct smv_generate){ SMV_SIZE(smv_generate), .prompt = "Once" }, &stream);
+ *      while (smv_next(c, &e, -1) > 0 && e.kind != SMV_EVENT_END)
+ *              fwrite(e.text, 1, e.text_bytes, stdout);
+ *      smv_close(c);
+ *
+ * A client is one connection.  It makes no threads, installs no signal handler,
+ * allocates nothing per token and may be used from one thread at a time.  A
+ * daemon that dies costs nothing but its streams: each of them still ends with
+ * one END event, reason ERROR, code SMV_LOST, and no call ever hangs on it.
+ *
+ * Functions return 0 or a positive count, a negative errno where the world
+ * failed, and -EREMOTEIO where the daemon refused: smv_error() then has its
+ * code, field and message.  Structs begin with their size, so that a program
+ * compiled against an older header keeps working; fill it with SMV_SIZE.
+ * Everything an event or an answer points at is valid until the next call.
+ */
+#ifndef SAMOVAR_CLIENT_H
+#define SAMOVAR_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <samovar/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define SMV_SIZE(type) .size = sizeof(struct type)
+
+struct smv_client;
+
+struct smv_connect {
+        size_t size;
+        const char *socket; /* a path; NULL: $SAMOVAR_SOCKET, else the usual place */
+        int fd;             /* a connected socket to take over, if `use_fd`; closed on failure */
+        int use_fd;
+        int timeout_ms; /* for connecting and hello; 0: 10 s */
+        char *message;  /* where to put the reason of a failure, or NULL */
+        size_t message_bytes;
+        int any_uid; /* else the daemon has to run as us or as root; a given fd is not checked */
+};
+
+/* Fields left zero take the daemon's defaults; `set` says which zeros are meant. */
+enum smv_set {
+        SMV_SET_TEMPERATURE = 1u << 0,
+        SMV_SET_TOP_P = 1u << 1,
+        SMV_SET_MIN_P = 1u << 2,
+        SMV_SET_TOP_K = 1u << 3,
+        SMV_SET_SEED = 1u << 4,
+};
+
+struct smv_generate {
+        size_t size;
+        const char *model;   /* NULL: the default one */
+        const char *prompt;  /* text, or: */
+        size_t prompt_bytes; /* 0: up to its NUL */
+        const uint32_t *tokens;
+        size_t token_count;
+        uint32_t max_tokens; /* 0: the daemon's default */
+        uint32_t set;        /* enum smv_set */
+        float temperature, top_p, min_p;
+        uint32_t top_k;
+        uint64_t seed;
+        const char *const *stops; /* strings that end it, not part of the text */
+        size_t stop_count;
+        const uint32_t *stop_tokens;
+        size_t stop_token_count;
+        int ignore_eos;
+};
+
+enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
+
+struct smv_event {
+        size_t size; /* set by the caller, as in the options */
+        enum smv_event_kind kind;
+        uint32_t stream;
+        /* TOKENS: what is new */
+        const uint32_t *tokens;
+        size_t token_count;
+        const char *text; /* not ended by a NUL */
+        size_t text_bytes;
+        uint32_t position;
+        /* END */
+        enum smv_reason reason;
+        enum smv_code code;
+        uint32_t prompt_tokens, cached_tokens, output_tokens;
+        uint64_t queued_ns, prefill_ns, decode_ns;
+};
+
+struct smv_problem {
+        size_t size;        /* set by the caller */
+        enum smv_code code; /* OK: it was not the daemon who refused */
+        const char *name;   /* "too_long" */
+        const char *field;  /* "" where no field is to blame */
+        const char *message;
+};
+
+/* NULL options: all defaults. */
+int smv_connect(const struct smv_connect *options, struct smv_client **ret_client);
+
+/* Takes NULL.  Every stream still alive is cancelled by the hang-up. */
+struct smv_client *smv_close(struct smv_client *client);
+
+/* Begins a stream.  Returns once the daemon has accepted or refused it. */
+int smv_generate(struct smv_client *client, const struct smv_generate *options,
+                 uint32_t *ret_stream);
+
+/*
+ * The next event of any stream: 1 and *ret_event; 0 when nothing came within
+ * timeout_ms (0: do not wait, -1: wait for ever); -ENODATA when no stream is
+ * alive, so that nothing will come; -ENOTCONN once the daemon is gone and every
+ * stream has had its END.
+ */
+int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout_ms);
+
+/*
+ * For poll(): readable when something has come, the death of the daemon included.
+ * Call smv_next(…, 0) until it returns 0 before sleeping on it.
+ */
+int smv_fd(const struct smv_client *client);
+
+/* Does not wait; the stream still ends with its END.  An ended stream is no error. */
+int smv_cancel(struct smv_client *client, uint32_t stream);
+
+int smv_tokenize(struct smv_client *client, const char *model, const char *text, size_t text_bytes,
+                 const uint32_t **ret_tokens, size_t *ret_count);
+int smv_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
+                   size_t token_count, const char **ret_text, size_t *ret_bytes);
+
+/* The daemon's counts as one JSON object, NUL-ended. */
+int smv_status(struct smv_client *client, const char **ret_json);
+
+/* What the last failed call on this client met. */
+void smv_error(const struct smv_client *client, struct smv_problem *ret_problem);
+
+/* Words for numbers: "too_long", "the prompt …"; never NULL. */
+const char *smv_code_name(enum smv_code code);
+const char *smv_code_text(enum smv_code code);
+const char *smv_reason_name(enum smv_reason reason);
+
+/* "0.1.0" of the library in use. */
+const char *smv_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

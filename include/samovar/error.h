@@ -1,0 +1,53 @@
+/*
+ * What a refusal or a failed request is called.
+ *
+ * These numbers cross the socket (the `code` of an error reply, the `code` of
+ * an END record) and never change their meaning.  Each has one short name, the
+ * `error` of a reply, and one sentence for people.  SMV_LOST is never sent: the
+ * client library says it when the daemon is gone.
+ */
+#ifndef SAMOVAR_ERROR_H
+#define SAMOVAR_ERROR_H
+
+/* clang-format off */
+#define SMV_ERRORS(X)                                                                   \
+        X( 0, OK,            "ok",            "no error")                               \
+        X( 1, BAD_FRAME,     "bad_frame",     "the frame is not one well-formed msgpack map within the limits") \
+        X( 2, BAD_FIELD,     "bad_field",     "a field is unknown, given twice, or not for this operation") \
+        X( 3, BAD_VALUE,     "bad_value",     "a field has the wrong type or is out of range") \
+        X( 4, RESERVED,      "reserved",      "a field is reserved for a later version") \
+        X( 5, MISSING,       "missing",       "a required field is missing")            \
+        X( 6, NO_HELLO,      "no_hello",      "the first request must be hello, once")  \
+        X( 7, VERSION,       "version",       "no protocol version in common")          \
+        X( 8, DUP_ID,        "dup_id",        "the id belongs to a request that is still alive") \
+        X( 9, NO_MODEL,      "no_model",      "no model of that name is served")        \
+        X(10, TOO_LONG,      "too_long",      "prompt and continuation do not fit the context") \
+        X(11, TOO_LARGE,     "too_large",     "the request could never fit the KV pool") \
+        X(12, QUOTA,         "quota",         "a limit for this user is reached")       \
+        X(13, BUSY,          "busy",          "a limit of the whole daemon is reached") \
+        X(14, SHUTTING_DOWN, "shutting_down", "the daemon is stopping")                 \
+        X(15, NUMERIC,       "numeric",       "the model's output was not a finite number") \
+        X(16, NO_MEMORY,     "no_memory",     "the daemon is out of memory")            \
+        X(17, INTERNAL,      "internal",      "the daemon failed; its log says more")   \
+        X(18, TIMEOUT,       "timeout",       "a deadline passed")                      \
+        X(19, LOST,          "lost",          "the daemon is gone")                 \
+        X(20, CANCELLED,     "cancelled",     "cancelled before it had begun")
+/* clang-format on */
+
+enum smv_code {
+#define X(number, name, word, text) SMV_##name = number,
+        SMV_ERRORS(X)
+#undef X
+};
+
+/* Why a stream ended: the `reason` of its one END record. */
+enum smv_reason {
+        SMV_END_EOS = 1,       /* the model said it is done */
+        SMV_END_STOP = 2,      /* a stop string or stop id of the request */
+        SMV_END_LENGTH = 3,    /* max_tokens, or the context is full */
+        SMV_END_CANCELLED = 4, /* the client asked */
+        SMV_END_STALLED = 5,   /* the client did not read for too long */
+        SMV_END_ERROR = 6,     /* `code` says which; LOST is made by the library */
+};
+
+#endif
