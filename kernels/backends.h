@@ -1,0 +1,13 @@
+/*
+ * The backends that are built in, for kernels_open() alone.  Each makes its own
+ * table; `conf` holds for the table's whole life.
+ */
+#ifndef KERNELS_BACKENDS_H
+#define KERNELS_BACKENDS_H
+
+#include "kernels/kernels.h"
+
+int ref_open(const struct kernels_conf *conf, struct kernels **ret_kernels);
+int cpu_open(const struct kernels_conf *conf, struct kernels **ret_kernels);
+
+#endif

@@ -1,0 +1,27 @@
+/* The loops in AVX2: 8 lanes, 16 registers. */
+#include "kernels/cpu/isa.h"
+#include "kernels/rows.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
+#else
+#pragma GCC target("avx2,f16c")
+#endif
+
+#define LANES            8
+#define TILE             2u
+#define HALF_BY_HARDWARE 1
+#define BODY_ISA         isa_avx2
+#define BODY_NAME        "cpu/avx2"
+
+#include "kernels/cpu/body.h"
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
+
+#endif

@@ -1,0 +1,29 @@
+/* The loops in AVX-512: 16 lanes, 32 registers. */
+#include "kernels/cpu/isa.h"
+#include "kernels/rows.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#ifdef __clang__
+#pragma clang attribute push(                                                                      \
+        __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl"))),                   \
+        apply_to = function)
+#else
+#pragma GCC target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#endif
+
+#define LANES            16
+#define TILE             8u
+#define HALF_BY_HARDWARE 1
+#define BODY_ISA         isa_avx512
+#define BODY_NAME        "cpu/avx512"
+
+#include "kernels/cpu/body.h"
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
+
+#endif

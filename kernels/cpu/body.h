@@ -1,0 +1,371 @@
+/*
+ * The loops of isa.h, for whatever vectors the including file asks for:
+ *
+ *      LANES              floats in a vector: 16, 8 or 4
+ *      TILE               rows of x a pass over a panel takes: 8, 4, 2 or 1
+ *      HALF_BY_HARDWARE   the processor converts halves
+ *      BODY_ISA, BODY_NAME   the table this makes
+ *
+ * Anything that sums keeps 16 partial sums whatever LANES is, number i going to
+ * sum i % 16, and adds them in one fixed tree.
+ */
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/lanes.h"
+
+#define SUMS   16u
+#define PARTS  (SUMS / LANES)  /* vectors in 16 numbers */
+#define GROUPS (PANEL / LANES) /* vectors in a panel's width */
+#define SHARE  4u              /* queries that share a pass over a K tile */
+
+static float tree_sum(const float sums[SUMS])
+{
+        float s[SUMS];
+
+        memcpy(s, sums, sizeof(s));
+        for (uint32_t half = SUMS / 2; half > 0; half /= 2)
+                for (uint32_t i = 0; i < half; i++)
+                        s[i] += s[i + half];
+        return s[0];
+}
+
+static float tree_max(const float numbers[SUMS])
+{
+        float s[SUMS];
+
+        memcpy(s, numbers, sizeof(s));
+        for (uint32_t half = SUMS / 2; half > 0; half /= 2)
+                for (uint32_t i = 0; i < half; i++)
+                        s[i] = s[i + half] > s[i] ? s[i + half] : s[i];
+        return s[0];
+}
+
+/* One pass over a panel: one accumulator for each (weight row, row of x), k ascending. */
+LANES_INLINE void product_tile(const enum row_type type, const uint32_t tokens, float *out,
+                               const void *panel, uint32_t columns, const float *x, size_t x_stride)
+{
+        vec sum[TILE][GROUPS];
+
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < GROUPS; g++)
+                {
+                        sum[t][g] = (vec){ 0 };
+                }
+        }
+
+        for (size_t k = 0; k < columns; k++) {
+                UNROLL for (uint32_t g = 0; g < GROUPS; g++)
+                {
+                        vec w = load_as(type, panel, k * PANEL + g * LANES);
+
+                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        {
+                                sum[t][g] += w * x[t * x_stride + k];
+                        }
+                }
+        }
+
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < GROUPS; g++)
+                {
+                        store(out + t * PANEL + g * LANES, sum[t][g]);
+                }
+        }
+}
+
+LANES_INLINE void product_of(const enum row_type type, float *out, const void *panel,
+                             uint32_t columns, const float *x, size_t x_stride, uint32_t tokens)
+{
+        uint32_t t = 0;
+
+/* the largest tiles first; those larger than TILE are never compiled */
+#define PASS(n)                                                                                    \
+        for (; TILE >= n && tokens - t >= n; t += n)                                               \
+        product_tile(type, TILE >= n ? n : 1, out + t * PANEL, panel, columns, x + t * x_stride,   \
+                     x_stride)
+        PASS(8);
+        PASS(4);
+        PASS(2);
+        PASS(1);
+#undef PASS
+}
+
+static void product(enum row_type type, float *out, const void *panel, uint32_t columns,
+                    const float *x, size_t x_stride, uint32_t tokens)
+{
+        switch (type) {
+        case ROW_F32:
+                product_of(ROW_F32, out, panel, columns, x, x_stride, tokens);
+                break;
+        case ROW_F16:
+                product_of(ROW_F16, out, panel, columns, x, x_stride, tokens);
+                break;
+        default:
+                product_of(ROW_BF16, out, panel, columns, x, x_stride, tokens);
+        }
+}
+
+static void norm(float *out, const float *x, const float *weight, uint32_t count, float eps)
+{
+        uint32_t whole = count / SUMS * SUMS;
+        vec part[PARTS] = { 0 };
+        float sums[SUMS], factor;
+
+        for (uint32_t i = 0; i < whole; i += SUMS)
+                for (uint32_t p = 0; p < PARTS; p++) {
+                        vec v = load(x + i + p * LANES);
+
+                        part[p] += v * v;
+                }
+        for (uint32_t p = 0; p < PARTS; p++)
+                store(sums + p * LANES, part[p]);
+        for (uint32_t i = whole; i < count; i++)
+                sums[i - whole] += x[i] * x[i];
+
+        factor = 1.0f / sqrtf(tree_sum(sums) / (float)count + eps);
+        for (uint32_t i = 0; i < count; i++)
+                out[i] = x[i] * factor * weight[i];
+}
+
+static void activate(enum activation act, float *out, const float *g, const float *u,
+                     uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i += LANES) {
+                vec x = load(g + i), y;
+
+                if (act == ACT_SILU)
+                        y = x / (exp_lanes(-x) + 1.0f);
+                else
+                        y = x * 0.5f *
+                            (tanh_lanes((x * x * x * 0.044715f + x) * 0.7978845608f) + 1.0f);
+                store(out + i, y * load(u + i));
+        }
+}
+
+static void soften(float *x, float cap, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i += LANES)
+                store(x + i, tanh_lanes(load(x + i) / cap) * cap);
+}
+
+static void to_half(uint16_t *out, const float *x, uint32_t count)
+{
+        uint32_t i = 0;
+
+#if HALF_BY_HARDWARE
+        for (; i + 8 <= count; i += 8) {
+                __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+
+                _mm_storeu_si128((__m128i *)(out + i), h);
+        }
+#endif
+        for (; i < count; i++)
+                out[i] = float_to_half(x[i]);
+}
+
+static void attend_begin(struct attend_scratch *s, uint32_t head_dim, uint32_t queries)
+{
+        memset(s->acc, 0, sizeof(*s->acc) * queries * round_up(head_dim, SUMS));
+        memset(s->sum, 0, sizeof(s->sum));
+        for (uint32_t i = 0; i < queries; i++)
+                s->max[i] = -INFINITY;
+}
+
+/* The tile as floats, V's rows padded to whole vectors; converted once for all queries. */
+static void tile_load(struct attend_scratch *s, const struct attend_tile *tile)
+{
+        uint32_t dim = tile->head_dim, wide = round_up(dim, SUMS);
+
+        if (tile->type == KV_F32)
+                memcpy(s->k, tile->k, sizeof(*s->k) * dim * PAGE_POSITIONS);
+        else
+                for (uint32_t i = 0; i < dim * PAGE_POSITIONS; i += LANES)
+                        store(s->k + i, load_half((const uint16_t *)tile->k + i));
+
+        for (uint32_t j = 0; j < PAGE_POSITIONS; j++) {
+                float *to = s->v + j * wide;
+                uint32_t i = 0;
+
+                if (tile->type == KV_F32) {
+                        memcpy(to, (const float *)tile->v + j * dim, sizeof(*to) * dim);
+                        i = dim;
+                } else {
+                        const uint16_t *from = (const uint16_t *)tile->v + j * dim;
+
+                        for (; i + LANES <= dim; i += LANES)
+                                store(to + i, load_half(from + i));
+                        for (; i < dim; i++)
+                                to[i] = half_to_float(from[i]);
+                }
+                for (; i < wide; i++)
+                        to[i] = 0;
+        }
+}
+
+/* q k for the tile's 16 positions, each summed over the head with d ascending. */
+LANES_INLINE void scores_of(const uint32_t count, float ret_scores[SHARE][SUMS], const float *k,
+                            uint32_t head_dim, const float *const q[SHARE])
+{
+        vec sum[SHARE][PARTS];
+
+        UNROLL for (uint32_t i = 0; i < count; i++)
+        {
+                UNROLL for (uint32_t p = 0; p < PARTS; p++)
+                {
+                        sum[i][p] = (vec){ 0 };
+                }
+        }
+        for (size_t d = 0; d < head_dim; d++) {
+                UNROLL for (uint32_t p = 0; p < PARTS; p++)
+                {
+                        vec column = load(k + d * SUMS + p * LANES);
+
+                        UNROLL for (uint32_t i = 0; i < count; i++)
+                        {
+                                sum[i][p] += column * q[i][d];
+                        }
+                }
+        }
+        UNROLL for (uint32_t i = 0; i < count; i++)
+        {
+                UNROLL for (uint32_t p = 0; p < PARTS; p++)
+                {
+                        store(ret_scores[i] + p * LANES, sum[i][p]);
+                }
+        }
+}
+
+/* acc += p[j] * v[j] for the visible j, ascending; the others are not touched. */
+static void values_add(float *acc, const float *v, const float *p, uint32_t wide, uint32_t from,
+                       uint32_t to)
+{
+        for (uint32_t d = 0; d < wide; d += SUMS) {
+                vec a[PARTS];
+
+                UNROLL for (uint32_t i = 0; i < PARTS; i++)
+                {
+                        a[i] = load(acc + d + i * LANES);
+                }
+                for (uint32_t j = from; j < to; j++) {
+                        UNROLL for (uint32_t i = 0; i < PARTS; i++)
+                        {
+                                a[i] += load(v + j * wide + d + i * LANES) * p[j];
+                        }
+                }
+                UNROLL for (uint32_t i = 0; i < PARTS; i++)
+                {
+                        store(acc + d + i * LANES, a[i]);
+                }
+        }
+}
+
+static void scale_all(float *x, float factor, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i += LANES)
+                store(x + i, load(x + i) * factor);
+}
+
+/*
+ * One query takes one tile into its running softmax: the largest score so far,
+ * the sum of e^(score - max) in 16 partial sums, and the sum of that times v.
+ * Which tiles it takes, and what it does in each, depends on its own position
+ * alone.  Hidden lanes may hold anything, so they become -inf before anything is
+ * made of them: e^-inf (1e-38 here) adds nothing, and their v is not touched.
+ */
+static void tile_take(struct attend_scratch *s, const struct attend_tile *tile,
+                      const struct query *query, uint32_t index, const float scores[SUMS])
+{
+        uint32_t wide = round_up(tile->head_dim, SUMS);
+        uint32_t from = query->first > tile->base ? query->first - tile->base : 0;
+        uint32_t to = query->own - tile->base < SUMS ? query->own - tile->base + 1 : SUMS;
+        float *acc = s->acc + (size_t)index * wide, logits[SUMS], p[SUMS], max;
+
+        for (uint32_t i = 0; i < SUMS; i += LANES) {
+                vec x = load(scores + i) * tile->scale;
+                ivec lane = iota() + (int32_t)i;
+                ivec seen = (lane >= (int32_t)from) & (lane < (int32_t)to);
+
+                if (tile->softcap != 0)
+                        x = tanh_lanes(x / tile->softcap) * tile->softcap;
+                if (query->slope != 0)
+                        x += __builtin_convertvector(lane + (int32_t)(tile->base - query->own),
+                                                     vec) *
+                             query->slope;
+                store(logits + i, choose(seen, x, splat(-INFINITY)));
+        }
+
+        max = tree_max(logits);
+        if (max > s->max[index]) {
+                float factor = exp_one(s->max[index] - max);
+
+                scale_all(s->sum[index], factor, SUMS);
+                scale_all(acc, factor, wide);
+                s->max[index] = max;
+        }
+        for (uint32_t i = 0; i < SUMS; i += LANES) {
+                vec e = exp_lanes(load(logits + i) - s->max[index]);
+
+                store(p + i, e);
+                store(s->sum[index] + i, load(s->sum[index] + i) + e);
+        }
+        values_add(acc, s->v, p, wide, from, to);
+}
+
+static void attend_tile(struct attend_scratch *s, const struct attend_tile *tile,
+                        const struct query *queries, uint32_t count)
+{
+        float scores[SHARE][SUMS];
+        uint32_t sees[QUERIES], n = 0;
+
+        for (uint32_t i = 0; i < count; i++)
+                if (queries[i].own >= tile->base && queries[i].first < tile->base + PAGE_POSITIONS)
+                        sees[n++] = i;
+
+        tile_load(s, tile);
+        for (uint32_t at = 0; at < n; at += SHARE) {
+                uint32_t share = n - at < SHARE ? n - at : SHARE;
+                const float *q[SHARE];
+
+                for (uint32_t i = 0; i < SHARE; i++)
+                        q[i] = queries[sees[at + (i < share ? i : 0)]].q;
+                if (share == 1)
+                        scores_of(1, scores, s->k, tile->head_dim, q);
+                else
+                        scores_of(SHARE, scores, s->k, tile->head_dim, q);
+                for (uint32_t i = 0; i < share; i++)
+                        tile_take(s, tile, &queries[sees[at + i]], sees[at + i], scores[i]);
+        }
+}
+
+static void attend_end(struct attend_scratch *s, uint32_t head_dim, const struct query *queries,
+                       uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                const float *acc = s->acc + (size_t)i * round_up(head_dim, SUMS);
+                float sum = tree_sum(s->sum[i]), factor = 1;
+
+                if (queries[i].sink) {
+                        float sink = *queries[i].sink;
+                        float max = sink > s->max[i] ? sink : s->max[i];
+
+                        factor = exp_one(s->max[i] - max);
+                        sum = sum * factor + exp_one(sink - max);
+                }
+                factor = factor / sum;
+                for (uint32_t d = 0; d < head_dim; d++)
+                        queries[i].out[d] = acc[d] * factor;
+        }
+}
+
+const struct isa BODY_ISA = {
+        .name = BODY_NAME,
+        .product = product,
+        .norm = norm,
+        .activate = activate,
+        .soften = soften,
+        .to_half = to_half,
+        .attend_begin = attend_begin,
+        .attend_tile = attend_tile,
+        .attend_end = attend_end,
+};

@@ -1,0 +1,249 @@
+#include "kernels/cpu/cpu.h"
+
+#include <errno.h>
+#include <string.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "kernels/backends.h"
+#include "kernels/memory.h"
+
+int cpu_scratch_grow(float **floats, size_t *max, size_t count)
+{
+        float *more;
+
+        if (count <= *max)
+                return 0;
+        more = memory_new(count, sizeof(*more));
+        if (!more)
+                return -ENOMEM;
+        memory_free(*floats);
+        *floats = more;
+        *max = count;
+        return 0;
+}
+
+static int cpu_floats_new(struct kernels *k, size_t count, float **ret_floats)
+{
+        float *floats = memory_new(count, sizeof(*floats));
+
+        (void)k;
+        if (!floats)
+                return -ENOMEM;
+        *ret_floats = floats;
+        return 0;
+}
+
+static void cpu_floats_free(struct kernels *k, float *floats)
+{
+        (void)k;
+        memory_free(floats);
+}
+
+static void cpu_put(struct kernels *k, float *to, const float *host, size_t count)
+{
+        (void)k;
+        memcpy(to, host, count * sizeof(*to));
+}
+
+static void cpu_get(struct kernels *k, float *host, const float *from, size_t count)
+{
+        (void)k;
+        memcpy(host, from, count * sizeof(*host));
+}
+
+static int cpu_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv)
+{
+        struct cpu *cpu = cpu_of(k);
+        int r;
+
+        r = cpu_attend_init(cpu, shape->head_dim);
+        if (r < 0)
+                return r;
+        r = cpu_scratch_grow(&cpu->turns, &cpu->turns_max,
+                             (size_t)cpu->steps.rows_max * shape->head_dim);
+        if (r < 0)
+                return r;
+        return kv_pool_new(shape, ret_kv);
+}
+
+static void cpu_kv_free(struct kernels *k, struct kv *kv)
+{
+        (void)k;
+        kv_pool_free(kv);
+}
+
+static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *step)
+{
+        struct cpu *cpu = cpu_of(k);
+
+        steps_begin(&cpu->steps, step);
+        kv_copy(kv, step->copies, step->copy_count);
+        cpu->turned.frequency = NULL; /* other positions, and put() may have changed the numbers */
+        return 0;
+}
+
+static int cpu_step_end(struct kernels *k)
+{
+        steps_end(&cpu_of(k)->steps);
+        return 0;
+}
+
+static int cpu_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
+{
+        steps_collect(&cpu_of(k)->steps, number, ret_tokens);
+        return 0;
+}
+
+static void cpu_close(struct kernels *k)
+{
+        struct cpu *cpu = cpu_of(k);
+
+        if (!cpu)
+                return;
+        steps_deinit(&cpu->steps);
+        memory_free(cpu->normed);
+        memory_free(cpu->outs);
+        memory_free(cpu->turns);
+        memory_free(cpu->spans);
+        cpu_attend_deinit(cpu);
+        for (uint32_t i = 0; cpu->sorters && i < crew_threads(cpu->crew); i++)
+                cpu_sorter_deinit(&cpu->sorters[i]);
+        memory_free(cpu->sorters);
+        crew_free(cpu->crew);
+        memory_free(cpu);
+}
+
+static const struct kernels cpu_table = {
+        .layout = KV_LAYOUT_LANES,
+        .close = cpu_close,
+        .floats_new = cpu_floats_new,
+        .floats_free = cpu_floats_free,
+        .put = cpu_put,
+        .get = cpu_get,
+        .mat_new = cpu_mat_new,
+        .mat_free = cpu_mat_free,
+        .weights_put = cpu_weights_put,
+        .kv_new = cpu_kv_new,
+        .kv_free = cpu_kv_free,
+        .step_begin = cpu_step_begin,
+        .embed = cpu_embed,
+        .qkv = cpu_qkv,
+        .attend = cpu_attend,
+        .project = cpu_project,
+        .gate = cpu_gate,
+        .head = cpu_head,
+        .pick = cpu_pick,
+        .step_end = cpu_step_end,
+        .collect = cpu_collect,
+};
+
+#if defined(__x86_64__)
+static bool have_avx2(void)
+{
+        unsigned a, b, c, d;
+
+        /* no compiler's name for f16c is known to all of them */
+        return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static bool have_avx512(void)
+{
+        return have_avx2() && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512vl");
+}
+#else
+static bool have_none(void)
+{
+        return false;
+}
+#endif
+
+static bool have_any(void)
+{
+        return true;
+}
+
+/* Best first.  Other architectures know the names, so that a wrong one is still told apart. */
+static const struct {
+        const char *name;
+        bool (*have)(void);
+        const struct isa *isa;
+} isas[] = {
+#if defined(__x86_64__)
+        { "avx512", have_avx512, &isa_avx512 },
+        { "avx2", have_avx2, &isa_avx2 },
+#else
+        { "avx512", have_none, NULL },
+        { "avx2", have_none, NULL },
+#endif
+        { "c", have_any, &isa_plain },
+};
+
+static int isa_find(const char *name, const struct isa **ret_isa)
+{
+        bool automatic = !name || !strcmp(name, "auto");
+
+        for (size_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++) {
+                if (!automatic && strcmp(name, isas[i].name))
+                        continue;
+                if (isas[i].have()) {
+                        *ret_isa = isas[i].isa;
+                        return 0;
+                }
+                if (!automatic)
+                        return -ENOTSUP;
+        }
+        return -EINVAL;
+}
+
+static int cpu_init(struct cpu *cpu, const struct kernels_conf *conf)
+{
+        int r;
+
+        r = crew_new(conf->threads, &cpu->crew);
+        if (r < 0)
+                return r;
+        r = steps_init(&cpu->steps, conf);
+        if (r < 0)
+                return r;
+        cpu->spans = memory_new(conf->rows_max, sizeof(*cpu->spans));
+        cpu->sorters = memory_new(crew_threads(cpu->crew), sizeof(*cpu->sorters));
+        if (!cpu->spans || !cpu->sorters)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < crew_threads(cpu->crew); i++) {
+                r = cpu_sorter_init(&cpu->sorters[i], conf->vocab_max);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int cpu_open(const struct kernels_conf *conf, struct kernels **ret_kernels)
+{
+        const struct isa *isa;
+        struct cpu *cpu;
+        int r;
+
+        r = isa_find(conf->isa, &isa);
+        if (r < 0)
+                return r;
+        cpu = memory_new(1, sizeof(*cpu));
+        if (!cpu)
+                return -ENOMEM;
+        cpu->table = cpu_table;
+        cpu->table.name = isa->name;
+        cpu->isa = isa;
+        cpu->vocab_max = conf->vocab_max;
+        r = cpu_init(cpu, conf);
+        if (r < 0) {
+                cpu_close(&cpu->table);
+                return r;
+        }
+
+        *ret_kernels = &cpu->table;
+        return 0;
+}

@@ -1,0 +1,114 @@
+/*
+ * The CPU backend: the operators of kernels.h, shared out over a crew, on top of
+ * the loops of isa.h.
+ *
+ * Weights lie in panels (isa.h), a file's 16-bit numbers as they are.  Pages are
+ * KV_LAYOUT_LANES: positions in the lanes of K, the head in the lanes of V.
+ *
+ * Work is cut by panel, by row, or by row and KV head.  How it is cut, and who
+ * does which piece, never reaches a result: a number is always summed by one
+ * thread in one order, which depends on its row alone.
+ *
+ * All scratch is made at open, or when a matrix or a pool is made that needs more.
+ */
+#ifndef KERNELS_CPU_CPU_H
+#define KERNELS_CPU_CPU_H
+
+#include "kernels/cpu/crew.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/kernels.h"
+#include "kernels/kv.h"
+#include "kernels/steps.h"
+
+struct part {
+        uint8_t *panels;
+        size_t panel_bytes;
+        uint32_t panel_count; /* the last one filled up with zero rows */
+};
+
+struct mat {
+        struct mat_shape shape;
+        uint32_t rows;   /* of all parts */
+        uint32_t panels; /* of all parts */
+        struct part parts[MAT_PARTS_MAX];
+};
+
+struct candidate;
+struct sorter { /* pick.c: one thread's room for a vocabulary */
+        struct candidate *a, *b;
+        double *chances;
+};
+
+struct cpu {
+        struct kernels table; /* first: a struct kernels of ours is a struct cpu */
+        const struct isa *isa;
+        struct crew *crew;
+        struct steps steps;
+        uint32_t vocab_max;
+
+        float *normed; /* (rows_max, columns of the widest matrix) */
+        size_t normed_max;
+        float *outs; /* (rows_max, rows of the tallest q, k, v) */
+        size_t outs_max;
+
+        float *turns; /* (rows_max, head_dim): cosines, then sines, of a row's position */
+        size_t turns_max;
+        struct rope turned; /* what `turns` holds; frequency NULL: nothing */
+
+        struct step_run *spans;         /* (rows_max): attention's blocks of rows */
+        struct attend_scratch *scratch; /* (threads) */
+        uint32_t wide_max;              /* the head_dim there is room for */
+
+        struct sorter *sorters; /* (threads) */
+};
+
+static inline struct cpu *cpu_of(struct kernels *k)
+{
+        return (struct cpu *)k;
+}
+
+/* Replaces `*floats` when it is too small; what was in it is scratch. */
+int cpu_scratch_grow(float **floats, size_t *max, size_t count);
+
+/* mat.c */
+int cpu_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
+void cpu_mat_free(struct kernels *k, struct mat *mat);
+void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+                     const void *file_rows);
+void cpu_mat_row(const struct mat *mat, uint32_t part, uint32_t row, float *ret_floats);
+
+/* linear.c */
+struct product { /* all panels of a matrix with `rows` rows of x, each finished by `finish` */
+        struct cpu *cpu;
+        const struct mat *w;
+        const float *x; /* (rows, columns) */
+        uint32_t rows;
+        const float *bias;
+        float *out;
+        const void *op;
+};
+/* out[t] = panel x[from + t] + bias, for t < tokens; returns the rows of the panel that are real */
+uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
+                   uint32_t tokens, float out[TOKENS * PANEL]);
+/* x normed; of the rows `which`, or of all when it is NULL */
+const float *cpu_normed(struct cpu *cpu, const float *x, const float *norm, float eps,
+                        uint32_t columns, const uint32_t *which, uint32_t count);
+int cpu_embed(struct kernels *k, const struct mat *table, float scale, float *x);
+int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y);
+int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
+int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x);
+
+/* qkv.c */
+int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x);
+
+/* attend.c */
+int cpu_attend_init(struct cpu *cpu, uint32_t head_dim);
+void cpu_attend_deinit(struct cpu *cpu);
+int cpu_attend(struct kernels *k, const struct attend *op, float *out, const float *q);
+
+/* pick.c */
+int cpu_sorter_init(struct sorter *s, uint32_t vocab_max);
+void cpu_sorter_deinit(struct sorter *s);
+int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab);
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * Vectors of LANES floats and the functions on them.  Part of body.h: LANES and
+ * HALF_BY_HARDWARE come from the file that includes it.
+ *
+ * Everything here is multiplication, addition, division, comparison and bit
+ * operations, each exact or correctly rounded, so lanes give the same bits in
+ * vectors of any width.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "kernels/rows.h"
+
+#define LANES_INLINE static inline __attribute__((always_inline, unused))
+#ifdef __clang__
+#define UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
+
+typedef float vec __attribute__((vector_size(4 * LANES)));
+typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
+typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
+typedef uint16_t hvec __attribute__((vector_size(2 * LANES)));
+
+LANES_INLINE vec splat(float x)
+{
+        return x - (vec){ 0 }; /* minus: -0 stays -0 */
+}
+
+LANES_INLINE vec load(const float *p)
+{
+        vec v;
+
+        memcpy(&v, p, sizeof(v));
+        return v;
+}
+
+LANES_INLINE void store(float *p, vec v)
+{
+        memcpy(p, &v, sizeof(v));
+}
+
+LANES_INLINE vec choose(ivec mask, vec yes, vec no)
+{
+        return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
+}
+
+/* 0, 1, 2, ... */
+LANES_INLINE ivec iota(void)
+{
+        static const int32_t numbers[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
+        ivec v;
+
+        memcpy(&v, numbers, sizeof(v));
+        return v;
+}
+
+LANES_INLINE vec load_bfloat(const uint16_t *p)
+{
+        hvec h;
+
+        memcpy(&h, p, sizeof(h));
+        return (vec)(__builtin_convertvector(h, uvec) << 16);
+}
+
+LANES_INLINE vec load_half(const uint16_t *p)
+{
+        hvec h;
+
+        memcpy(&h, p, sizeof(h));
+#if HALF_BY_HARDWARE && LANES == 16
+        return (vec)_mm512_cvtph_ps((__m256i)h);
+#elif HALF_BY_HARDWARE && LANES == 8
+        return (vec)_mm256_cvtph_ps((__m128i)h);
+#else
+        /* exponent and fraction moved into place, then the difference of the biases: exact,
+         * subnormal halves included; infinity and NaN keep the largest exponent */
+        uvec u = __builtin_convertvector(h, uvec), magnitude = u & 0x7fff;
+        vec f = (vec)(magnitude << 13) * 0x1p112f;
+        ivec special = magnitude >= 0x7c00;
+
+        f = choose(special, (vec)(magnitude << 13 | 0x7f800000), f);
+        return (vec)((uvec)f | (u & 0x8000) << 16);
+#endif
+}
+
+LANES_INLINE vec load_as(const enum row_type type, const void *numbers, size_t index)
+{
+        if (type == ROW_F32)
+                return load((const float *)numbers + index);
+        if (type == ROW_F16)
+                return load_half((const uint16_t *)numbers + index);
+        return load_bfloat((const uint16_t *)numbers + index);
+}
+
+/*
+ * e^x to about one unit in the last place.  x = n ln 2 + r, n whole, and
+ * e^x = 2^n e^r with the Taylor series to r^7 (|r| < 0.35: the rest is below
+ * 6e-9).  n is rounded by adding 1.5 * 2^23, where a float has no fraction left;
+ * ln 2 is subtracted in two parts, the first so short that n times it is exact.
+ * Below -87 and above 88 the result is that of the bound; NaN stays NaN.
+ */
+LANES_INLINE vec exp_lanes(vec x)
+{
+        const float whole = 0x1.8p23f;
+        vec n, r, p;
+
+        x = choose(x < splat(-87.0f), splat(-87.0f), x);
+        x = choose(x > splat(88.0f), splat(88.0f), x);
+        n = x * 0x1.715476p0f + whole;
+        uvec power = ((uvec)n - (uvec)splat(whole) + 127) << 23;
+        n = n - whole;
+        r = x - n * 0x1.62e4p-1f;
+        r = r - n * 0x1.7f7d1cp-20f;
+        p = r * (1.0f / 5040) + 1.0f / 720;
+        p = p * r + 1.0f / 120;
+        p = p * r + 1.0f / 24;
+        p = p * r + 1.0f / 6;
+        p = p * r + 0.5f;
+        p = p * r * r + r + 1.0f;
+        return p * (vec)power;
+}
+
+LANES_INLINE float exp_one(float x)
+{
+        return exp_lanes(splat(x))[0];
+}
+
+/* tanh x = (1 - e^-2x) / (1 + e^-2x); near 0, where that cancels, its continued fraction. */
+LANES_INLINE vec tanh_lanes(vec x)
+{
+        uvec sign = (uvec)x & 0x80000000;
+        vec a = (vec)((uvec)x & 0x7fffffff), z = x * x, t, far, near;
+
+        t = exp_lanes(a * -2.0f);
+        far = (vec)((uvec)((1.0f - t) / (1.0f + t)) | sign);
+        near = x * ((z + 105.0f) * z + 945.0f) / ((z * 15.0f + 420.0f) * z + 945.0f);
+        return choose(a < splat(0.5f), near, far);
+}

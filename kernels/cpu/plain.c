@@ -1,0 +1,11 @@
+/* The loops for any processor: 4 lanes, which the compiler maps to what there is. */
+#include "kernels/cpu/isa.h"
+#include "kernels/rows.h"
+
+#define LANES            4
+#define TILE             1u
+#define HALF_BY_HARDWARE 0
+#define BODY_ISA         isa_plain
+#define BODY_NAME        "cpu/c"
+
+#include "kernels/cpu/body.h"

@@ -1,0 +1,186 @@
+/*
+ * q, k and v: one product for all three, then a pass over rows that norms and
+ * turns the heads and puts k and v into their pages.
+ *
+ * Cosines and sines depend on the position alone, so they are made once a step
+ * and kept for every layer that turns by the same frequencies.
+ */
+#include "kernels/cpu/cpu.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ROWS_SHARE 8u /* rows of a crew item: neighbours share cache lines of a K tile */
+#define HALVES     64u
+
+struct finish {
+        struct cpu *cpu;
+        const struct qkv *op;
+        float *q;
+};
+
+static void qkv_work(void *arg, uint32_t thread, uint32_t item)
+{
+        const struct product *p = arg;
+        float sums[TOKENS * PANEL] __attribute__((aligned(64)));
+        uint32_t part = 0, panel = item, first = 0;
+
+        (void)thread;
+        while (panel >= p->w->parts[part].panel_count) {
+                panel -= p->w->parts[part].panel_count;
+                first += p->w->shape.rows[part++];
+        }
+        for (uint32_t from = 0; from < p->rows; from += TOKENS) {
+                uint32_t tokens = p->rows - from < TOKENS ? p->rows - from : TOKENS;
+                uint32_t width = cpu_panel(p, part, panel, from, tokens, sums);
+
+                for (uint32_t t = 0; t < tokens; t++)
+                        memcpy(p->out + (size_t)(from + t) * p->w->rows + first + panel * PANEL,
+                               sums + t * PANEL, width * sizeof(float));
+        }
+}
+
+static void turns_work(void *arg, uint32_t thread, uint32_t item)
+{
+        struct cpu *cpu = arg;
+        const struct rope *rope = &cpu->turned;
+        float *turns = cpu->turns + (size_t)item * rope->dims;
+        uint32_t pairs = rope->dims / 2;
+
+        (void)thread;
+        for (uint32_t i = 0; i < pairs; i++) {
+                double angle = (double)cpu->steps.rows[item].position * rope->frequency[i];
+
+                turns[i] = (float)(cos(angle) * rope->factor);
+                turns[pairs + i] = (float)(sin(angle) * rope->factor);
+        }
+}
+
+static void turns_make(struct cpu *cpu, const struct rope *rope)
+{
+        const struct rope *have = &cpu->turned;
+
+        if (!rope->dims || (have->frequency == rope->frequency && have->dims == rope->dims &&
+                            have->factor == rope->factor))
+                return;
+        assert((size_t)rope->dims * cpu->steps.step.row_count <= cpu->turns_max);
+        cpu->turned = *rope;
+        crew_run(cpu->crew, turns_work, cpu, cpu->steps.step.row_count);
+}
+
+static void head_turn(const struct rope *rope, float *head, const float *turns)
+{
+        uint32_t pairs = rope->dims / 2, step = 1, apart = pairs;
+
+        if (rope->pairing == ROPE_ADJACENT) {
+                step = 2;
+                apart = 1;
+        }
+        for (uint32_t i = 0; i < pairs; i++) {
+                float *a = head + (size_t)i * step, *b = a + apart;
+                float x = *a, y = *b, c = turns[i], s = turns[pairs + i];
+
+                *a = x * c - y * s;
+                *b = x * s + y * c;
+        }
+}
+
+static void heads_finish(const struct finish *f, float *heads, uint32_t count, const float *norm,
+                         const float *turns)
+{
+        const struct qkv *op = f->op;
+
+        for (uint32_t h = 0; h < count; h++, heads += op->head_dim) {
+                if (norm)
+                        f->cpu->isa->norm(heads, heads, norm, op->head_dim, op->eps);
+                head_turn(&op->rope, heads, turns);
+        }
+}
+
+/* Numbers of a head into a tile: `at` the first, each next one `stride` further. */
+static void tile_put(const struct finish *f, uint8_t *tile, size_t at, size_t stride,
+                     const float *head)
+{
+        uint32_t dim = f->op->head_dim;
+        uint16_t halves[HALVES];
+
+        if (f->op->kv->shape.type == KV_F32) {
+                for (uint32_t d = 0; d < dim; d++)
+                        ((float *)tile)[at + d * stride] = head[d];
+                return;
+        }
+        for (uint32_t from = 0; from < dim; from += HALVES) {
+                uint32_t n = dim - from < HALVES ? dim - from : HALVES;
+
+                f->cpu->isa->to_half(halves, head + from, n);
+                for (uint32_t d = 0; d < n; d++)
+                        ((uint16_t *)tile)[at + (from + d) * stride] = halves[d];
+        }
+}
+
+static void row_put(const struct finish *f, const struct step_row *row, const float *k,
+                    const float *v)
+{
+        const struct qkv *op = f->op;
+        uint32_t page = steps_page(&f->cpu->steps, row->slot, row->position);
+        size_t line = row->position % PAGE_POSITIONS;
+
+        for (uint32_t h = 0; h < op->kv_heads; h++) {
+                uint8_t *tile = kv_tile(op->kv, page, op->layer, h);
+                size_t head = (size_t)h * op->head_dim;
+
+                tile_put(f, tile, line, PAGE_POSITIONS, k + head);
+                tile_put(f, tile + op->kv->tile_bytes, line * op->head_dim, 1, v + head);
+        }
+}
+
+static void finish_work(void *arg, uint32_t thread, uint32_t item)
+{
+        const struct finish *f = arg;
+        const struct qkv *op = f->op;
+        const struct step *step = &f->cpu->steps.step;
+        size_t q_count = (size_t)op->heads * op->head_dim;
+        size_t k_count = (size_t)op->kv_heads * op->head_dim;
+
+        (void)thread;
+        for (uint32_t r = item * ROWS_SHARE; r < step->row_count && r / ROWS_SHARE == item; r++) {
+                float *q = f->cpu->outs + r * (q_count + 2 * k_count);
+                float *k = q + q_count, *v = k + k_count;
+                const float *turns = f->cpu->turns + (size_t)r * op->rope.dims;
+
+                heads_finish(f, q, op->heads, op->q_norm, turns);
+                memcpy(f->q + r * q_count, q, q_count * sizeof(*q));
+                if (!step->rows[r].write)
+                        continue;
+                heads_finish(f, k, op->kv_heads, op->k_norm, turns);
+                row_put(f, &step->rows[r], k, v);
+        }
+}
+
+static void qkv_check(const struct cpu *cpu, const struct qkv *op)
+{
+        const struct mat_shape *shape = &op->w->shape;
+        const struct kv_shape *kv = &op->kv->shape;
+
+        assert(cpu->steps.running && shape->parts == 3);
+        assert(shape->rows[0] == op->heads * op->head_dim);
+        assert(shape->rows[1] == op->kv_heads * op->head_dim && shape->rows[2] == shape->rows[1]);
+        assert(op->layer < kv->layers && op->kv_heads == kv->kv_heads);
+        assert(op->head_dim == kv->head_dim);
+        assert(op->rope.dims <= op->head_dim && op->rope.dims % 2 == 0);
+}
+
+int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
+{
+        struct cpu *cpu = cpu_of(k);
+        uint32_t rows = cpu->steps.step.row_count;
+        struct product p = { cpu, op->w, NULL, rows, op->bias, cpu->outs, op };
+        struct finish f = { cpu, op, q };
+
+        qkv_check(cpu, op);
+        p.x = cpu_normed(cpu, x, op->norm, op->eps, op->w->shape.columns, NULL, rows);
+        turns_make(cpu, &op->rope);
+        crew_run(cpu->crew, qkv_work, &p, op->w->panels);
+        crew_run(cpu->crew, finish_work, &f, round_up(rows, ROWS_SHARE) / ROWS_SHARE);
+        return 0;
+}

@@ -1,0 +1,54 @@
+/*
+ * One random number for one token, the same on every backend.
+ *
+ * Draws are keyed, not sequential: (seed, choice, position) names the number, so
+ * what a request gets does not depend on who else draws, on steps that were
+ * repeated, or on where it runs.  The generator is Philox4x32-10 with key = seed
+ * and counter = {position low, position high, choice, 0}; the draw is the first
+ * word's upper 24 bits / 2^24, in [0, 1).
+ *
+ * Picking, in this order (ref/pick.c is the definition):
+ *   1. temperature 0: the largest logit, the lowest id among equals.  Done.
+ *   2. candidates sorted by (logit descending, id ascending); top_k > 0 keeps the
+ *      first top_k of them.
+ *   3. p = softmax(logit / temperature) over the kept ones, in double.
+ *   4. top_p < 1 keeps the shortest run from the front whose sum reaches top_p.
+ *   5. min_p > 0 keeps those with p >= min_p * p[0].
+ *   6. the first candidate whose running sum exceeds draw * (sum of the kept).
+ */
+#ifndef KERNELS_DRAW_H
+#define KERNELS_DRAW_H
+
+#include <stdint.h>
+
+static inline void philox_round(uint32_t c[4], const uint32_t k[2])
+{
+        uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
+        uint32_t c1 = c[1], c3 = c[3];
+
+        c[0] = (uint32_t)(b >> 32) ^ c1 ^ k[0];
+        c[1] = (uint32_t)b;
+        c[2] = (uint32_t)(a >> 32) ^ c3 ^ k[1];
+        c[3] = (uint32_t)a;
+}
+
+static inline void philox(uint32_t c[4], uint64_t seed)
+{
+        uint32_t k[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
+
+        for (int i = 0; i < 10; i++) {
+                philox_round(c, k);
+                k[0] += 0x9E3779B9u;
+                k[1] += 0xBB67AE85u;
+        }
+}
+
+static inline double draw(uint64_t seed, uint32_t choice, uint64_t position)
+{
+        uint32_t c[4] = { (uint32_t)position, (uint32_t)(position >> 32), choice, 0 };
+
+        philox(c, seed);
+        return (c[0] >> 8) * (1.0 / 16777216.0);
+}
+
+#endif

@@ -1,0 +1,48 @@
+#include "kernels/kv.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+
+int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv)
+{
+        struct kv *kv;
+
+        if (!shape->layers || !shape->kv_heads || !shape->head_dim || !shape->pages)
+                return -EINVAL;
+
+        kv = memory_new(1, sizeof(*kv));
+        if (!kv)
+                return -ENOMEM;
+        kv->shape = *shape;
+        kv->page_bytes = kv_page_bytes(shape);
+        kv->tile_bytes = kv_tile_bytes(shape);
+        kv->pages = memory_new(shape->pages, kv->page_bytes);
+        if (!kv->pages) {
+                kv_pool_free(kv);
+                return -ENOMEM;
+        }
+        *ret_kv = kv;
+        return 0;
+}
+
+struct kv *kv_pool_free(struct kv *kv)
+{
+        if (!kv)
+                return NULL;
+        memory_free(kv->pages);
+        memory_free(kv);
+        return NULL;
+}
+
+void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                uint32_t from = copies[i].from, to = copies[i].to;
+
+                assert(from < kv->shape.pages && to < kv->shape.pages && from != to);
+                memcpy(kv->pages + to * kv->page_bytes, kv->pages + from * kv->page_bytes,
+                       kv->page_bytes);
+        }
+}

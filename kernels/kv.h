@@ -1,0 +1,34 @@
+/*
+ * A pool of pages in plain memory, zeroed when made; what the CPU backends mean
+ * by struct kv.  The order of numbers inside a tile is theirs.
+ */
+#ifndef KERNELS_KV_H
+#define KERNELS_KV_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+
+struct kv {
+        struct kv_shape shape;
+        size_t page_bytes;
+        size_t tile_bytes;
+        uint8_t *pages;
+};
+
+/* -EINVAL: a shape with a zero in it; -ENOMEM. */
+int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv);
+struct kv *kv_pool_free(struct kv *kv);
+
+/* Whole pages, in order: a later copy sees an earlier one. */
+void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count);
+
+/* Number 0 of the K tile of a layer and head; its V tile is kv->tile_bytes further. */
+static inline uint8_t *kv_tile(const struct kv *kv, uint32_t page, uint32_t layer, uint32_t head)
+{
+        assert(page < kv->shape.pages);
+        return kv->pages + page * kv->page_bytes + kv_tile_offset(&kv->shape, layer, head);
+}
+
+#endif

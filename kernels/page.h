@@ -1,0 +1,57 @@
+/*
+ * The page: the bytes of one KV block.
+ *
+ *      page     [layer][kv head] K tile | V tile
+ *      tile     16 positions x head_dim numbers
+ *
+ * Offsets are the same for every backend, so that a page moves between GPU,
+ * host and disk in one copy.  The order of numbers inside a tile is the
+ * backend's own and has an id, the layout: pages of another layout are never
+ * read.  Numbers of positions that were not written yet may be anything, NaN
+ * included: they are masked, never multiplied.
+ */
+#ifndef KERNELS_PAGE_H
+#define KERNELS_PAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define PAGE_POSITIONS 16u
+
+enum kv_type { KV_F16 = 0, KV_F32 = 1 };
+
+enum kv_layout {
+        KV_LAYOUT_NATURAL = 1, /* K and V: [position][head_dim] */
+        KV_LAYOUT_LANES = 2,   /* K: [head_dim][position], V: [position][head_dim] */
+};
+
+struct kv_shape {
+        uint32_t layers;
+        uint32_t kv_heads;
+        uint32_t head_dim;
+        uint32_t pages;
+        enum kv_type type;
+};
+
+static inline size_t kv_number_bytes(enum kv_type type)
+{
+        return type == KV_F32 ? 4 : 2;
+}
+
+static inline size_t kv_tile_bytes(const struct kv_shape *shape)
+{
+        return (size_t)PAGE_POSITIONS * shape->head_dim * kv_number_bytes(shape->type);
+}
+
+static inline size_t kv_page_bytes(const struct kv_shape *shape)
+{
+        return (size_t)shape->layers * shape->kv_heads * 2 * kv_tile_bytes(shape);
+}
+
+/* Where the K tile of a layer and head begins in a page; its V tile follows. */
+static inline size_t kv_tile_offset(const struct kv_shape *shape, uint32_t layer, uint32_t head)
+{
+        return ((size_t)layer * shape->kv_heads + head) * 2 * kv_tile_bytes(shape);
+}
+
+#endif

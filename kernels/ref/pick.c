@@ -1,0 +1,135 @@
+/*
+ * The definition that kernels/draw.h tells in words.
+ *
+ * Candidates are sorted with one heap of ids that has the worst at its root:
+ * while reading, a better id replaces the root, so that the heap ends with the
+ * best top_k (or simply all); then taking the worst out again and again fills
+ * the array from behind, and it stands best first.
+ */
+#include <math.h>
+
+#include "kernels/draw.h"
+#include "kernels/ref/ref.h"
+
+static bool better(const float *logits, uint32_t a, uint32_t b)
+{
+        return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+}
+
+static void heap_sink(const float *logits, uint32_t *ids, uint32_t at, uint32_t count)
+{
+        uint32_t id = ids[at];
+
+        for (uint32_t child; (child = 2 * at + 1) < count; at = child) {
+                if (child + 1 < count && better(logits, ids[child], ids[child + 1]))
+                        child++;
+                if (better(logits, ids[child], id))
+                        break;
+                ids[at] = ids[child];
+        }
+        ids[at] = id;
+}
+
+/* ids[0 .. keep) = the best ones, best first */
+static void sort_best(const float *logits, uint32_t vocab, uint32_t *ids, uint32_t keep)
+{
+        for (uint32_t i = 0; i < keep; i++)
+                ids[i] = i;
+        for (uint32_t i = keep / 2; i-- > 0;)
+                heap_sink(logits, ids, i, keep);
+        for (uint32_t i = keep; i < vocab; i++) {
+                if (better(logits, i, ids[0])) {
+                        ids[0] = i;
+                        heap_sink(logits, ids, 0, keep);
+                }
+        }
+        for (uint32_t left = keep; left-- > 1;) {
+                uint32_t worst = ids[0];
+
+                ids[0] = ids[left];
+                ids[left] = worst;
+                heap_sink(logits, ids, 0, left);
+        }
+}
+
+/* The id of the largest logit, or PICK_NOT_FINITE. */
+static uint32_t find_largest(const float *logits, uint32_t vocab)
+{
+        uint32_t best = 0;
+
+        for (uint32_t i = 0; i < vocab; i++) {
+                if (isnan(logits[i]) || logits[i] == INFINITY)
+                        return PICK_NOT_FINITE;
+                if (logits[i] > logits[best])
+                        best = i;
+        }
+        return logits[best] == -INFINITY ? PICK_NOT_FINITE : best;
+}
+
+/* Of `count` candidates in falling order of chance, how many top_p and min_p keep. */
+static uint32_t cut(const struct pick *pick, const double *chances, uint32_t count)
+{
+        double sum = 0;
+        uint32_t keep = count;
+
+        if (pick->top_p < 1) {
+                for (keep = 0; keep < count;) {
+                        sum += chances[keep++];
+                        if (sum >= pick->top_p)
+                                break;
+                }
+        }
+        if (pick->min_p > 0) {
+                while (keep > 1 && chances[keep - 1] < pick->min_p * chances[0])
+                        keep--;
+        }
+        return keep;
+}
+
+static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *logits,
+                         uint32_t vocab)
+{
+        uint32_t *ids = ref->ids, largest = find_largest(logits, vocab), keep = vocab, i;
+        double *chances = ref->chances, sum = 0, mark;
+
+        assert(pick->temperature >= 0);
+        if (largest == PICK_NOT_FINITE || pick->temperature == 0)
+                return largest;
+
+        if (pick->top_k && pick->top_k < vocab)
+                keep = pick->top_k;
+        sort_best(logits, vocab, ids, keep);
+
+        for (i = 0; i < keep; i++) {
+                double below = (double)logits[ids[i]] - logits[largest];
+
+                chances[i] = exp(below / pick->temperature);
+                sum += chances[i];
+        }
+        for (i = 0; i < keep; i++)
+                chances[i] /= sum;
+
+        keep = cut(pick, chances, keep);
+        for (i = 0, sum = 0; i < keep; i++)
+                sum += chances[i];
+        mark = draw(pick->seed, pick->choice, pick->position) * sum;
+        for (i = 0, sum = 0; i < keep; i++) {
+                sum += chances[i];
+                if (sum > mark)
+                        break;
+        }
+        assert(i < keep); /* the last sum is the whole, and a draw is less than 1 */
+        return ids[i];
+}
+
+int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
+{
+        struct ref *ref = ref_of(k);
+        const struct step *step = &ref->steps.step;
+        uint32_t *picked = steps_picked(&ref->steps);
+
+        assert(vocab && vocab <= ref->vocab_max);
+        for (uint32_t i = 0; i < step->want_count; i++)
+                picked[i] = pick_row(ref, &step->picks[i], logits + (size_t)i * vocab, vocab);
+        return 0;
+}

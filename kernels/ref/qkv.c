@@ -1,0 +1,114 @@
+/*
+ * Heads lie one after the other in a row of results: q's, then k's, then v's.
+ * A pair of numbers (a, b) of a head turns by angle = position * frequency:
+ *
+ *      a' = a cos - b sin
+ *      b' = a sin + b cos
+ */
+#include <math.h>
+
+#include "kernels/ref/ref.h"
+#include "kernels/rows.h"
+
+static void rope_turn(const struct rope *rope, double *head, uint32_t position)
+{
+        uint32_t pairs = rope->dims / 2;
+
+        for (uint32_t i = 0; i < pairs; i++) {
+                double angle = (double)position * rope->frequency[i];
+                double c = cos(angle) * rope->factor, s = sin(angle) * rope->factor;
+                double *a, *b, turned;
+
+                if (rope->pairing == ROPE_ADJACENT) {
+                        a = &head[2 * i];
+                        b = &head[2 * i + 1];
+                } else {
+                        a = &head[i];
+                        b = &head[i + pairs];
+                }
+                turned = *a * c - *b * s;
+                *b = *a * s + *b * c;
+                *a = turned;
+        }
+}
+
+static void head_finish(const struct qkv *op, double *head, const float *norm, uint32_t position)
+{
+        if (norm) {
+                double inverse = ref_rms_inverse(head, op->head_dim, op->eps);
+
+                for (uint32_t i = 0; i < op->head_dim; i++)
+                        head[i] = head[i] * inverse * norm[i];
+        }
+        rope_turn(&op->rope, head, position);
+}
+
+/* `head` becomes line `line` of a tile. */
+static void tile_put(const struct kv *kv, uint8_t *tile, uint32_t line, const double *head)
+{
+        size_t at = (size_t)line * kv->shape.head_dim;
+
+        for (uint32_t i = 0; i < kv->shape.head_dim; i++) {
+                if (kv->shape.type == KV_F32)
+                        ((float *)tile)[at + i] = (float)head[i];
+                else
+                        ((uint16_t *)tile)[at + i] = float_to_half((float)head[i]);
+        }
+}
+
+static void row_put(const struct ref *ref, const struct qkv *op, const struct step_row *row,
+                    const double *k, const double *v)
+{
+        uint32_t page = steps_page(&ref->steps, row->slot, row->position);
+        uint32_t line = row->position % PAGE_POSITIONS;
+
+        for (uint32_t h = 0; h < op->kv_heads; h++) {
+                uint8_t *tile = kv_tile(op->kv, page, op->layer, h);
+
+                tile_put(op->kv, tile, line, k + (size_t)h * op->head_dim);
+                tile_put(op->kv, tile + op->kv->tile_bytes, line, v + (size_t)h * op->head_dim);
+        }
+}
+
+static void qkv_check(const struct ref *ref, const struct qkv *op)
+{
+        const struct mat_shape *shape = &op->w->shape;
+        const struct kv_shape *kv = &op->kv->shape;
+
+        assert(ref->steps.running && shape->parts == 3);
+        assert(shape->rows[0] == op->heads * op->head_dim);
+        assert(shape->rows[1] == op->kv_heads * op->head_dim && shape->rows[2] == shape->rows[1]);
+        assert(op->layer < kv->layers && op->kv_heads == kv->kv_heads);
+        assert(op->head_dim == kv->head_dim);
+        assert(op->rope.dims <= op->head_dim && op->rope.dims % 2 == 0);
+}
+
+int ref_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
+{
+        struct ref *ref = ref_of(k);
+        uint32_t columns = op->w->shape.columns, head_dim = op->head_dim;
+        size_t q_count = (size_t)op->heads * head_dim, k_count = (size_t)op->kv_heads * head_dim;
+
+        qkv_check(ref, op);
+        for (uint32_t r = 0; r < ref->steps.step.row_count; r++) {
+                const struct step_row *row = &ref->steps.step.rows[r];
+                double *sums = ref->sums;
+
+                ref_norm_row(ref->in, x + (size_t)r * columns, op->norm, op->eps, columns);
+                for (uint32_t i = 0; i < op->w->rows; i++)
+                        sums[i] = ref_dot(op->w->w + (size_t)i * columns, ref->in, columns) +
+                                  (op->bias ? op->bias[i] : 0);
+
+                for (uint32_t h = 0; h < op->heads; h++)
+                        head_finish(op, sums + (size_t)h * head_dim, op->q_norm, row->position);
+                for (uint32_t h = 0; h < op->kv_heads; h++)
+                        head_finish(op, sums + q_count + (size_t)h * head_dim, op->k_norm,
+                                    row->position);
+
+                for (size_t i = 0; i < q_count; i++)
+                        q[r * q_count + i] = (float)sums[i];
+                if (row->write)
+                        row_put(ref, op, row, sums + q_count, sums + q_count + k_count);
+        }
+        return 0;
+}

@@ -1,0 +1,201 @@
+#include "kernels/ref/ref.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "kernels/backends.h"
+#include "kernels/memory.h"
+#include "kernels/rows.h"
+
+static int ref_floats_new(struct kernels *k, size_t count, float **ret_floats)
+{
+        float *floats = memory_new(count, sizeof(*floats));
+
+        (void)k;
+        if (!floats)
+                return -ENOMEM;
+        *ret_floats = floats;
+        return 0;
+}
+
+static void ref_floats_free(struct kernels *k, float *floats)
+{
+        (void)k;
+        memory_free(floats);
+}
+
+static void ref_put(struct kernels *k, float *to, const float *host, size_t count)
+{
+        (void)k;
+        memcpy(to, host, count * sizeof(*to));
+}
+
+static void ref_get(struct kernels *k, float *host, const float *from, size_t count)
+{
+        (void)k;
+        memcpy(host, from, count * sizeof(*host));
+}
+
+/* Replaces `*doubles` when it is too small; what was in it is scratch. */
+static int scratch_grow(double **doubles, size_t *max, size_t count)
+{
+        double *more;
+
+        if (count <= *max)
+                return 0;
+        more = memory_new(count, sizeof(*more));
+        if (!more)
+                return -ENOMEM;
+        memory_free(*doubles);
+        *doubles = more;
+        *max = count;
+        return 0;
+}
+
+static void ref_mat_free(struct kernels *k, struct mat *mat)
+{
+        (void)k;
+        if (!mat)
+                return;
+        memory_free(mat->w);
+        memory_free(mat);
+}
+
+static int ref_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat)
+{
+        struct ref *ref = ref_of(k);
+        struct mat *mat;
+        uint64_t rows = 0;
+
+        if (!shape->columns || !shape->parts || shape->parts > MAT_PARTS_MAX)
+                return -EINVAL;
+        for (uint32_t p = 0; p < shape->parts; p++) {
+                if (!shape->rows[p] || !row_bytes(shape->type[p], shape->columns))
+                        return -EINVAL;
+                rows += shape->rows[p];
+        }
+        if (rows > UINT32_MAX)
+                return -EINVAL;
+
+        if (scratch_grow(&ref->in, &ref->columns_max, shape->columns) ||
+            scratch_grow(&ref->sums, &ref->rows_max, rows))
+                return -ENOMEM;
+        mat = memory_new(1, sizeof(*mat));
+        if (!mat)
+                return -ENOMEM;
+        mat->shape = *shape;
+        mat->rows = (uint32_t)rows;
+        mat->w = memory_new(rows, row_bytes(ROW_F32, shape->columns));
+        if (!mat->w) {
+                ref_mat_free(k, mat);
+                return -ENOMEM;
+        }
+        *ret_mat = mat;
+        return 0;
+}
+
+static void ref_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
+                            uint32_t rows, const void *file_rows)
+{
+        enum row_type type;
+        size_t bytes;
+
+        (void)k;
+        assert(part < mat->shape.parts && row <= mat->shape.rows[part] &&
+               rows <= mat->shape.rows[part] - row);
+        type = mat->shape.type[part];
+        bytes = row_bytes(type, mat->shape.columns);
+        for (uint32_t i = 0; i < rows; i++)
+                row_to_floats(type, (const char *)file_rows + i * bytes, mat->shape.columns,
+                              mat_row(mat, part, row + i));
+}
+
+static int ref_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv)
+{
+        (void)k;
+        return kv_pool_new(shape, ret_kv);
+}
+
+static void ref_kv_free(struct kernels *k, struct kv *kv)
+{
+        (void)k;
+        kv_pool_free(kv);
+}
+
+static int ref_step_begin(struct kernels *k, struct kv *kv, const struct step *step)
+{
+        steps_begin(&ref_of(k)->steps, step);
+        kv_copy(kv, step->copies, step->copy_count);
+        return 0;
+}
+
+static int ref_step_end(struct kernels *k)
+{
+        steps_end(&ref_of(k)->steps);
+        return 0;
+}
+
+static int ref_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
+{
+        steps_collect(&ref_of(k)->steps, number, ret_tokens);
+        return 0;
+}
+
+static void ref_close(struct kernels *k)
+{
+        struct ref *ref = ref_of(k);
+
+        if (!ref)
+                return;
+        steps_deinit(&ref->steps);
+        memory_free(ref->in);
+        memory_free(ref->sums);
+        memory_free(ref->scores);
+        memory_free(ref->ids);
+        memory_free(ref->chances);
+        memory_free(ref);
+}
+
+static const struct kernels ref_table = {
+        .name = "ref",
+        .layout = KV_LAYOUT_NATURAL,
+        .close = ref_close,
+        .floats_new = ref_floats_new,
+        .floats_free = ref_floats_free,
+        .put = ref_put,
+        .get = ref_get,
+        .mat_new = ref_mat_new,
+        .mat_free = ref_mat_free,
+        .weights_put = ref_weights_put,
+        .kv_new = ref_kv_new,
+        .kv_free = ref_kv_free,
+        .step_begin = ref_step_begin,
+        .embed = ref_embed,
+        .qkv = ref_qkv,
+        .attend = ref_attend,
+        .project = ref_project,
+        .gate = ref_gate,
+        .head = ref_head,
+        .pick = ref_pick,
+        .step_end = ref_step_end,
+        .collect = ref_collect,
+};
+
+int ref_open(const struct kernels_conf *conf, struct kernels **ret_kernels)
+{
+        struct ref *ref = memory_new(1, sizeof(*ref));
+
+        if (!ref)
+                return -ENOMEM;
+        ref->table = ref_table;
+        ref->vocab_max = conf->vocab_max;
+        ref->scores = memory_new((size_t)conf->pages_max * PAGE_POSITIONS, sizeof(*ref->scores));
+        ref->ids = memory_new(conf->vocab_max, sizeof(*ref->ids));
+        ref->chances = memory_new(conf->vocab_max, sizeof(*ref->chances));
+        if (!ref->scores || !ref->ids || !ref->chances || steps_init(&ref->steps, conf)) {
+                ref_close(&ref->table);
+                return -ENOMEM;
+        }
+        *ret_kernels = &ref->table;
+        return 0;
+}

@@ -1,0 +1,67 @@
+/*
+ * The reference backend: what each operator means.
+ *
+ * One thread, plain loops, every sum a double in ascending order, every result
+ * rounded once when it is stored.  Weights are floats, row after row, whatever
+ * the file had; pages are KV_LAYOUT_NATURAL.  Nothing here is fast, and nothing
+ * here should be made fast.
+ */
+#ifndef KERNELS_REF_REF_H
+#define KERNELS_REF_REF_H
+
+#include "kernels/kernels.h"
+#include "kernels/kv.h"
+#include "kernels/steps.h"
+
+struct mat {
+        struct mat_shape shape;
+        uint32_t rows; /* of all parts */
+        float *w;      /* (rows, columns), the parts one below the other */
+};
+
+struct ref {
+        struct kernels table; /* first: a struct kernels of ours is a struct ref */
+        struct steps steps;
+        uint32_t vocab_max;
+        size_t columns_max, rows_max; /* of any matrix so far */
+        double *in;                   /* (columns_max): one normed row */
+        double *sums;                 /* (rows_max): one row of results */
+        double *scores;               /* (pages_max * PAGE_POSITIONS) */
+        uint32_t *ids;                /* (vocab_max): candidates */
+        double *chances;              /* (vocab_max): theirs */
+};
+
+static inline struct ref *ref_of(struct kernels *k)
+{
+        return (struct ref *)k;
+}
+
+/* Row `row` of part `part`. */
+static inline float *mat_row(const struct mat *mat, uint32_t part, uint32_t row)
+{
+        assert(part < mat->shape.parts && row < mat->shape.rows[part]);
+        for (uint32_t p = 0; p < part; p++)
+                row += mat->shape.rows[p];
+        return mat->w + (size_t)row * mat->shape.columns;
+}
+
+/* linear.c */
+double ref_rms_inverse(const double *x, uint32_t count, double eps);
+/* in = x / rms(x) * norm, or x where norm is NULL */
+void ref_norm_row(double *in, const float *x, const float *norm, double eps, uint32_t columns);
+double ref_dot(const float *w, const double *in, uint32_t columns);
+int ref_embed(struct kernels *k, const struct mat *table, float scale, float *x);
+int ref_project(struct kernels *k, const struct linear *op, float *x, const float *y);
+int ref_gate(struct kernels *k, const struct gate *op, float *out, const float *x);
+int ref_head(struct kernels *k, const struct head *op, float *logits, const float *x);
+
+/* qkv.c */
+int ref_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x);
+
+/* attend.c */
+int ref_attend(struct kernels *k, const struct attend *op, float *out, const float *q);
+
+/* pick.c */
+int ref_pick(struct kernels *k, const float *logits, uint32_t vocab);
+
+#endif

@@ -1,0 +1,112 @@
+/*
+ * A half is sign 1, exponent 5 (bias 15), fraction 10; a float is 1, 8 (bias
+ * 127), 23.  Every half is a float, so that way is exact.  The way back has
+ * three ranges:
+ *
+ *      normal       2^-14 and up   rebias the exponent, round 13 bits away; a carry
+ *                                  out of the fraction moves into the exponent, and
+ *                                  out of the exponent makes infinity, all by itself
+ *      subnormal    below 2^-14    the unit is 2^-24 whatever the number: shift the
+ *                                  fraction, its hidden one included, to that unit
+ *      zero         up to 2^-25    the tie goes to even, which is zero
+ */
+#include "kernels/rows.h"
+
+#include <assert.h>
+
+float half_to_float(uint16_t half)
+{
+        uint32_t sign = (uint32_t)(half & 0x8000) << 16;
+        uint32_t exponent = half >> 10 & 31;
+        uint32_t fraction = half & 0x3ff;
+
+        if (exponent == 31)
+                return bits_float(sign | 0x7f800000 | fraction << 13 | (fraction ? 0x00400000 : 0));
+        if (exponent)
+                return bits_float(sign | (exponent + 127 - 15) << 23 | fraction << 13);
+
+        /* exact: ten bits times a power of two */
+        return bits_float(float_bits((float)fraction * 0x1p-24f) | sign);
+}
+
+/* value / 2^shift, to nearest, ties to even */
+static uint32_t shift_round(uint32_t value, uint32_t shift)
+{
+        uint32_t half = UINT32_C(1) << (shift - 1);
+        uint32_t rest = value & ((half << 1) - 1);
+        uint32_t whole = value >> shift;
+
+        return whole + (rest > half || (rest == half && (whole & 1)));
+}
+
+uint16_t float_to_half(float f)
+{
+        uint32_t bits = float_bits(f);
+        uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+        uint32_t exponent = bits >> 23 & 255;
+        uint32_t fraction = bits & 0x7fffff;
+
+        if (exponent == 255 && fraction)
+                return (uint16_t)(sign | 0x7e00 | fraction >> 13);
+        if (exponent > 127 + 15)
+                return sign | 0x7c00;
+        if (exponent > 127 - 15)
+                return (uint16_t)(sign + shift_round((exponent - (127 - 15)) << 23 | fraction, 13));
+        if (exponent < 127 - 25)
+                return sign;
+        /* from 2^-25 to 2^-14: 14 to 24 bits go */
+        return (uint16_t)(sign + shift_round(fraction | 0x800000, 127 - 1 - exponent));
+}
+
+size_t row_bytes(enum row_type type, uint32_t columns)
+{
+        switch (type) {
+        case ROW_F32:
+                return (size_t)columns * 4;
+        case ROW_F16:
+        case ROW_BF16:
+                return (size_t)columns * 2;
+        case ROW_TYPE_N:
+                break;
+        }
+        return 0;
+}
+
+const char *row_type_name(enum row_type type)
+{
+        static const char *const names[ROW_TYPE_N] = {
+                [ROW_F32] = "F32",
+                [ROW_F16] = "F16",
+                [ROW_BF16] = "BF16",
+        };
+
+        assert(type < ROW_TYPE_N);
+        return names[type];
+}
+
+void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats)
+{
+        const uint8_t *at = row;
+        uint16_t u;
+
+        switch (type) {
+        case ROW_F32:
+                memcpy(ret_floats, row, (size_t)columns * 4);
+                return;
+        case ROW_F16:
+                for (uint32_t i = 0; i < columns; i++) {
+                        memcpy(&u, at + (size_t)i * 2, 2);
+                        ret_floats[i] = half_to_float(u);
+                }
+                return;
+        case ROW_BF16:
+                for (uint32_t i = 0; i < columns; i++) {
+                        memcpy(&u, at + (size_t)i * 2, 2);
+                        ret_floats[i] = bfloat_to_float(u);
+                }
+                return;
+        case ROW_TYPE_N:
+                break;
+        }
+        assert(!"a row type");
+}

@@ -1,0 +1,180 @@
+#include "kernels/steps.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+
+int steps_init(struct steps *s, const struct kernels_conf *conf)
+{
+        bool whole = true;
+
+        *s = (struct steps){
+                .rows_max = conf->rows_max,
+                .slots_max = conf->slots_max,
+                .pages_max = conf->pages_max,
+                .wants_max = conf->wants_max,
+                .tokens = memory_new(conf->rows_max, sizeof(*s->tokens)),
+                .tables = memory_new((size_t)conf->slots_max * conf->pages_max, sizeof(*s->tables)),
+                .rows = memory_new(conf->rows_max, sizeof(*s->rows)),
+                .runs = memory_new(conf->rows_max, sizeof(*s->runs)),
+                .picks = memory_new(conf->wants_max, sizeof(*s->picks)),
+        };
+        for (uint32_t i = 0; i < STEPS_KEPT; i++) {
+                s->kept[i].rows = memory_new(conf->wants_max, sizeof(uint32_t));
+                s->kept[i].tokens = memory_new(conf->wants_max, sizeof(uint32_t));
+                whole = whole && s->kept[i].rows && s->kept[i].tokens;
+        }
+        if (!whole || !s->tokens || !s->tables || !s->rows || !s->runs || !s->picks) {
+                steps_deinit(s);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < (size_t)s->slots_max * s->pages_max; i++)
+                s->tables[i] = STEPS_NO_PAGE;
+        return 0;
+}
+
+void steps_deinit(struct steps *s)
+{
+        memory_free(s->tokens);
+        memory_free(s->tables);
+        memory_free(s->rows);
+        memory_free(s->runs);
+        memory_free(s->picks);
+        for (uint32_t i = 0; i < STEPS_KEPT; i++) {
+                memory_free(s->kept[i].rows);
+                memory_free(s->kept[i].tokens);
+        }
+        *s = (struct steps){ 0 };
+}
+
+/* Room, order and cover, as kernels.h promises them to a backend. */
+static void step_check(const struct steps *s, const struct step *step)
+{
+        uint32_t row = 0;
+
+        assert(step->row_count <= s->rows_max && step->run_count <= step->row_count);
+        assert(step->want_count <= s->wants_max && step->want_count <= step->row_count);
+
+        for (uint32_t i = 0; i < step->run_count; i++) {
+                const struct step_run *run = &step->runs[i];
+                const struct step_row *first = &step->rows[run->row];
+
+                assert(run->row == row && run->count && run->count <= step->row_count - row);
+                assert(first->slot < s->slots_max);
+                assert((first->position + (uint64_t)run->count - 1) / PAGE_POSITIONS <
+                       s->pages_max);
+                for (uint32_t j = 1; j < run->count; j++) {
+                        assert(first[j].slot == first->slot);
+                        assert(first[j].position == first->position + j);
+                }
+                row += run->count;
+        }
+        assert(row == step->row_count);
+
+        for (uint32_t i = 0; i < step->want_count; i++)
+                assert(step->want[i] < step->row_count &&
+                       (!i || step->want[i] > step->want[i - 1]));
+}
+
+static const struct step_kept *steps_kept(const struct steps *s, uint64_t number)
+{
+        const struct step_kept *kept = &s->kept[number % STEPS_KEPT];
+
+        assert(kept->known && kept->number == number);
+        return kept;
+}
+
+static uint32_t row_token(const struct steps *s, const struct step_row *row)
+{
+        const struct step_kept *kept;
+        uint32_t low = 0, high;
+
+        if (row->from_row == STEP_TOKEN)
+                return row->token;
+
+        assert(row->from_step < s->step.number && s->step.number - row->from_step <= STEPS_BACK);
+        kept = steps_kept(s, row->from_step);
+        assert(kept->picked);
+        high = kept->count;
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (kept->rows[middle] < row->from_row)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        assert(low < kept->count && kept->rows[low] == row->from_row);
+        return kept->tokens[low] == PICK_NOT_FINITE ? 0 : kept->tokens[low];
+}
+
+static void steps_copy(void *to, const void *from, uint32_t count, size_t bytes)
+{
+        if (count)
+                memcpy(to, from, count * bytes);
+}
+
+void steps_begin(struct steps *s, const struct step *step)
+{
+        struct step_kept *kept = &s->kept[step->number % STEPS_KEPT];
+
+        assert(!s->running);
+        step_check(s, step);
+        for (uint32_t i = 0; i < STEPS_KEPT; i++)
+                assert(!s->kept[i].known || s->kept[i].number < step->number);
+
+        kept->known = true;
+        kept->number = step->number;
+        kept->picked = false;
+        kept->count = step->want_count;
+
+        steps_copy(kept->rows, step->want, step->want_count, sizeof(*step->want));
+        steps_copy(s->rows, step->rows, step->row_count, sizeof(*step->rows));
+        steps_copy(s->runs, step->runs, step->run_count, sizeof(*step->runs));
+        steps_copy(s->picks, step->picks, step->want_count, sizeof(*step->picks));
+        s->step = (struct step){
+                .number = step->number,
+                .row_count = step->row_count,
+                .run_count = step->run_count,
+                .want_count = step->want_count,
+                .rows = s->rows,
+                .runs = s->runs,
+                .want = kept->rows,
+                .picks = s->picks,
+        };
+
+        for (uint32_t i = 0; i < step->page_count; i++) {
+                const struct step_page *page = &step->pages[i];
+
+                assert(page->slot < s->slots_max && page->index < s->pages_max);
+                s->tables[(size_t)page->slot * s->pages_max + page->index] = page->page;
+        }
+        for (uint32_t i = 0; i < step->row_count; i++)
+                s->tokens[i] = row_token(s, &s->rows[i]);
+        s->running = true;
+}
+
+uint32_t *steps_picked(struct steps *s)
+{
+        struct step_kept *kept = &s->kept[s->step.number % STEPS_KEPT];
+
+        assert(s->running);
+        kept->picked = true;
+        return kept->tokens;
+}
+
+void steps_end(struct steps *s)
+{
+        assert(s->running);
+        s->running = false;
+}
+
+void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens)
+{
+        const struct step_kept *kept = steps_kept(s, number);
+
+        assert(!s->running || number != s->step.number);
+        assert(kept->picked || !kept->count);
+        steps_copy(ret_tokens, kept->tokens, kept->count, sizeof(*ret_tokens));
+}

@@ -1,0 +1,66 @@
+/*
+ * The steps of a backend that computes at once: a copy of the step being run,
+ * every slot's page table, and the picks of the last steps, from which rows may
+ * take their tokens.
+ *
+ *      begin -> operators ... -> picks set -> end -> collect, up to STEPS_BACK later
+ *
+ * steps_begin() checks the whole contract of struct step by assert, so that the
+ * operators need not.  Nothing allocates after steps_init().
+ */
+#ifndef KERNELS_STEPS_H
+#define KERNELS_STEPS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+
+#define STEPS_KEPT    (STEPS_BACK + 1u)
+#define STEPS_NO_PAGE UINT32_MAX /* an entry of a page table that was never set */
+
+/* The wanted rows of one step and what was picked from them. */
+struct step_kept {
+        uint64_t number;
+        bool known;  /* there was such a step */
+        bool picked; /* tokens hold */
+        uint32_t count;
+        uint32_t *rows;   /* (wants_max), ascending */
+        uint32_t *tokens; /* (wants_max) */
+};
+
+struct steps {
+        uint32_t rows_max, slots_max, pages_max, wants_max;
+        bool running;     /* between begin and end */
+        struct step step; /* rows, runs, want and picks are copies; no pages, no copies */
+        uint32_t *tokens; /* (rows_max): the token of each row, wherever it came from */
+        uint32_t *tables; /* (slots_max, pages_max) of page numbers */
+        struct step_row *rows;
+        struct step_run *runs;
+        struct pick *picks;
+        struct step_kept kept[STEPS_KEPT]; /* step n is in [n % STEPS_KEPT] */
+};
+
+int steps_init(struct steps *s, const struct kernels_conf *conf);
+void steps_deinit(struct steps *s); /* zeroed or half made is fine */
+
+/*
+ * Takes over `step`: applies its pages and resolves its tokens.  Copies of pages
+ * are the caller's next act (kv_copy).  A row fed by a pick that was not finite
+ * runs on token 0: the host drops it when it collects that pick.
+ */
+void steps_begin(struct steps *s, const struct step *step);
+/* Where pick() writes: want_count tokens of the running step. */
+uint32_t *steps_picked(struct steps *s);
+void steps_end(struct steps *s);
+void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens);
+
+/* The page that holds `position` of `slot`. */
+static inline uint32_t steps_page(const struct steps *s, uint32_t slot, uint32_t position)
+{
+        assert(slot < s->slots_max && position / PAGE_POSITIONS < s->pages_max);
+        return s->tables[(size_t)slot * s->pages_max + position / PAGE_POSITIONS];
+}
+
+#endif
