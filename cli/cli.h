@@ -1,0 +1,94 @@
+/*
+ * The samovar command: libsamovar for people and shells.
+ *
+ * main.c reads the flags and connects, generate.c streams, words.c does what
+ * needs no model but its vocabulary, status.c tabulates, screen.c writes,
+ * daemon.c runs a private samovard.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <samovar/client.h>
+#include <samovar/protocol.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "client/bytes.h"
+
+/* The exit statuses, and what functions here return on their way to them. */
+enum cli_exit {
+        CLI_GOOD = 0,
+        CLI_FAILED = 1, /* refused, or failed on the way */
+        CLI_USAGE = 2,
+        CLI_NO_DAEMON = 3,
+        CLI_INTERRUPTED = 130, /* as a shell says that SIGINT ended it */
+};
+
+/* The commands, one bit each: which flags they take. */
+enum cli_command {
+        CLI_ASK = 1 << 0,
+        CLI_COMPLETE = 1 << 1,
+        CLI_TOKENIZE = 1 << 2,
+        CLI_DETOKENIZE = 1 << 3,
+        CLI_STATUS = 1 << 4,
+};
+
+struct cli {
+        const char *name; /* of the command */
+        enum cli_command command;
+        const char *socket;
+        const char *model; /* a name, or a file for a private daemon */
+        bool json, any_uid;
+        struct smv_generate generate;
+        const char *stops[SMV_STOPS_MAX];
+        const char **words; /* the arguments that are no flags */
+        int word_count;
+        struct bytes input; /* what the command works on; NUL-ended */
+
+        struct smv_client *client;
+        pid_t child; /* the private daemon; 0: none */
+};
+
+/* flags.c: fills cli from the command line: CLI_GOOD, CLI_USAGE, or -1: all was said, exit 0. */
+int cli_flags(struct cli *cli, int argc, char **argv);
+
+/* input.c: fills `input` with the words joined by spaces, or all of stdin. */
+int cli_input(struct cli *cli);
+
+/* The commands: each returns an exit status. */
+int cli_generate(struct cli *cli);
+int cli_tokenize(struct cli *cli);
+int cli_detokenize(struct cli *cli);
+int cli_status(struct cli *cli);
+
+/* daemon.c: is the value of --model a file? */
+bool daemon_is_file(const char *model);
+/* Starts a private samovard that ends with us: 0, its socket and its pid, or an exit status. */
+int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid);
+/* Waits for it, not for long.  How it ended, for people; "" if it was still running. */
+void daemon_end(pid_t pid, char *how, size_t size);
+
+/* screen.c: says on stderr, control characters replaced. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Says why a call failed: its refusal's field and message.  CLI_FAILED. */
+int say_failed(const struct cli *cli, int error);
+
+/*
+ * A model's bytes to stdout: as they are, but for a terminal, which they must
+ * not drive.  The state is a character whose end is still to come.
+ */
+struct screen {
+        bool terminal;
+        char held[4];
+        size_t held_bytes;
+};
+
+void screen_open(struct screen *screen);
+/* 0, or an exit status: nobody reads any more, or writing failed (and it was said). */
+int screen_text(struct screen *screen, const char *text, size_t bytes);
+/* What is held back; a newline if stdout is a terminal. */
+int screen_close(struct screen *screen);
+/* The bytes and nothing else. */
+int screen_raw(const char *bytes, size_t count);
+
+#endif

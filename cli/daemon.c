@@ -1,0 +1,131 @@
+/*
+ * A private daemon: `--model FILE` needs no service.
+ *
+ * samovard is started with one end of a socket pair as descriptor 3, which it
+ * serves alone and with which it ends.  It has a process group of its own, so
+ * that a ^C meant for the stream does not reach it, and dies with us even if we
+ * are killed.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define DAEMON_FD 3
+#define END_MS    2000
+
+bool daemon_is_file(const char *model)
+{
+        size_t bytes = strlen(model);
+
+        return strchr(model, '/') || (bytes > 5 && !strcmp(model + bytes - 5, ".gguf"));
+}
+
+/* Beside us where it is installed, in the build tree, else wherever PATH has it. */
+static void find_program(char *path, size_t size)
+{
+        static const char *const places[] = { "samovard", "../daemon/samovard" };
+        const char *named = getenv("SAMOVARD");
+        char self[PATH_MAX];
+        char *slash;
+        ssize_t n;
+
+        if (named && *named) {
+                snprintf(path, size, "%s", named);
+                return;
+        }
+
+        n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        self[n > 0 ? n : 0] = '\0';
+        slash = strrchr(self, '/');
+        for (size_t i = 0; slash && i < sizeof(places) / sizeof(places[0]); i++) {
+                slash[1] = '\0';
+                if ((size_t)snprintf(path, size, "%s%s", self, places[i]) < size &&
+                    !access(path, X_OK))
+                        return;
+        }
+        snprintf(path, size, "samovard");
+}
+
+static void run_child(const char *program, const char *model, int fd, pid_t parent)
+{
+        char number[16];
+
+        snprintf(number, sizeof(number), "%d", DAEMON_FD);
+        setpgid(0, 0);
+        signal(SIGPIPE, SIG_DFL);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+                _exit(1); /* we were killed before the line above */
+
+        /* dup2() clears close-on-exec, but not onto itself. */
+        if (fd == DAEMON_FD)
+                fcntl(fd, F_SETFD, 0);
+        else if (dup2(fd, DAEMON_FD) < 0)
+                _exit(1);
+        execlp(program, program, "--model", model, "--fd", number, "--log-level", "warn",
+               (char *)NULL);
+        say("cannot run %s: %s", program, strerror(errno));
+        _exit(127);
+}
+
+int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid)
+{
+        char program[PATH_MAX + 32];
+        pid_t parent = getpid(), pid;
+        int pair[2];
+
+        if (access(model, R_OK) < 0) {
+                say("%s: %s", model, strerror(errno));
+                return CLI_FAILED;
+        }
+        find_program(program, sizeof(program));
+
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+                say("cannot make a socket pair: %s", strerror(errno));
+                return CLI_FAILED;
+        }
+        pid = fork();
+        if (!pid)
+                run_child(program, model, pair[1], parent);
+        close(pair[1]);
+        if (pid < 0) {
+                say("cannot fork: %s", strerror(errno));
+                close(pair[0]);
+                return CLI_FAILED;
+        }
+        *ret_fd = pair[0];
+        *ret_pid = pid;
+        return 0;
+}
+
+void daemon_end(pid_t pid, char *how, size_t size)
+{
+        int status = 0;
+        pid_t r = 0;
+
+        *how = '\0';
+        for (int waited = 0; waited < END_MS && !r; waited += 5) {
+                r = waitpid(pid, &status, WNOHANG);
+                if (!r)
+                        poll(NULL, 0, 5);
+        }
+        if (r == pid && WIFEXITED(status)) {
+                snprintf(how, size, "it ended with status %d", WEXITSTATUS(status));
+        } else if (r == pid && WIFSIGNALED(status)) {
+                snprintf(how, size, "it was killed by signal %d", WTERMSIG(status));
+        } else {
+                kill(pid, SIGKILL);
+                waitpid(pid, &status, 0);
+        }
+}

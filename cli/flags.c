@@ -1,0 +1,226 @@
+/*
+ * The command line.  One table of commands, one of flags; --help is made from
+ * them.  What is not in them is refused.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GENERATE (CLI_ASK | CLI_COMPLETE)
+#define WORDS    (CLI_TOKENIZE | CLI_DETOKENIZE)
+#define ALL      (GENERATE | WORDS | CLI_STATUS)
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+/* clang-format off */
+static const struct {
+        const char *name;
+        enum cli_command command;
+        const char *arguments, *help;
+} commands[] = {
+        { "ask",        CLI_ASK,        "[PROMPT...]", "continue a prompt, for people" },
+        { "complete",   CLI_COMPLETE,   "[PROMPT...]", "continue a prompt, for programs: the continuation and nothing else" },
+        { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
+        { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
+        { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
+};
+
+enum kind { FLAG_TEXT, FLAG_SWITCH, FLAG_UINT32, FLAG_UINT64, FLAG_FLOAT, FLAG_STOP };
+
+static const struct flag {
+        const char *name, *value;
+        unsigned commands;
+        enum kind kind;
+        size_t offset; /* in struct cli */
+        uint32_t set;  /* enum smv_set */
+        const char *help;
+} flags[] = {
+        { "--socket",  "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "where the daemon listens" },
+        { "--any-uid", NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "trust a daemon that runs as neither you nor root" },
+        { "--model",   "NAME", GENERATE | WORDS, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a file (with a / or .gguf) runs a private samovard" },
+        { "--max",     "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
+        { "--temp",    "T",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
+        { "--top-k",   "K",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
+        { "--top-p",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
+        { "--min-p",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
+        { "--seed",    "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
+        { "--stop",    "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
+        { "--json",    NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
+};
+/* clang-format on */
+
+static void help(const struct cli *cli)
+{
+        char left[64];
+
+        if (!cli->name) {
+                printf("usage: samovar COMMAND [FLAGS] [ARGUMENTS]\n\n");
+                for (size_t i = 0; i < LENGTH(commands); i++)
+                        printf("  %-22s %s\n", commands[i].name, commands[i].help);
+                printf("\n  %-22s %s\n  %-22s %s\n", "COMMAND --help", "the flags of a command",
+                       "--version", "the version of samovar");
+                return;
+        }
+
+        for (size_t i = 0; i < LENGTH(commands); i++)
+                if (commands[i].command == cli->command)
+                        printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", commands[i].name,
+                               commands[i].arguments, commands[i].help);
+        if (cli->command != CLI_STATUS)
+                printf("Without arguments, or with -, it reads stdin.\n");
+        printf("\n");
+        for (size_t i = 0; i < LENGTH(flags); i++) {
+                if (!(flags[i].commands & cli->command))
+                        continue;
+                snprintf(left, sizeof(left), "%s %s", flags[i].name,
+                         flags[i].value ? flags[i].value : "");
+                printf("  %-22s %s\n", left, flags[i].help);
+        }
+}
+
+static int bad_value(const struct flag *flag, const char *value, const char *wanted)
+{
+        say("%s: \"%s\" is not %s", flag->name, value, wanted);
+        return CLI_USAGE;
+}
+
+static int set_uint(const struct flag *flag, const char *value, uint64_t max, uint64_t *ret_number)
+{
+        unsigned long long number;
+        char *end;
+
+        errno = 0;
+        number = strtoull(value, &end, 10);
+        if (*value < '0' || *value > '9' || *end || errno || number > max)
+                return bad_value(flag, value, "a whole number in range");
+        *ret_number = number;
+        return 0;
+}
+
+static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
+{
+        char *field = (char *)cli + flag->offset;
+        uint64_t number = 0;
+        double real;
+        char *end;
+        int r = 0;
+
+        switch (flag->kind) {
+        case FLAG_TEXT:
+                *(const char **)(void *)field = value;
+                break;
+        case FLAG_SWITCH:
+                *(bool *)(void *)field = true;
+                break;
+        case FLAG_UINT32:
+                r = set_uint(flag, value, UINT32_MAX, &number);
+                *(uint32_t *)(void *)field = (uint32_t)number;
+                break;
+        case FLAG_UINT64:
+                r = set_uint(flag, value, UINT64_MAX, &number);
+                *(uint64_t *)(void *)field = number;
+                break;
+        case FLAG_FLOAT:
+                real = strtod(value, &end);
+                if (end == value || *end || !isfinite(real))
+                        return bad_value(flag, value, "a number");
+                *(float *)(void *)field = (float)real;
+                break;
+        case FLAG_STOP:
+                if (cli->generate.stop_count == LENGTH(cli->stops))
+                        return bad_value(flag, value, "taken: there are too many of them");
+                cli->stops[cli->generate.stop_count++] = value;
+                break;
+        }
+        cli->generate.set |= flag->set;
+        return r;
+}
+
+/* One argument that begins with --; *at moves on when its value is the next one. */
+static int take_flag(struct cli *cli, int argc, char **argv, int *at)
+{
+        const char *given = argv[*at], *equals = strchr(given, '=');
+        size_t bytes = equals ? (size_t)(equals - given) : strlen(given);
+        const struct flag *flag = NULL;
+
+        for (size_t i = 0; i < LENGTH(flags); i++)
+                if ((flags[i].commands & cli->command) && strlen(flags[i].name) == bytes &&
+                    !memcmp(flags[i].name, given, bytes))
+                        flag = &flags[i];
+        if (!flag) {
+                say("%s has no flag %.*s; see samovar %s --help", cli->name, (int)bytes, given,
+                    cli->name);
+                return CLI_USAGE;
+        }
+
+        if (!flag->value && equals) {
+                say("%s takes no value", flag->name);
+                return CLI_USAGE;
+        }
+        if (!flag->value || equals)
+                return set_flag(cli, flag, equals ? equals + 1 : NULL);
+        if (*at + 1 == argc) {
+                say("%s needs a value", flag->name);
+                return CLI_USAGE;
+        }
+        return set_flag(cli, flag, argv[++*at]);
+}
+
+static int find_command(struct cli *cli, int argc, char **argv)
+{
+        if (argc < 2) {
+                say("which command? see samovar --help");
+                return CLI_USAGE;
+        }
+        if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
+                help(cli);
+                return -1;
+        }
+        if (!strcmp(argv[1], "--version")) {
+                printf("samovar %s\n", smv_version());
+                return -1;
+        }
+        for (size_t i = 0; i < LENGTH(commands); i++) {
+                if (!strcmp(argv[1], commands[i].name)) {
+                        cli->name = commands[i].name;
+                        cli->command = commands[i].command;
+                        return 0;
+                }
+        }
+        say("there is no %s %s; see samovar --help", *argv[1] == '-' ? "flag" : "command", argv[1]);
+        return CLI_USAGE;
+}
+
+int cli_flags(struct cli *cli, int argc, char **argv)
+{
+        bool only_words = false;
+        int r;
+
+        r = find_command(cli, argc, argv);
+        for (int i = 2; i < argc && !r; i++) {
+                const char *given = argv[i];
+
+                if (only_words || *given != '-' || !given[1]) {
+                        cli->words[cli->word_count++] = given;
+                } else if (!strcmp(given, "--")) {
+                        only_words = true;
+                } else if (!strcmp(given, "--help") || !strcmp(given, "-h")) {
+                        help(cli);
+                        return -1;
+                } else {
+                        r = take_flag(cli, argc, argv, &i);
+                }
+        }
+        if (!r && cli->command == CLI_STATUS && cli->word_count) {
+                say("status takes no argument");
+                r = CLI_USAGE;
+        }
+        cli->generate.size = sizeof(cli->generate);
+        cli->generate.stops = cli->stops;
+        return r;
+}

@@ -1,0 +1,210 @@
+/*
+ * ask and complete: a prompt in, tokens out as they are made.
+ *
+ * The first SIGINT cancels the stream, whose END still comes; the second has its
+ * default action.  The handler only writes a byte to a pipe that the loop polls
+ * beside the client.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/json.h"
+
+static int interrupt_pipe[2] = { -1, -1 };
+
+static void on_interrupt(int signal_number)
+{
+        int saved = errno;
+        ssize_t n;
+
+        (void)signal_number;
+        n = write(interrupt_pipe[1], "", 1);
+        (void)n;
+        errno = saved;
+}
+
+static int catch_interrupt(void)
+{
+        struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
+
+        if (pipe2(interrupt_pipe, O_CLOEXEC | O_NONBLOCK) < 0 ||
+            sigaction(SIGINT, &action, NULL) < 0) {
+                say("cannot watch for interrupts: %s", strerror(errno));
+                return CLI_FAILED;
+        }
+        return 0;
+}
+
+struct streaming {
+        struct cli *cli;
+        struct screen screen;
+        struct bytes out; /* --json: one line */
+        uint32_t stream;
+        bool interrupted;
+};
+
+static int write_line(struct streaming *s, struct json *json)
+{
+        json_raw(json, "}\n");
+        if (json_end(json)) {
+                say("out of memory");
+                return CLI_FAILED;
+        }
+        return screen_raw(s->out.at, s->out.count);
+}
+
+static int on_tokens(struct streaming *s, const struct smv_event *event)
+{
+        struct json json = { .to = &s->out };
+
+        if (!s->cli->json)
+                return screen_text(&s->screen, event->text, event->text_bytes);
+
+        s->out.count = 0;
+        json_raw(&json, "{\"tokens\":[");
+        for (size_t i = 0; i < event->token_count; i++) {
+                json_raw(&json, i ? "," : "");
+                json_uint(&json, event->tokens[i]);
+        }
+        json_raw(&json, "],\"text\":");
+        json_text(&json, event->text, event->text_bytes);
+        json_raw(&json, ",\"position\":");
+        json_uint(&json, event->position);
+        return write_line(s, &json);
+}
+
+static int write_end(struct streaming *s, const struct smv_event *event)
+{
+        const struct {
+                const char *name;
+                uint64_t value;
+        } counts[] = {
+                { "prompt_tokens", event->prompt_tokens },
+                { "cached_tokens", event->cached_tokens },
+                { "output_tokens", event->output_tokens },
+                { "queued_ns", event->queued_ns },
+                { "prefill_ns", event->prefill_ns },
+                { "decode_ns", event->decode_ns },
+        };
+        const char *reason = smv_reason_name(event->reason);
+        const char *error = smv_code_name(event->code);
+        struct json json = { .to = &s->out };
+
+        s->out.count = 0;
+        json_raw(&json, "{\"end\":");
+        json_text(&json, reason, strlen(reason));
+        if (event->code != SMV_OK) {
+                json_raw(&json, ",\"error\":");
+                json_text(&json, error, strlen(error));
+        }
+        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+                json_raw(&json, ",");
+                json_text(&json, counts[i].name, strlen(counts[i].name));
+                json_raw(&json, ":");
+                json_uint(&json, counts[i].value);
+        }
+        return write_line(s, &json);
+}
+
+static int on_end(struct streaming *s, const struct smv_event *event)
+{
+        int r;
+
+        if (s->cli->json)
+                r = write_end(s, event);
+        else
+                r = screen_close(&s->screen);
+        if (!r && !s->cli->json && !s->screen.terminal && s->cli->command == CLI_ASK)
+                r = screen_raw("\n", 1);
+        if (r)
+                return r;
+
+        switch (event->reason) {
+        case SMV_END_EOS:
+        case SMV_END_STOP:
+        case SMV_END_LENGTH:
+                return s->interrupted ? CLI_INTERRUPTED : CLI_GOOD;
+        case SMV_END_ERROR:
+                say("the stream failed: %s (%s)", smv_code_text(event->code),
+                    smv_code_name(event->code));
+                return CLI_FAILED;
+        default:
+                if (s->interrupted)
+                        return CLI_INTERRUPTED;
+                say("the daemon ended the stream: %s", smv_reason_name(event->reason));
+                return CLI_FAILED;
+        }
+}
+
+/* Cancels, the first time. */
+static int check_interrupt(struct streaming *s)
+{
+        char byte;
+        int r;
+
+        if (s->interrupted || read(interrupt_pipe[0], &byte, 1) != 1)
+                return 0;
+        s->interrupted = true;
+        r = smv_cancel(s->cli->client, s->stream);
+        /* A daemon that is gone is met by smv_next(), with the END it owes. */
+        return r && r != -ENOTCONN ? say_failed(s->cli, r) : 0;
+}
+
+static void wait_more(struct streaming *s)
+{
+        struct pollfd fds[2] = { { .fd = smv_fd(s->cli->client), .events = POLLIN },
+                                 { .fd = interrupt_pipe[0], .events = POLLIN } };
+
+        poll(fds, 2, -1);
+}
+
+static int stream(struct streaming *s)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        int r;
+
+        for (;;) {
+                r = smv_next(s->cli->client, &event, 0);
+                if (r < 0)
+                        return say_failed(s->cli, r);
+                if (!r)
+                        wait_more(s);
+                else if (event.kind == SMV_EVENT_END)
+                        return on_end(s, &event);
+                else
+                        r = on_tokens(s, &event);
+                if (!r)
+                        r = check_interrupt(s);
+                if (r)
+                        return r;
+        }
+}
+
+int cli_generate(struct cli *cli)
+{
+        struct streaming s = { .cli = cli };
+        int r;
+
+        if (cli->command == CLI_ASK)
+                say("there is no chat template yet: the model continues the text");
+
+        cli->generate.model = cli->model;
+        cli->generate.prompt = cli->input.at;
+        cli->generate.prompt_bytes = cli->input.count;
+        r = smv_generate(cli->client, &cli->generate, &s.stream);
+        if (r)
+                return say_failed(cli, r);
+
+        screen_open(&s.screen);
+        r = catch_interrupt();
+        if (!r)
+                r = stream(&s);
+        bytes_deinit(&s.out);
+        return r;
+}

@@ -1,0 +1,57 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static int read_stdin(struct bytes *text)
+{
+        ssize_t n;
+
+        for (;;) {
+                if (bytes_reserve(text, 65536)) {
+                        say("out of memory");
+                        return CLI_FAILED;
+                }
+                n = read(STDIN_FILENO, text->at + text->count, text->size - text->count - 1);
+                if (n > 0) {
+                        text->count += (size_t)n;
+                } else if (!n) {
+                        text->at[text->count] = '\0';
+                        return 0;
+                } else if (errno != EINTR) {
+                        say("cannot read stdin: %s", strerror(errno));
+                        return CLI_FAILED;
+                }
+        }
+}
+
+static int join_words(const struct cli *cli, struct bytes *text)
+{
+        int r = 0;
+
+        for (int i = 0; i < cli->word_count && !r; i++) {
+                r = i ? bytes_add(text, " ", 1) : 0;
+                if (!r)
+                        r = bytes_add(text, cli->words[i], strlen(cli->words[i]));
+        }
+        if (r || bytes_add(text, "", 1)) {
+                say("out of memory");
+                return CLI_FAILED;
+        }
+        text->count--;
+        return 0;
+}
+
+int cli_input(struct cli *cli)
+{
+        bool dash = cli->word_count == 1 && !strcmp(cli->words[0], "-");
+
+        if (cli->word_count && !dash)
+                return join_words(cli, &cli->input);
+        if (!dash && isatty(STDIN_FILENO)) {
+                say("%s needs something to work on; see samovar %s --help", cli->name, cli->name);
+                return CLI_USAGE;
+        }
+        return read_stdin(&cli->input);
+}

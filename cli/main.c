@@ -1,0 +1,99 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A private daemon answers when it has loaded its model: as long as that takes, or until it dies. */
+#define PRIVATE_TIMEOUT_MS INT_MAX
+
+/* Instead of a service: its model is the default one, so requests name none. */
+static int connect_private(struct cli *cli)
+{
+        char message[256] = "", how[64];
+        struct smv_connect options = {
+                SMV_SIZE(smv_connect),
+                .use_fd = 1,
+                .timeout_ms = PRIVATE_TIMEOUT_MS,
+                .message = message,
+                .message_bytes = sizeof(message),
+        };
+        int r;
+
+        r = daemon_start(cli->model, &options.fd, &cli->child);
+        if (r)
+                return r;
+        cli->model = NULL;
+        r = smv_connect(&options, &cli->client);
+        if (!r)
+                return 0;
+
+        daemon_end(cli->child, how, sizeof(how));
+        cli->child = 0;
+        say("the private samovard did not start: %s", *how ? how : message);
+        return CLI_NO_DAEMON;
+}
+
+static int connect_service(struct cli *cli)
+{
+        char message[256] = "";
+        struct smv_connect options = {
+                SMV_SIZE(smv_connect),   .socket = cli->socket,
+                .message = message,      .message_bytes = sizeof(message),
+                .any_uid = cli->any_uid,
+        };
+        int r;
+
+        r = smv_connect(&options, &cli->client);
+        if (!r)
+                return 0;
+        say("%s", *message ? message : strerror(-r));
+        if (r != -ENOENT && r != -ECONNREFUSED)
+                return CLI_FAILED;
+        say("no daemon is there: start one with  samovard --model FILE  or give --model FILE here");
+        return CLI_NO_DAEMON;
+}
+
+static int run(struct cli *cli)
+{
+        switch (cli->command) {
+        case CLI_TOKENIZE:
+                return cli_tokenize(cli);
+        case CLI_DETOKENIZE:
+                return cli_detokenize(cli);
+        case CLI_STATUS:
+                return cli_status(cli);
+        default:
+                return cli_generate(cli);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        struct cli cli = { 0 };
+        char how[64];
+        int r;
+
+        cli.words = calloc((size_t)argc + 1, sizeof(*cli.words));
+        if (!cli.words) {
+                say("out of memory");
+                return CLI_FAILED;
+        }
+
+        r = cli_flags(&cli, argc, argv);
+        if (!r && cli.command != CLI_STATUS)
+                r = cli_input(&cli);
+        if (!r)
+                r = cli.model && daemon_is_file(cli.model) ? connect_private(&cli)
+                                                           : connect_service(&cli);
+        if (!r)
+                r = run(&cli);
+
+        smv_close(cli.client);
+        if (cli.child)
+                daemon_end(cli.child, how, sizeof(how));
+        bytes_deinit(&cli.input);
+        free(cli.words);
+        return r < 0 ? CLI_GOOD : r;
+}

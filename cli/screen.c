@@ -1,0 +1,133 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/json.h"
+
+void say(const char *format, ...)
+{
+        char text[1024];
+        size_t at, length, n = 0;
+        int32_t point;
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(text, sizeof(text), format, args);
+        va_end(args);
+
+        for (at = 0; text[at]; at += length) {
+                point = utf8_next(text + at, strlen(text + at), &length);
+                if (point < 0 || utf8_is_control(point)) {
+                        text[n++] = '?';
+                } else {
+                        memmove(text + n, text + at, length);
+                        n += length;
+                }
+        }
+        fprintf(stderr, "samovar: %.*s\n", (int)n, text);
+}
+
+int say_failed(const struct cli *cli, int error)
+{
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+
+        smv_error(cli->client, &problem);
+        if (*problem.field)
+                say("%s: %s (%s)", problem.field, problem.message, problem.name);
+        else if (*problem.name)
+                say("%s (%s)", problem.message, problem.name);
+        else
+                say("%s", *problem.message ? problem.message : strerror(-error));
+        return CLI_FAILED;
+}
+
+int screen_raw(const char *bytes, size_t count)
+{
+        ssize_t n;
+
+        while (count) {
+                n = write(STDOUT_FILENO, bytes, count);
+                if (n >= 0) {
+                        bytes += n;
+                        count -= (size_t)n;
+                } else if (errno == EPIPE) {
+                        return CLI_FAILED;
+                } else if (errno != EINTR) {
+                        say("cannot write: %s", strerror(errno));
+                        return CLI_FAILED;
+                }
+        }
+        return 0;
+}
+
+void screen_open(struct screen *screen)
+{
+        *screen = (struct screen){ .terminal = isatty(STDOUT_FILENO) };
+}
+
+/* The character at `at` as a terminal may have it, into `safe`; its bytes, 0 if its end is missing. */
+static size_t make_safe(const char *at, size_t left, char *safe, size_t *ret_safe)
+{
+        size_t length;
+        int32_t point = utf8_next(at, left, &length);
+
+        if (point == -2)
+                return 0;
+        if (point < 0 || utf8_is_control(point)) {
+                safe[0] = '?';
+                *ret_safe = 1;
+        } else {
+                memcpy(safe, at, length);
+                *ret_safe = length;
+        }
+        return length;
+}
+
+int screen_text(struct screen *screen, const char *text, size_t bytes)
+{
+        struct bytes all = { 0 };
+        size_t at = 0, length, safe;
+        char *out;
+        int r;
+
+        if (!screen->terminal)
+                return screen_raw(text, bytes);
+
+        /* Nothing grows when made safe, so the second half of the room is enough. */
+        if (bytes_add(&all, screen->held, screen->held_bytes) || bytes_add(&all, text, bytes) ||
+            bytes_reserve(&all, all.count)) {
+                bytes_deinit(&all);
+                say("out of memory");
+                return CLI_FAILED;
+        }
+
+        out = all.at + all.count;
+        while (at < all.count) {
+                length = make_safe(all.at + at, all.count - at, out, &safe);
+                if (!length)
+                        break;
+                at += length;
+                out += safe;
+        }
+        screen->held_bytes = all.count - at;
+        memcpy(screen->held, all.at + at, screen->held_bytes);
+        r = screen_raw(all.at + all.count, (size_t)(out - (all.at + all.count)));
+        bytes_deinit(&all);
+        return r;
+}
+
+int screen_close(struct screen *screen)
+{
+        int r = 0;
+
+        if (!screen->terminal)
+                return 0;
+        if (screen->held_bytes)
+                r = screen_raw("?", 1);
+        return r ? r : screen_raw("\n", 1);
+}

@@ -1,0 +1,108 @@
+/*
+ * status: the daemon's JSON as a table, one line a value, named by its path.
+ *
+ * The text comes from our own library, which wrote it without white space and
+ * escaped what a terminal must not see; the walk relies on that.
+ */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PATH_BYTES 256
+
+struct table {
+        const char *at;
+        char path[PATH_BYTES];
+        int width; /* of the longest path; measured in a first walk */
+        bool print;
+};
+
+/* Past a string's closing quote; *at is on its opening one. */
+static const char *string_end(const char *at)
+{
+        for (at++; *at && *at != '"'; at++)
+                if (*at == '\\' && at[1])
+                        at++;
+        return *at ? at + 1 : at;
+}
+
+static void print_value(struct table *table, const char *value, size_t bytes)
+{
+        int width = (int)strlen(table->path);
+
+        if (table->print)
+                printf("%-*s  %.*s\n", table->width, table->path, (int)bytes, value);
+        else if (width > table->width)
+                table->width = width;
+}
+
+static void walk(struct table *table);
+
+static void walk_member(struct table *table, bool keyed, unsigned index)
+{
+        size_t parent = strlen(table->path);
+        const char *dot = parent ? "." : "", *key = table->at;
+
+        if (keyed) {
+                table->at = string_end(key);
+                snprintf(table->path + parent, PATH_BYTES - parent, "%s%.*s", dot,
+                         (int)(table->at - key) - 2, key + 1);
+                table->at++; /* the colon */
+        } else {
+                snprintf(table->path + parent, PATH_BYTES - parent, "%s%u", dot, index);
+        }
+        walk(table);
+        table->path[parent] = '\0';
+}
+
+/* A value of any kind; the library has bounded the depth. */
+static void walk(struct table *table)
+{
+        const char *value = table->at;
+        bool keyed = *value == '{';
+        size_t bytes;
+
+        if (*value == '"') {
+                table->at = string_end(value);
+                print_value(table, value + 1, (size_t)(table->at - value) - 2);
+        } else if (keyed || *value == '[') {
+                if (value[1] == '}' || value[1] == ']') {
+                        table->at += 2;
+                        print_value(table, "-", 1);
+                        return;
+                }
+                for (unsigned i = 0; *table->at && *table->at != '}' && *table->at != ']'; i++) {
+                        table->at++; /* the bracket or the comma */
+                        walk_member(table, keyed, i);
+                }
+                if (*table->at)
+                        table->at++;
+        } else {
+                bytes = strcspn(value, ",]}");
+                table->at += bytes;
+                print_value(table, value, bytes);
+        }
+}
+
+int cli_status(struct cli *cli)
+{
+        struct table table = { 0 };
+        const char *json;
+        int r;
+
+        r = smv_status(cli->client, &json);
+        if (r)
+                return say_failed(cli, r);
+        if (cli->json) {
+                r = screen_raw(json, strlen(json));
+                return r ? r : screen_raw("\n", 1);
+        }
+
+        table.at = json;
+        walk(&table);
+        table.at = json;
+        table.print = true;
+        walk(&table);
+        return fflush(stdout) ? CLI_FAILED : CLI_GOOD;
+}

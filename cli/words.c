@@ -1,0 +1,105 @@
+/* tokenize and detokenize: text to ids and back. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/json.h"
+
+/* What was built, to stdout; it is freed. */
+static int write_out(struct json *json)
+{
+        int r = json_end(json);
+
+        if (r)
+                say("out of memory");
+        r = r ? CLI_FAILED : screen_raw(json->to->at, json->to->count);
+        bytes_deinit(json->to);
+        return r;
+}
+
+static int write_ids(const struct cli *cli, const uint32_t *ids, size_t count)
+{
+        struct bytes out = { 0 };
+        struct json json = { .to = &out };
+
+        json_raw(&json, cli->json ? "{\"tokens\":[" : "");
+        for (size_t i = 0; i < count; i++) {
+                json_raw(&json, !i ? "" : cli->json ? "," : " ");
+                json_uint(&json, ids[i]);
+        }
+        json_raw(&json, cli->json ? "]}\n" : "\n");
+        return write_out(&json);
+}
+
+int cli_tokenize(struct cli *cli)
+{
+        const uint32_t *ids;
+        size_t count;
+        int r;
+
+        r = smv_tokenize(cli->client, cli->model, cli->input.at, cli->input.count, &ids, &count);
+        return r ? say_failed(cli, r) : write_ids(cli, ids, count);
+}
+
+static int read_ids(const char *text, struct bytes *ids)
+{
+        unsigned long long value;
+        uint32_t id;
+        char *end;
+
+        for (;;) {
+                text += strspn(text, " \t\r\n,");
+                if (!*text)
+                        return 0;
+                errno = 0;
+                value = *text >= '0' && *text <= '9' ? strtoull(text, &end, 10) : UINT64_MAX;
+                if (value > UINT32_MAX || errno || (*end && !strchr(" \t\r\n,", *end))) {
+                        say("\"%.*s\" is not a token id", (int)strcspn(text, " \t\r\n,"), text);
+                        return CLI_USAGE;
+                }
+                text = end;
+                id = (uint32_t)value;
+                if (bytes_add(ids, &id, sizeof(id))) {
+                        say("out of memory");
+                        return CLI_FAILED;
+                }
+        }
+}
+
+static int write_text(const struct cli *cli, const char *text, size_t bytes)
+{
+        struct bytes out = { 0 };
+        struct json json = { .to = &out };
+        struct screen screen;
+        int r;
+
+        if (!cli->json) {
+                screen_open(&screen);
+                r = screen_text(&screen, text, bytes);
+                return r ? r : screen_close(&screen);
+        }
+        json_raw(&json, "{\"text\":");
+        json_text(&json, text, bytes);
+        json_raw(&json, "}\n");
+        return write_out(&json);
+}
+
+int cli_detokenize(struct cli *cli)
+{
+        struct bytes ids = { 0 };
+        const char *text;
+        size_t bytes;
+        int r;
+
+        r = read_ids(cli->input.at, &ids);
+        if (!r) {
+                r = smv_detokenize(cli->client, cli->model, (const uint32_t *)(const void *)ids.at,
+                                   ids.count / sizeof(uint32_t), &text, &bytes);
+                r = r ? say_failed(cli, r) : write_text(cli, text, bytes);
+        }
+        bytes_deinit(&ids);
+        return r;
+}

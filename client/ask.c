@@ -1,0 +1,355 @@
+/*
+ * Requests and their answers.
+ *
+ * A call sends one frame and reads ahead until the reply with its id is there.
+ * Records that come in between stay where they are, for smv_next().
+ */
+#include "client/private.h"
+
+#include <errno.h>
+#include <samovar/protocol.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The next frame that was not looked at yet, if it is the reply to `id`: 1, 0 or -ENOMEM. */
+static int look(struct smv_client *client, uint32_t id, struct codec_frame *ret_frame,
+                bool *ret_more)
+{
+        struct link *link = &client->link;
+        struct codec_frame frame = { 0 };
+        const char *body;
+        size_t bytes;
+        int r;
+
+        *ret_more = false;
+        if (!link_frame(link, link->scan, &body, &bytes))
+                return 0;
+        if (bytes) {
+                r = codec_decode(&client->codec, body, bytes, &frame);
+                if (r == -EPROTO)
+                        link_lose(link, r, link->scan);
+                if (r)
+                        return r == -EPROTO ? 0 : r;
+        }
+
+        *ret_more = true;
+        link->scan += 4 + bytes;
+        if (frame.records)
+                client->records_ahead++;
+        if (!bytes || frame.records)
+                return 0;
+        if (frame.id == id) {
+                *ret_frame = frame;
+                return 1;
+        }
+        client_stray(client, &frame);
+        return 0;
+}
+
+static int wait_reply(struct smv_client *client, uint32_t id, uint64_t deadline,
+                      struct codec_frame *ret_frame)
+{
+        bool more;
+        int r;
+
+        link_flush(&client->link);
+        for (;;) {
+                do
+                        r = look(client, id, ret_frame, &more);
+                while (!r && more);
+                if (r)
+                        return r < 0 ? client_fail(client, r, "out of memory") : 0;
+                if (client->link.lost)
+                        return client_lost(client);
+
+                r = link_turn(&client->link, deadline);
+                if (r < 0)
+                        return client_fail(client, r, "out of memory");
+                if (!r) {
+                        /* A reply that nobody waits for would begin a stream that nobody knows. */
+                        link_lose(&client->link, -ETIMEDOUT, client->link.scan);
+                        client_lost(client);
+                        return -ETIMEDOUT;
+                }
+        }
+}
+
+static void begin(struct smv_client *client, struct codec_writer *writer, const char *op,
+                  uint32_t *ret_id)
+{
+        *ret_id = client_new_id(client);
+        codec_begin(writer, &client->link.out, client->request_max, op, *ret_id);
+}
+
+static int end(struct smv_client *client, struct codec_writer *writer)
+{
+        int r = codec_end(writer);
+
+        if (r == -EMSGSIZE)
+                return client_fail(client, r,
+                                   "the request is longer than the %zu bytes that the daemon takes",
+                                   client->request_max);
+        if (r)
+                return client_fail(client, r, "out of memory");
+        return 0;
+}
+
+/* Ends the request, sends it, waits for its reply: 0, -EREMOTEIO or another error. */
+static int ask(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+               uint64_t deadline, struct codec_frame *ret_frame)
+{
+        struct codec_frame frame;
+        int r;
+
+        r = end(client, writer);
+        if (!r)
+                r = wait_reply(client, id, deadline, &frame);
+        if (r)
+                return r;
+        if (!frame.ok) {
+                client_refused(client, &frame);
+                return -EREMOTEIO;
+        }
+        *ret_frame = frame;
+        return 0;
+}
+
+static uint64_t reply_deadline(const struct smv_client *client)
+{
+        return link_deadline(client->reply_ms);
+}
+
+/* An ok reply without the field that it is for. */
+static int bad_answer(struct smv_client *client, int error, const char *field)
+{
+        if (error != -EPROTO)
+                return client_fail(client, error, "out of memory");
+        return client_fail(client, error, "the daemon's answer has no well-formed field %s", field);
+}
+
+int client_hello(struct smv_client *client, uint64_t deadline)
+{
+        static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
+        static const char transport[] = "socket";
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint64_t version, frame_bytes;
+        uint32_t id;
+        int r;
+
+        begin(client, &writer, "hello", &id);
+        codec_put_ids(&writer, "versions", versions, 2);
+        codec_put_text(&writer, "transport", transport, strlen(transport));
+        r = ask(client, &writer, id, deadline, &frame);
+        if (r)
+                return r;
+
+        r = codec_get_uint(&frame, "version", &version);
+        if (r)
+                return bad_answer(client, r, "version");
+        if (version != SMV_PROTOCOL_VERSION)
+                return client_fail(client, -EPROTO,
+                                   "the daemon chose version %llu, which is not ours",
+                                   (unsigned long long)version);
+        r = codec_get_uint(&frame, "frame_bytes", &frame_bytes);
+        if (r)
+                return bad_answer(client, r, "frame_bytes");
+
+        client->request_max = frame_bytes < UINT32_MAX ? frame_bytes : UINT32_MAX;
+        /* A daemon that takes longer requests gives longer answers. */
+        if (client->request_max > client->link.frame_max)
+                client->link.frame_max =
+                        client->request_max < LINK_IN_MAX ? client->request_max : LINK_IN_MAX;
+        return 0;
+}
+
+static int put_stops(struct codec_writer *writer, const struct smv_generate *o)
+{
+        for (size_t i = 0; i < o->stop_count; i++)
+                if (!o->stops[i])
+                        return -EINVAL;
+        if (o->stop_count)
+                codec_put_texts(writer, "stop", o->stops, o->stop_count);
+        if (o->stop_token_count)
+                codec_put_ids(writer, "stop_tokens", o->stop_tokens, o->stop_token_count);
+        return 0;
+}
+
+/* Only what was given is sent: the defaults are the daemon's. */
+static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
+{
+        if (o->model)
+                codec_put_text(writer, "model", o->model, strlen(o->model));
+        if (o->prompt)
+                codec_put_text(writer, "prompt", o->prompt,
+                               o->prompt_bytes ? o->prompt_bytes : strlen(o->prompt));
+        if (o->tokens)
+                codec_put_ids(writer, "tokens", o->tokens, o->token_count);
+        if (o->max_tokens)
+                codec_put_uint(writer, "max_tokens", o->max_tokens);
+        if (o->temperature != 0 || (o->set & SMV_SET_TEMPERATURE))
+                codec_put_float(writer, "temperature", (double)o->temperature);
+        if (o->top_p != 0 || (o->set & SMV_SET_TOP_P))
+                codec_put_float(writer, "top_p", (double)o->top_p);
+        if (o->min_p != 0 || (o->set & SMV_SET_MIN_P))
+                codec_put_float(writer, "min_p", (double)o->min_p);
+        if (o->top_k || (o->set & SMV_SET_TOP_K))
+                codec_put_uint(writer, "top_k", o->top_k);
+        if (o->seed || (o->set & SMV_SET_SEED))
+                codec_put_uint(writer, "seed", o->seed);
+        if (o->ignore_eos)
+                codec_put_bool(writer, "ignore_eos", true);
+        return put_stops(writer, o);
+}
+
+/* Before asking: once the daemon has begun a stream, nothing may fail. */
+static int reserve_stream(struct smv_client *client)
+{
+        size_t size = client->stream_size ? 2 * client->stream_size : 8;
+        struct client_stream *streams;
+
+        if (client->stream_count < client->stream_size)
+                return 0;
+        streams = reallocarray(client->streams, size, sizeof(*streams));
+        if (!streams)
+                return client_fail(client, -ENOMEM, "out of memory");
+        client->streams = streams;
+        client->stream_size = size;
+        return 0;
+}
+
+int smv_generate(struct smv_client *client, const struct smv_generate *options,
+                 uint32_t *ret_stream)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        struct smv_generate o;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        r = client_take(&o, sizeof(o), options);
+        if (r)
+                return client_fail(client, r, "struct smv_generate has %s",
+                                   r == -EINVAL ? "no size" : "fields that this library lacks");
+        r = reserve_stream(client);
+        if (r)
+                return r;
+
+        begin(client, &writer, "generate", &id);
+        r = put_generate(&writer, &o);
+        if (r) {
+                client->link.out.count = writer.frame;
+                return client_fail(client, r, "a stop string is NULL");
+        }
+        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        if (r)
+                return r;
+
+        client->streams[client->stream_count++] = (struct client_stream){ .id = id };
+        *ret_stream = id;
+        return 0;
+}
+
+int smv_cancel(struct smv_client *client, uint32_t stream)
+{
+        struct codec_writer writer;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        if (!client_stream(client, stream))
+                return 0;
+
+        begin(client, &writer, "cancel", &id);
+        codec_put_uint(&writer, "stream", stream);
+        r = end(client, &writer);
+        if (!r)
+                link_flush(&client->link);
+        return r;
+}
+
+static void put_model(struct codec_writer *writer, const char *model)
+{
+        if (model)
+                codec_put_text(writer, "model", model, strlen(model));
+}
+
+int smv_tokenize(struct smv_client *client, const char *model, const char *text, size_t text_bytes,
+                 const uint32_t **ret_tokens, size_t *ret_count)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        begin(client, &writer, "tokenize", &id);
+        put_model(&writer, model);
+        codec_put_text(&writer, "text", text, text_bytes);
+        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        if (r)
+                return r;
+
+        r = codec_get_ids(&frame, "tokens", &client->ids);
+        if (r)
+                return bad_answer(client, r, "tokens");
+        *ret_tokens = (const uint32_t *)(const void *)client->ids.at;
+        *ret_count = client->ids.count / sizeof(uint32_t);
+        return 0;
+}
+
+int smv_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
+                   size_t token_count, const char **ret_text, size_t *ret_bytes)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        struct codec_text text;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        begin(client, &writer, "detokenize", &id);
+        put_model(&writer, model);
+        codec_put_ids(&writer, "tokens", tokens, token_count);
+        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        if (r)
+                return r;
+
+        r = codec_get_text(&frame, "text", &text);
+        if (r)
+                return bad_answer(client, r, "text");
+        *ret_text = text.bytes;
+        *ret_bytes = text.count;
+        return 0;
+}
+
+int smv_status(struct smv_client *client, const char **ret_json)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (r)
+                return r;
+        begin(client, &writer, "status", &id);
+        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        if (r)
+                return r;
+
+        r = codec_get_json(&frame, "status", &client->text);
+        if (r)
+                return bad_answer(client, r, "status");
+        *ret_json = client->text.at;
+        return 0;
+}

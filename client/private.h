@@ -1,0 +1,80 @@
+/*
+ * A client, from the inside.
+ *
+ * client.c makes and ends it and reads its events; ask.c makes its requests.
+ * Frames of records stay in the link's buffer until smv_next() walks them, so
+ * events keep their order whichever call happened to receive them.
+ */
+#ifndef CLIENT_PRIVATE_H
+#define CLIENT_PRIVATE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+#include "client/bytes.h"
+#include "client/codec.h"
+#include "client/link.h"
+#include "client/public.h"
+
+/* A daemon that is alive and does not answer for this long is given up. */
+#define CLIENT_REPLY_MS 60000
+
+/* Accepted, and its END has not been handed out. */
+struct client_stream {
+        uint32_t id;
+        uint32_t sequence; /* of its next record */
+};
+
+struct smv_client {
+        struct link link;
+        struct codec codec;
+        size_t request_max; /* the longest body the daemon takes */
+        int reply_ms;
+        uint32_t last_id;
+
+        struct client_stream *streams;
+        size_t stream_count, stream_size;
+
+        /* The records frame being walked; offsets from link.start. */
+        size_t frame_bytes; /* 0: none */
+        size_t record_at, record_end;
+        size_t records_ahead; /* frames of records between link.start and link.scan */
+
+        struct bytes ids, text; /* what the last answer or event points at */
+
+        /* smv_error() */
+        enum smv_code code;
+        bool condemned; /* the connection itself was refused: what the daemon said is kept */
+        char name[32], field[32], message[256];
+};
+
+/* Every call begins with it: what an older call left is forgotten.  0, or -ENOTCONN. */
+int client_begin(struct smv_client *client);
+
+/* A failure that is not the daemon's refusal: its words, and `error` back. */
+int client_fail(struct smv_client *client, int error, const char *format, ...)
+        __attribute__((format(printf, 3, 4)));
+
+/* The link is lost: says why; -ENOTCONN. */
+int client_lost(struct smv_client *client);
+
+/* Keeps what an error reply says. */
+void client_refused(struct smv_client *client, const struct codec_frame *frame);
+
+/* A reply that nobody waits for.  One without an id refuses the connection itself. */
+void client_stray(struct smv_client *client, const struct codec_frame *frame);
+
+/* An id that no living stream has; never 0. */
+uint32_t client_new_id(struct smv_client *client);
+struct client_stream *client_stream(struct smv_client *client, uint32_t id);
+
+/*
+ * Reads a struct of the application, which may be shorter or longer than ours:
+ * -EINVAL without a size, -E2BIG if it sets what we do not know.
+ */
+int client_take(void *ours, size_t our_bytes, const void *theirs);
+
+/* hello, after the link is there. */
+int client_hello(struct smv_client *client, uint64_t deadline);
+
+#endif

@@ -1,0 +1,94 @@
+#include "client/record.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <string.h>
+
+int record_read(const char *bytes, size_t count, struct record *ret_record)
+{
+        struct smv_record head;
+        size_t step;
+
+        if (count < sizeof(head))
+                return -EPROTO;
+        memcpy(&head, bytes, sizeof(head));
+        head.size = le32toh(head.size);
+        head.stream = le32toh(head.stream);
+        head.head_bytes = le16toh(head.head_bytes);
+        head.sequence = le32toh(head.sequence);
+
+        if (head.head_bytes < sizeof(head) || head.size < head.head_bytes || head.size > count)
+                return -EPROTO;
+
+        step = ((size_t)head.size + SMV_RING_ALIGN - 1) / SMV_RING_ALIGN * SMV_RING_ALIGN;
+        ret_record->head = head;
+        ret_record->payload = bytes + head.head_bytes;
+        ret_record->payload_bytes = head.size - head.head_bytes;
+        ret_record->step = step < count ? step : count;
+        return 0;
+}
+
+int record_tokens(const struct record *record, struct bytes *tokens, struct smv_event *ret_event)
+{
+        struct smv_record_tokens t;
+        const char *at = record->payload;
+        size_t ids_bytes;
+        uint32_t id;
+        int r;
+
+        if (record->payload_bytes < sizeof(t))
+                return -EPROTO;
+        memcpy(&t, at, sizeof(t));
+        t.position = le32toh(t.position);
+        t.token_count = le16toh(t.token_count);
+        t.text_bytes = le16toh(t.text_bytes);
+        ids_bytes = t.token_count * sizeof(id);
+        if (record->payload_bytes - sizeof(t) < ids_bytes + t.text_bytes)
+                return -EPROTO;
+
+        at += sizeof(t);
+        tokens->count = 0;
+        for (size_t i = 0; i < t.token_count; i++, at += sizeof(id)) {
+                memcpy(&id, at, sizeof(id));
+                id = le32toh(id);
+                r = bytes_add(tokens, &id, sizeof(id));
+                if (r)
+                        return r;
+        }
+
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_TOKENS,
+                .stream = record->head.stream,
+                .tokens = (const uint32_t *)(const void *)tokens->at,
+                .token_count = t.token_count,
+                .text = at,
+                .text_bytes = t.text_bytes,
+                .position = t.position,
+        };
+        return 0;
+}
+
+int record_end(const struct record *record, struct smv_event *ret_event)
+{
+        struct smv_record_end end;
+
+        if (record->payload_bytes < sizeof(end))
+                return -EPROTO;
+        memcpy(&end, record->payload, sizeof(end));
+        if (end.reason < SMV_END_EOS || end.reason > SMV_END_ERROR)
+                return -EPROTO;
+
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_END,
+                .stream = record->head.stream,
+                .reason = end.reason,
+                .code = le32toh(end.code),
+                .prompt_tokens = le32toh(end.prompt_tokens),
+                .cached_tokens = le32toh(end.cached_tokens),
+                .output_tokens = le32toh(end.output_tokens),
+                .queued_ns = le64toh(end.queued_ns),
+                .prefill_ns = le64toh(end.prefill_ns),
+                .decode_ns = le64toh(end.decode_ns),
+        };
+        return 0;
+}

@@ -1,0 +1,27 @@
+/*
+ * Records as they lie in a ring or a frame, to events.  Every size is checked
+ * against the bytes that are there; nothing is read twice.
+ */
+#ifndef CLIENT_RECORD_H
+#define CLIENT_RECORD_H
+
+#include <samovar/ring.h>
+
+#include "client/bytes.h"
+#include "client/public.h"
+
+struct record {
+        struct smv_record head; /* in our byte order */
+        const char *payload;
+        size_t payload_bytes;
+        size_t step; /* to the next record, or to the end */
+};
+
+/* The record at the front of `count` bytes: 0 or -EPROTO. */
+int record_read(const char *bytes, size_t count, struct record *ret_record);
+
+/* Its payload.  `tokens` gets the ids, aligned.  0, -EPROTO or -ENOMEM. */
+int record_tokens(const struct record *record, struct bytes *tokens, struct smv_event *ret_event);
+int record_end(const struct record *record, struct smv_event *ret_event);
+
+#endif
