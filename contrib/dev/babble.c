@@ -1,0 +1,522 @@
+/*
+ * babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N] [--kv-heads N]
+ *        [--head-dim N] [--ffn N] [--vocab N] [--context N] [--type f32|f16|bf16] [--tied]
+ *        [--extras]
+ *
+ * Writes a small llama model that was never trained and yet talks: lower-case
+ * nonsense one can pronounce, in words and sentences.  For tests and for trying
+ * the daemon where there is no real model.  The same arguments give the same
+ * bytes on every machine: numbers come from an integer generator and + - * / and
+ * sqrt alone, which IEEE fixes to the last bit.  --extras adds the tensors that
+ * such a model may have and mostly has not: biases, norms of q and k, rope factors.
+ *
+ * How it talks.  A few dimensions of the stream are reserved, and no layer writes
+ * to them:
+ *
+ *      0            a constant
+ *      1 .. 6       one is on: the class of the token at this position
+ *      7 .. width   free: what token it is, and what the layers add, at random
+ *
+ * The head reads the class and prefers what may follow it: a consonant that opens
+ * a syllable, then a vowel, then perhaps one that closes it, then perhaps a space.
+ * Openers and closers are different letters, so a word has at least two.  From
+ * the constant the head learns which letters are common and which tokens never
+ * come.  The free part makes the choice depend on everything said before.
+ *
+ * The vocabulary is the 256 bytes, then bos (256) and eos (257).
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BOS        256u
+#define EOS        257u
+#define VOCAB_MIN  258u
+#define RESERVED   7u
+#define ALIGNMENT  32u
+#define NEVER      -40.0
+#define LETTER_STD 0.45 /* of the free part of an embedding */
+#define LAYER_STD  0.35 /* of all that the layers add to it */
+#define HEAD_STD   0.8  /* of what the free part does to a logit */
+
+enum class { OPENER, VOWEL, CLOSER, SPACE, STOP, MARK, CLASS_N };
+
+/*
+ * What may follow a class: about ln of the chance of every token of the next one.  What ends a
+ * word gets more than its share, to make up for the letters that the free part favours.
+ */
+static const struct follow {
+        double opener, vowel, closer, space, stop, eos;
+} follows[CLASS_N] = {
+        /*          14 letters  5 letters  4 letters  once  once  once */
+        [OPENER] = { NEVER, -1.61, NEVER, NEVER, NEVER, NEVER },
+        [VOWEL] = { -3.84, -6.50, -2.73, 0.10, -3.30, NEVER },
+        [CLOSER] = { -3.90, -6.00, NEVER, 0.60, -2.80, NEVER },
+        [SPACE] = { -2.64, NEVER, NEVER, NEVER, NEVER, NEVER },
+        [STOP] = { NEVER, NEVER, NEVER, -0.16, NEVER, -4.10 },
+        [MARK] = { NEVER, NEVER, NEVER, 0.0, NEVER, NEVER },
+};
+
+struct shape {
+        uint32_t seed, layers, width, heads, kv_heads, head_dim, ffn, vocab, context;
+        const char *type;
+        bool tied, extras;
+};
+
+struct babble {
+        struct shape shape;
+        FILE *out;
+        uint64_t at; /* bytes written */
+        bool failed;
+        uint64_t state; /* of the generator */
+        uint64_t data;  /* bytes of tensors announced so far */
+};
+
+/* splitmix64 */
+static uint64_t next(struct babble *b)
+{
+        uint64_t z = (b->state += UINT64_C(0x9e3779b97f4a7c15));
+
+        z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+        z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+        return z ^ (z >> 31);
+}
+
+/* Mean 0, the given standard deviation; flat, which is random enough. */
+static double noise(struct babble *b, double std)
+{
+        double unit = ((double)(next(b) >> 40) - 8388607.5) / 8388608.0;
+
+        return unit * std * sqrt(3.0);
+}
+
+static void put(struct babble *b, const void *bytes, size_t count)
+{
+        if (fwrite(bytes, 1, count, b->out) != count)
+                b->failed = true;
+        b->at += count;
+}
+
+static void put_int(struct babble *b, uint64_t value, unsigned bytes)
+{
+        unsigned char le[8];
+
+        for (unsigned i = 0; i < 8; i++)
+                le[i] = (unsigned char)(value >> (8 * i));
+        put(b, le, bytes);
+}
+
+static void put_string(struct babble *b, const char *text)
+{
+        put_int(b, strlen(text), 8);
+        put(b, text, strlen(text));
+}
+
+static uint32_t float_bits(float f)
+{
+        uint32_t u;
+
+        memcpy(&u, &f, sizeof(u));
+        return u;
+}
+
+/* To nearest, ties to even.  What is written here is neither huge nor a NaN. */
+static uint16_t bfloat(float f)
+{
+        uint32_t u = float_bits(f);
+
+        return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+}
+
+static uint16_t half(float f)
+{
+        uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
+
+        if (magnitude < 0x38800000) { /* below 2^-14, a half counts in units of 2^-24 */
+                double units = (double)(f < 0 ? -f : f) * 16777216.0;
+                uint32_t whole = (uint32_t)units;
+                double rest = units - whole;
+
+                return (uint16_t)(sign | (whole + (rest > 0.5 || (rest == 0.5 && (whole & 1)))));
+        }
+        magnitude -= (127 - 15) << 23;
+        return (uint16_t)(sign | ((magnitude + 0xfff + (magnitude >> 13 & 1)) >> 13));
+}
+
+static void put_number(struct babble *b, const char *type, double number)
+{
+        if (!strcmp(type, "f32"))
+                put_int(b, float_bits((float)number), 4);
+        else
+                put_int(b, !strcmp(type, "f16") ? half((float)number) : bfloat((float)number), 2);
+}
+
+static enum class class_of(uint32_t token) {
+        int c = (int)token;
+
+        if (c >= 'A' && c <= 'Z') c += 'a' - 'A';
+        if (token >= 256 || c == ' ' || c == '\n' || c == '\t') return SPACE;
+        if (c == '.') return STOP;
+        if (c < 'a' || c > 'z') return MARK;
+        if (strchr("aeiou", c)) return VOWEL;
+        return strchr("nrsx", c) ? CLOSER : OPENER;
+}
+
+/* A reserved dimension's size: together they make the norm of the stream about 1 a number. */
+static double beacon(const struct shape *s)
+{
+        return 0.6 * sqrt((double)s->width);
+}
+
+static double logit(enum class from, uint32_t token)
+{
+        const struct follow *f = &follows[from];
+
+        if (token == EOS)
+                return f->eos;
+        if (token >= 256 || (token != ' ' && token != '.' && (token < 'a' || token > 'z')))
+                return 0; /* NEVER, whatever came before: the constant says it */
+        switch (class_of(token)) {
+        case OPENER:
+                return f->opener;
+        case VOWEL:
+                return f->vowel;
+        case CLOSER:
+                return f->closer;
+        case SPACE:
+                return f->space;
+        default:
+                return f->stop;
+        }
+}
+
+/* How common a token is, apart from what came before. */
+static double commonness(struct babble *b, uint32_t token)
+{
+        double taste = noise(b, 0.5); /* drawn for every token, so that none shifts the others */
+
+        if (token == EOS || token == ' ' || token == '.')
+                return 0;
+        if (token < 'a' || token > 'z' || strchr("qyxc", (int)token))
+                return NEVER;
+        return strchr("jwz", (int)token) ? taste - 1 : taste;
+}
+
+typedef double number_of(struct babble *b, uint32_t row, uint32_t column);
+
+static double embedding(struct babble *b, uint32_t row, uint32_t column)
+{
+        if (!column || column == 1 + (uint32_t)class_of(row))
+                return beacon(&b->shape);
+        return column < RESERVED ? 0 : noise(b, LETTER_STD);
+}
+
+static double head(struct babble *b, uint32_t row, uint32_t column)
+{
+        double std;
+
+        if (!column)
+                return commonness(b, row) / beacon(&b->shape);
+        if (column < RESERVED)
+                return logit((enum class)(column - 1), row) / beacon(&b->shape);
+        /* Where words and sentences end depends less on the letters than the letters do. */
+        std = row == EOS || row == ' ' || row == '.' ? HEAD_STD / 4 : HEAD_STD;
+        return noise(b, std / sqrt((double)b->shape.width));
+}
+
+static double norm(struct babble *b, uint32_t row, uint32_t column)
+{
+        (void)row;
+        (void)column;
+        return 1 + noise(b, 0.05);
+}
+
+static double plain_norm(struct babble *b, uint32_t row, uint32_t column)
+{
+        (void)b;
+        (void)row;
+        (void)column;
+        return 1;
+}
+
+/* From the stream: the beacons would drown the rest, so they count for little. */
+static double inward(struct babble *b, uint32_t row, uint32_t column)
+{
+        double unit = 1.5 / sqrt((double)b->shape.width * (LETTER_STD * LETTER_STD));
+
+        (void)row;
+        return noise(b, column < RESERVED ? unit * 2 / beacon(&b->shape) : unit);
+}
+
+static double back(struct babble *b, uint32_t row, uint32_t columns)
+{
+        double parts = 2.0 * b->shape.layers;
+        double n = noise(b, LAYER_STD * 1.5 / sqrt(parts * columns));
+
+        return row < RESERVED ? 0 : n;
+}
+
+static double attention_back(struct babble *b, uint32_t row, uint32_t column)
+{
+        (void)column;
+        return back(b, row, b->shape.heads * b->shape.head_dim);
+}
+
+static double bias(struct babble *b, uint32_t row, uint32_t column)
+{
+        (void)row;
+        (void)column;
+        return noise(b, 0.3);
+}
+
+/* Into the stream: the reserved dimensions stay as they are. */
+static double bias_back(struct babble *b, uint32_t row, uint32_t column)
+{
+        double n = noise(b, 0.05);
+
+        (void)row;
+        return column < RESERVED ? 0 : n;
+}
+
+static double ffn_back(struct babble *b, uint32_t row, uint32_t column)
+{
+        (void)column;
+        return back(b, row, b->shape.ffn);
+}
+
+/* Tensors are gone through three times: counted, announced in the header, written. */
+struct act {
+        enum { COUNT, ANNOUNCE, WRITE } what;
+        uint32_t index;
+};
+
+static void tensor(struct babble *b, struct act *act, const char *name, uint32_t rows,
+                   uint32_t columns, number_of *number)
+{
+        const char *type = rows > 1 ? b->shape.type : "f32";
+        uint32_t id = !strcmp(type, "f32") ? 0 : !strcmp(type, "f16") ? 1 : 30;
+        uint64_t bytes = (uint64_t)rows * columns * (id ? 2 : 4);
+
+        if (act->what == ANNOUNCE) {
+                put_string(b, name);
+                put_int(b, rows > 1 ? 2 : 1, 4);
+                put_int(b, columns, 8);
+                if (rows > 1)
+                        put_int(b, rows, 8);
+                put_int(b, id, 4);
+                put_int(b, b->data, 8);
+                b->data += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        } else if (act->what == WRITE) {
+                b->state = (uint64_t)b->shape.seed << 32 | act->index;
+                for (uint32_t r = 0; r < rows; r++)
+                        for (uint32_t c = 0; c < columns; c++)
+                                put_number(b, type, number(b, r, c));
+                while (b->at % ALIGNMENT)
+                        put_int(b, 0, 1);
+        }
+        act->index++;
+}
+
+static const struct {
+        const char *name;
+        char rows, columns; /* one of: 1, Width, Queries, Keys, Head, Ffn */
+        number_of *number;
+        bool extra;
+} parts[] = {
+        { "attn_norm.weight", '1', 'W', norm },
+        { "attn_q.weight", 'Q', 'W', inward },
+        { "attn_k.weight", 'K', 'W', inward },
+        { "attn_v.weight", 'K', 'W', inward },
+        { "attn_output.weight", 'W', 'Q', attention_back },
+        { "ffn_norm.weight", '1', 'W', norm },
+        { "ffn_gate.weight", 'F', 'W', inward },
+        { "ffn_up.weight", 'F', 'W', inward },
+        { "ffn_down.weight", 'W', 'F', ffn_back },
+        { "attn_q.bias", '1', 'Q', bias, true },
+        { "attn_k.bias", '1', 'K', bias, true },
+        { "attn_v.bias", '1', 'K', bias, true },
+        { "attn_output.bias", '1', 'W', bias_back, true },
+        { "attn_q_norm.weight", '1', 'H', norm, true },
+        { "attn_k_norm.weight", '1', 'H', norm, true },
+};
+
+/* Every tensor, in order; returns how many. */
+static uint32_t tensors(struct babble *b, struct act act)
+{
+        const struct shape *s = &b->shape;
+        uint32_t size[128] = {
+                ['1'] = 1,
+                ['W'] = s->width,
+                ['Q'] = s->heads * s->head_dim,
+                ['K'] = s->kv_heads * s->head_dim,
+                ['H'] = s->head_dim,
+                ['F'] = s->ffn,
+        };
+        char name[64];
+
+        tensor(b, &act, "token_embd.weight", s->vocab, s->width, embedding);
+        for (uint32_t l = 0; l < s->layers; l++) {
+                for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
+                        if (parts[i].extra && !s->extras)
+                                continue;
+                        snprintf(name, sizeof(name), "blk.%u.%s", l, parts[i].name);
+                        tensor(b, &act, name, size[(int)parts[i].rows], size[(int)parts[i].columns],
+                               parts[i].number);
+                }
+        }
+        tensor(b, &act, "output_norm.weight", 1, s->width, plain_norm);
+        if (!s->tied)
+                tensor(b, &act, "output.weight", s->vocab, s->width, head);
+        if (s->extras)
+                tensor(b, &act, "rope_freqs.weight", 1, s->head_dim / 2, norm);
+        return act.index;
+}
+
+static void pair_u32(struct babble *b, const char *key, uint32_t value)
+{
+        put_string(b, key);
+        put_int(b, 4, 4);
+        put_int(b, value, 4);
+}
+
+static void pair_f32(struct babble *b, const char *key, float value)
+{
+        put_string(b, key);
+        put_int(b, 6, 4);
+        put_int(b, float_bits(value), 4);
+}
+
+static void pair_string(struct babble *b, const char *key, const char *value)
+{
+        put_string(b, key);
+        put_int(b, 8, 4);
+        put_string(b, value);
+}
+
+static void header(struct babble *b)
+{
+        const struct shape *s = &b->shape;
+
+        put(b, "GGUF", 4);
+        put_int(b, 3, 4);
+        put_int(b, tensors(b, (struct act){ COUNT }), 8);
+        put_int(b, 16, 8);
+        pair_string(b, "general.architecture", "llama");
+        pair_string(b, "general.name", "babble");
+        pair_u32(b, "general.alignment", ALIGNMENT);
+        pair_u32(b, "llama.block_count", s->layers);
+        pair_u32(b, "llama.context_length", s->context);
+        pair_u32(b, "llama.embedding_length", s->width);
+        pair_u32(b, "llama.feed_forward_length", s->ffn);
+        pair_u32(b, "llama.attention.head_count", s->heads);
+        pair_u32(b, "llama.attention.head_count_kv", s->kv_heads);
+        pair_u32(b, "llama.attention.key_length", s->head_dim);
+        pair_u32(b, "llama.rope.dimension_count", s->head_dim);
+        pair_f32(b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+        pair_u32(b, "llama.vocab_size", s->vocab);
+        pair_string(b, "tokenizer.ggml.model", "bytes");
+        pair_u32(b, "tokenizer.ggml.bos_token_id", BOS);
+        pair_u32(b, "tokenizer.ggml.eos_token_id", EOS);
+        tensors(b, (struct act){ ANNOUNCE });
+        while (b->at % ALIGNMENT)
+                put_int(b, 0, 1);
+}
+
+static int usage(void)
+{
+        fputs("usage: babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N]\n"
+              "       [--kv-heads N] [--head-dim N] [--ffn N] [--vocab N] [--context N]\n"
+              "       [--type f32|f16|bf16] [--tied] [--extras]\n",
+              stderr);
+        return 2;
+}
+
+static bool number_read(const char *text, uint32_t low, uint32_t *ret_number)
+{
+        char *end;
+        unsigned long n;
+
+        errno = 0;
+        n = strtoul(text, &end, 10);
+        if (errno || *text < '0' || *text > '9' || *end || n < low || n > 1u << 22)
+                return false;
+        *ret_number = (uint32_t)n;
+        return true;
+}
+
+static bool arguments(int argc, char **argv, struct shape *s)
+{
+        const struct {
+                const char *name;
+                uint32_t low, *number;
+        } options[] = {
+                { "--seed", 0, &s->seed },         { "--layers", 1, &s->layers },
+                { "--width", 16, &s->width },      { "--heads", 1, &s->heads },
+                { "--kv-heads", 1, &s->kv_heads }, { "--head-dim", 2, &s->head_dim },
+                { "--ffn", 2, &s->ffn },           { "--vocab", VOCAB_MIN, &s->vocab },
+                { "--context", 1, &s->context },
+        };
+        size_t i;
+
+        for (int a = 2; a < argc; a++) {
+                if (!strcmp(argv[a], "--tied")) {
+                        s->tied = true;
+                        continue;
+                }
+                if (!strcmp(argv[a], "--extras")) {
+                        s->extras = true;
+                        continue;
+                }
+                if (a + 1 == argc)
+                        return false;
+                if (!strcmp(argv[a], "--type")) {
+                        s->type = argv[++a];
+                        continue;
+                }
+                for (i = 0; i < sizeof(options) / sizeof(*options); i++)
+                        if (!strcmp(argv[a], options[i].name))
+                                break;
+                if (i == sizeof(options) / sizeof(*options) ||
+                    !number_read(argv[++a], options[i].low, options[i].number))
+                        return false;
+        }
+        return (!strcmp(s->type, "f32") || !strcmp(s->type, "f16") || !strcmp(s->type, "bf16")) &&
+               s->heads % s->kv_heads == 0 && s->head_dim % 2 == 0;
+}
+
+int main(int argc, char **argv)
+{
+        struct babble b = {
+                .shape = {
+                        .seed = 1,
+                        .layers = 4,
+                        .width = 128,
+                        .heads = 4,
+                        .kv_heads = 2,
+                        .head_dim = 32,
+                        .ffn = 256,
+                        .vocab = VOCAB_MIN,
+                        .context = 2048,
+                        .type = "f32",
+                },
+        };
+
+        if (argc < 2 || argv[1][0] == '-' || !arguments(argc, argv, &b.shape))
+                return usage();
+        b.out = fopen(argv[1], "wb");
+        if (!b.out) {
+                perror(argv[1]);
+                return 1;
+        }
+        header(&b);
+        tensors(&b, (struct act){ WRITE });
+        if (fclose(b.out) || b.failed) {
+                perror(argv[1]);
+                return 1;
+        }
+        return 0;
+}

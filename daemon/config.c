@@ -1,0 +1,594 @@
+/*
+ * The table is the whole truth: name, kind, range, default and help of every
+ * setting.  A default is written as a user would write it and read as a user's
+ * value is, so --help cannot show another than the one in force.
+ *
+ * A file has lines `name = value`, blank lines and lines that begin with #.
+ * Names are the table's.  On the command line an underscore is a dash.
+ */
+#include "daemon/config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/log.h"
+#include "daemon/sys.h"
+#include "kernels/page.h"
+
+#define FILE_BYTES_MAX  (1u << 20)
+#define VALUE_BYTES_MAX 4096u
+
+enum kind {
+        KIND_TEXT,   /* char *, anything */
+        KIND_NAME,   /* char *, one of words */
+        KIND_WORD,   /* uint32_t, the index of one of words */
+        KIND_SWITCH, /* bool: --name alone is yes */
+        KIND_INT,    /* int32_t */
+        KIND_COUNT,  /* uint32_t */
+        KIND_BYTES,  /* uint64_t, with K, M or G */
+};
+
+struct setting {
+        const char *name;
+        enum kind kind;
+        size_t offset;
+        const char *initial; /* NULL: none */
+        uint64_t low, high;
+        const char *words[5]; /* or what stands for the value in --help */
+        bool flag_only;
+        const char *help;
+};
+
+#define K          (UINT64_C(1) << 10)
+#define M          (UINT64_C(1) << 20)
+#define G          (UINT64_C(1) << 30)
+#define AT(member) offsetof(struct config, member)
+#define N(array)   (sizeof(array) / sizeof(*(array)))
+
+/* clang-format off */
+static const struct setting settings[] = {
+        { "config",             KIND_TEXT,   AT(file),               NULL,    0, 0, { "FILE" }, true, "read settings from it; flags win" },
+        { "model",              KIND_TEXT,   AT(model),              NULL,    0, 0, { "PATH[=NAME]" }, false, "the model to serve" },
+        { "socket",             KIND_TEXT,   AT(socket),             NULL,    0, 0, { "PATH" }, false, "where clients find it; else samovar/sock in $XDG_RUNTIME_DIR or /run" },
+        { "backend",            KIND_NAME,   AT(backend),            "cpu",   0, 0, { "cpu", "ref" }, false, "who computes" },
+        { "isa",                KIND_NAME,   AT(isa),                "auto",  0, 0, { "auto", "avx512", "avx2", "c" }, false, "instructions of the cpu backend" },
+        { "fd",                 KIND_INT,    AT(fd),                 NULL,    0, INT32_MAX, { NULL }, true, "serve this connected socket alone, end with it" },
+        { "check",              KIND_SWITCH, AT(check),              "no",    0, 0, { NULL }, true, "load, print the plan of memory, exit" },
+
+        { "ctx",                KIND_COUNT,  AT(ctx),                "0",     0, 1u << 24, { NULL }, false, "positions of a sequence; 0: the model's own" },
+        { "kv",                 KIND_WORD,   AT(kv),                 "f16",   0, 0, { [KV_F16] = "f16", [KV_F32] = "f32" }, false, "type of keys and values" },
+        { "kv_bytes",           KIND_BYTES,  AT(kv_bytes),           "0",     0, 4096 * G, { NULL }, false, "of the KV pool; 0: chosen from max_seqs, ctx and the memory there is" },
+        { "max_seqs",           KIND_COUNT,  AT(max_seqs),           "64",    1, 1024, { NULL }, false, "sequences that run at once" },
+        { "step_tokens",        KIND_COUNT,  AT(step_tokens),        "256",   1, 16384, { NULL }, false, "rows of a step; max_seqs or more" },
+        { "threads",            KIND_COUNT,  AT(threads),            "0",     0, 1024, { NULL }, false, "of the cpu backend; 0: one a core" },
+        { "depth",              KIND_COUNT,  AT(depth),              "1",     1, 2, { NULL }, false, "plans in flight" },
+        { "max_tokens",         KIND_COUNT,  AT(max_tokens),         "512",   1, UINT32_MAX, { NULL }, false, "of a request that does not say" },
+
+        { "uid_connections",    KIND_COUNT,  AT(uid_connections),    "64",    1, 65536, { NULL }, false, "of one user" },
+        { "uid_requests",       KIND_COUNT,  AT(uid_requests),       "320",   1, 65536, { NULL }, false, "of one user, running and waiting" },
+        { "uid_prompt_bytes",   KIND_BYTES,  AT(uid_prompt_bytes),   "64M",   1, 64 * G, { NULL }, false, "of one user's prompts" },
+        { "uid_connects_burst", KIND_COUNT,  AT(uid_connects_burst), "64",    1, 65536, { NULL }, false, "new connections of one user at once" },
+        { "uid_connects_per_s", KIND_COUNT,  AT(uid_connects_per_s), "10",    1, 65536, { NULL }, false, "new connections of one user after that" },
+        { "uid_ring_bytes",     KIND_BYTES,  AT(uid_ring_bytes),     "16M",   64 * K, 64 * G, { NULL }, false, "of one user's rings; ring_bytes or more" },
+
+        { "ring_bytes",         KIND_BYTES,  AT(ring_bytes),         "256K",  64 * K, 4 * M, { NULL }, false, "of a connection's ring; a power of two" },
+        { "frame_bytes",        KIND_BYTES,  AT(frame_bytes),        "8M",    4 * K, 64 * M, { NULL }, false, "of one request" },
+        { "reply_bytes",        KIND_BYTES,  AT(reply_bytes),        "64K",   16 * K, 64 * M, { NULL }, false, "of replies waiting to be read; then the connection ends" },
+        { "hello_ms",           KIND_COUNT,  AT(hello_ms),           "10000", 1, 3600000, { NULL }, false, "until hello must have come" },
+        { "frame_ms",           KIND_COUNT,  AT(frame_ms),           "10000", 1, 3600000, { NULL }, false, "until a frame that began must be whole" },
+
+        { "connections",        KIND_COUNT,  AT(connections),        "256",   1, 65536, { NULL }, false, "of all users" },
+        { "requests",           KIND_COUNT,  AT(requests),           "1024",  1, 65536, { NULL }, false, "of all users, running and waiting" },
+        { "stall_ms",           KIND_COUNT,  AT(stall_ms),           "60000", 1, 86400000, { NULL }, false, "a stream whose reader does not read ends after this" },
+        { "drain_ms",           KIND_COUNT,  AT(drain_ms),           "30000", 0, 86400000, { NULL }, false, "what runs may finish after SIGTERM for so long" },
+        { "log_level",          KIND_WORD,   AT(log_level),          "info",  0, 0, { [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug" }, false, "the least of what is logged" },
+
+        { "help",               KIND_SWITCH, AT(help),               "no",    0, 0, { NULL }, true, "print this" },
+        { "version",            KIND_SWITCH, AT(version),            "no",    0, 0, { NULL }, true, "print the version" },
+};
+/* clang-format on */
+
+/* Where a failure is told: at a flag, or at a line of a file. */
+struct place {
+        const char *file; /* NULL: the command line */
+        uint32_t line;
+        char *why;
+        size_t why_bytes;
+};
+
+__attribute__((format(printf, 2, 3))) static int refuse(const struct place *at, const char *format,
+                                                        ...)
+{
+        int used = 0;
+        va_list values;
+
+        if (at->file)
+                used = snprintf(at->why, at->why_bytes, "%s:%u: ", at->file, at->line);
+        if (used >= 0 && (size_t)used < at->why_bytes) {
+                va_start(values, format);
+                vsnprintf(at->why + used, at->why_bytes - (size_t)used, format, values);
+                va_end(values);
+        }
+        /* What a user wrote may be in it: one line, whatever they wrote. */
+        for (size_t i = 0; i < at->why_bytes && at->why[i]; i++)
+                if ((unsigned char)at->why[i] < ' ' || at->why[i] == 0x7f)
+                        at->why[i] = '?';
+        return error_raise(-EINVAL);
+}
+
+/* ---- names ---- */
+
+/* As the place writes it: kv_bytes in a file, --kv-bytes as a flag. */
+static const char *shown(const struct place *at, const char *name, char *to, size_t bytes)
+{
+        snprintf(to, bytes, "%s%s", at->file ? "" : "--", name);
+        for (char *c = to; !at->file && *c; c++)
+                if (*c == '_')
+                        *c = '-';
+        return to;
+}
+
+/* How many letters must be put in, left out or changed to make b of a; - counts as _. */
+static uint32_t distance(const char *a, size_t a_count, const char *b)
+{
+        uint32_t row[33];
+        size_t b_count = strlen(b);
+
+        if (a_count >= N(row) || b_count >= N(row))
+                return UINT32_MAX;
+        for (uint32_t j = 0; j <= b_count; j++)
+                row[j] = j;
+        for (uint32_t i = 1; i <= a_count; i++) {
+                uint32_t diagonal = row[0];
+
+                row[0] = i;
+                for (uint32_t j = 1; j <= b_count; j++) {
+                        char letter = a[i - 1] == '-' ? '_' : a[i - 1];
+                        uint32_t best = diagonal + (letter != b[j - 1]);
+
+                        diagonal = row[j];
+                        if (row[j] + 1 < best)
+                                best = row[j] + 1;
+                        if (row[j - 1] + 1 < best)
+                                best = row[j - 1] + 1;
+                        row[j] = best;
+                }
+        }
+        return row[b_count];
+}
+
+static int refuse_name(const struct place *at, const char *name, size_t bytes)
+{
+        const struct setting *nearest = NULL;
+        uint32_t best = 4; /* further off it is no help */
+        char as[48];
+
+        for (size_t i = 0; i < N(settings); i++) {
+                uint32_t d = distance(name, bytes, settings[i].name);
+
+                if (d < best && d < strlen(settings[i].name) &&
+                    !(at->file && settings[i].flag_only)) {
+                        best = d;
+                        nearest = &settings[i];
+                }
+        }
+        return refuse(at, "there is no setting %s%.*s%s%s%s", at->file ? "" : "--",
+                      (int)(bytes < 40 ? bytes : 40), name, nearest ? "; is " : "",
+                      nearest ? shown(at, nearest->name, as, sizeof(as)) : "",
+                      nearest ? " meant?" : "");
+}
+
+/* In a flag the name has dashes for the table's underscores. */
+static const struct setting *find(const struct place *at, const char *name, size_t bytes)
+{
+        for (size_t i = 0; i < N(settings); i++) {
+                const char *known = settings[i].name;
+                size_t j = 0;
+
+                if (strlen(known) != bytes || (at->file && settings[i].flag_only))
+                        continue;
+                while (j < bytes && name[j] == (!at->file && known[j] == '_' ? '-' : known[j]))
+                        j++;
+                if (j == bytes)
+                        return &settings[i];
+        }
+        return NULL;
+}
+
+/* ---- values ---- */
+
+static int set_text(const struct place *at, char **to, const char *value)
+{
+        char *copy = strdup(value);
+
+        if (!copy) {
+                snprintf(at->why, at->why_bytes, "out of memory");
+                return error_raise(-ENOMEM);
+        }
+        free(*to);
+        *to = copy;
+        return 0;
+}
+
+static int read_word(const struct setting *s, const struct place *at, const char *value,
+                     uint32_t *ret_index)
+{
+        char as[48], all[64] = "";
+        size_t used = 0;
+
+        for (uint32_t i = 0; s->words[i]; i++) {
+                if (!strcmp(s->words[i], value)) {
+                        *ret_index = i;
+                        return 0;
+                }
+                used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
+                                         s->words[i]);
+        }
+        return refuse(at, "%s is %.40s; it may be %s", shown(at, s->name, as, sizeof(as)), value,
+                      all);
+}
+
+/* 65536 as 64K, where it comes out even. */
+static const char *sized(enum kind kind, uint64_t n, char *to, size_t bytes)
+{
+        uint32_t unit = 0;
+
+        while (kind == KIND_BYTES && n && n % 1024 == 0 && unit < 3) {
+                n /= 1024;
+                unit++;
+        }
+        snprintf(to, bytes, "%" PRIu64 "%.1s", n, &"\0KMG"[unit]);
+        return to;
+}
+
+/* Digits, and for bytes one of K, M, G; false: no such number, or it does not fit 64 bits. */
+static bool read_digits(enum kind kind, const char *value, uint64_t *ret_number)
+{
+        static const char units[] = "KMG";
+        uint64_t n = 0;
+        const char *unit;
+
+        if (!*value)
+                return false;
+        for (; *value >= '0' && *value <= '9'; value++)
+                if (__builtin_mul_overflow(n, 10u, &n) ||
+                    __builtin_add_overflow(n, (uint64_t)(*value - '0'), &n))
+                        return false;
+        if (*value && kind == KIND_BYTES) {
+                unit = strchr(units, *value++);
+                if (!unit || __builtin_mul_overflow(n, K << 10 * (unit - units), &n))
+                        return false;
+        }
+        *ret_number = n;
+        return !*value;
+}
+
+static int read_number(const struct setting *s, const struct place *at, const char *value,
+                       uint64_t *ret_number)
+{
+        char as[48], low[24], high[24];
+        uint64_t n;
+
+        if (!read_digits(s->kind, value, &n) || n < s->low || n > s->high)
+                return refuse(at, "%s is %.40s; it may be from %s to %s",
+                              shown(at, s->name, as, sizeof(as)), value,
+                              sized(s->kind, s->low, low, sizeof(low)),
+                              sized(s->kind, s->high, high, sizeof(high)));
+        *ret_number = n;
+        return 0;
+}
+
+static int read_switch(const struct setting *s, const struct place *at, const char *value,
+                       bool *ret_on)
+{
+        char as[48];
+
+        if (strcmp(value, "yes") && strcmp(value, "no"))
+                return refuse(at, "%s is %.40s; it may be yes or no",
+                              shown(at, s->name, as, sizeof(as)), value);
+        *ret_on = value[0] == 'y';
+        return 0;
+}
+
+static int set(struct config *config, const struct setting *s, const struct place *at,
+               const char *value)
+{
+        void *to = (char *)config + s->offset;
+        uint64_t n = 0;
+        uint32_t word;
+        char as[48];
+        int r;
+
+        switch (s->kind) {
+        case KIND_TEXT:
+                if (!*value)
+                        return refuse(at, "%s is empty", shown(at, s->name, as, sizeof(as)));
+                return set_text(at, to, value);
+        case KIND_NAME:
+                r = read_word(s, at, value, &word);
+                return r ? r : set_text(at, to, value);
+        case KIND_WORD:
+                return read_word(s, at, value, to);
+        case KIND_SWITCH:
+                return read_switch(s, at, value, to);
+        default:
+                break;
+        }
+        r = read_number(s, at, value, &n);
+        if (r)
+                return error_pass(r);
+        if (s->kind == KIND_BYTES)
+                *(uint64_t *)to = n;
+        else
+                *(uint32_t *)to = (uint32_t)n; /* an int32_t's range ends at INT32_MAX */
+        return 0;
+}
+
+/* ---- sources ---- */
+
+int config_init(struct config *config)
+{
+        char why[160];
+        struct place at = { .why = why, .why_bytes = sizeof(why) };
+        int r = 0;
+
+        *config = (struct config){ .fd = -1 };
+        for (size_t i = 0; !r && i < N(settings); i++)
+                if (settings[i].initial)
+                        r = set(config, &settings[i], &at, settings[i].initial);
+        if (r)
+                config_deinit(config);
+        return error_pass(r);
+}
+
+void config_deinit(struct config *config)
+{
+        for (size_t i = 0; i < N(settings); i++)
+                if (settings[i].kind == KIND_TEXT || settings[i].kind == KIND_NAME)
+                        free(*(char **)((char *)config + settings[i].offset));
+        *config = (struct config){ .fd = -1 };
+}
+
+static int read_line(struct config *config, const struct place *at, const char *line, size_t bytes,
+                     uint64_t *given)
+{
+        const char *equals = memchr(line, '=', bytes);
+        const char *name = line, *end = line + bytes, *name_end;
+        char value[VALUE_BYTES_MAX];
+        const struct setting *s;
+
+        if (!equals)
+                return refuse(at, "a line is `name = value`");
+        for (name_end = equals; name_end > name && strchr(" \t", name_end[-1]);)
+                name_end--;
+        s = find(at, name, (size_t)(name_end - name));
+        if (!s)
+                return refuse_name(at, name, (size_t)(name_end - name));
+        if (*given & UINT64_C(1) << (s - settings))
+                return refuse(at, "%s is given twice", s->name);
+        *given |= UINT64_C(1) << (s - settings);
+
+        for (equals++; equals < end && strchr(" \t", *equals);)
+                equals++;
+        if ((size_t)(end - equals) >= sizeof(value))
+                return refuse(at, "the value of %s is longer than %u bytes", s->name,
+                              VALUE_BYTES_MAX - 1);
+        memcpy(value, equals, (size_t)(end - equals));
+        value[end - equals] = '\0';
+        return set(config, s, at, value);
+}
+
+static int parse(struct config *config, const char *name, const char *text, size_t bytes, char *why,
+                 size_t why_bytes)
+{
+        struct place at = { .file = name, .why = why, .why_bytes = why_bytes };
+        const char *end = text + bytes;
+        uint64_t given = 0;
+        int r = 0;
+
+        _Static_assert(N(settings) <= 64, "one bit each");
+        while (!r && text < end) {
+                const char *newline = memchr(text, '\n', (size_t)(end - text));
+                const char *line_end = newline ? newline : end;
+                const char *next = newline ? newline + 1 : end;
+
+                at.line++;
+                if (memchr(text, '\0', (size_t)(line_end - text)))
+                        return refuse(&at, "a NUL byte is in it");
+                while (text < line_end && strchr(" \t\r", *text))
+                        text++;
+                while (line_end > text && strchr(" \t\r", line_end[-1]))
+                        line_end--;
+                if (text < line_end && *text != '#')
+                        r = read_line(config, &at, text, (size_t)(line_end - text), &given);
+                text = next;
+        }
+        return error_pass(r);
+}
+
+int config_parse(struct config *config, const char *text, size_t bytes, char *why, size_t why_bytes)
+{
+        return parse(config, "config", text, bytes, why, why_bytes);
+}
+
+static int read_whole(int fd, char **ret_text, size_t *ret_bytes)
+{
+        uint64_t bytes = 0;
+        size_t have = 0;
+        char *text;
+        ssize_t n = 1;
+        int r;
+
+        r = sys_file_size(fd, &bytes);
+        if (!r && bytes > FILE_BYTES_MAX)
+                r = -EFBIG;
+        if (r)
+                return error_raise(r);
+        text = malloc(bytes + 1);
+        if (!text)
+                return error_raise(-ENOMEM);
+        while (have < bytes && n > 0) {
+                n = sys_read(fd, text + have, bytes - have);
+                if (n > 0)
+                        have += (size_t)n;
+        }
+        if (n < 0) {
+                free(text);
+                return error_raise((int)n);
+        }
+        *ret_text = text;
+        *ret_bytes = have;
+        return 0;
+}
+
+static int read_file(struct config *config, const char *path, char *why, size_t why_bytes)
+{
+        size_t bytes = 0;
+        char *text = NULL;
+        int fd, r;
+
+        fd = r = sys_open(path, O_RDONLY, 0);
+        if (fd >= 0) {
+                r = read_whole(fd, &text, &bytes);
+                sys_close(fd);
+        }
+        if (r < 0) {
+                snprintf(why, why_bytes, "%s: %s", path, strerror(-r));
+                return error_pass(r);
+        }
+        r = parse(config, path, text, bytes, why, why_bytes);
+        free(text);
+        return error_pass(r);
+}
+
+static int read_flags(struct config *config, int argc, char **argv, const struct place *at)
+{
+        for (int i = 1; i < argc; i++) {
+                const char *name = argv[i] + 2, *value;
+                const struct setting *s;
+                size_t bytes;
+                int r;
+
+                if (strncmp(argv[i], "--", 2))
+                        return refuse(at, "%.40s is not a flag", argv[i]);
+                bytes = strcspn(name, "=");
+                s = find(at, name, bytes);
+                if (!s)
+                        return refuse_name(at, name, bytes);
+                if (name[bytes])
+                        value = name + bytes + 1;
+                else if (s->kind == KIND_SWITCH)
+                        value = "yes";
+                else if (i + 1 < argc)
+                        value = argv[++i];
+                else
+                        return refuse(at, "%s has no value", argv[i]);
+                r = set(config, s, at, value);
+                if (r)
+                        return error_pass(r);
+        }
+        return 0;
+}
+
+/* What no single row can say. */
+static int check_together(const struct config *c, const struct place *at)
+{
+        if (!c->model)
+                return refuse(at, "there is no model to serve; give --model PATH");
+        if (c->step_tokens < c->max_seqs)
+                return refuse(at,
+                              "step_tokens is %u and max_seqs is %u; a step needs a row for "
+                              "every sequence",
+                              c->step_tokens, c->max_seqs);
+        if (c->ring_bytes & (c->ring_bytes - 1))
+                return refuse(at, "ring_bytes is %" PRIu64 "; it must be a power of two",
+                              c->ring_bytes);
+        if (c->uid_ring_bytes < c->ring_bytes)
+                return refuse(at,
+                              "uid_ring_bytes is %" PRIu64 " and ring_bytes is %" PRIu64
+                              "; a user could not have one ring",
+                              c->uid_ring_bytes, c->ring_bytes);
+        return 0;
+}
+
+int config_read(struct config *config, int argc, char **argv, char *why, size_t why_bytes)
+{
+        struct place at = { .why = why, .why_bytes = why_bytes };
+        struct config read;
+        char *path = NULL;
+        int r;
+
+        r = config_init(&read);
+        if (r) {
+                snprintf(why, why_bytes, "out of memory");
+                return error_pass(r);
+        }
+        /* Flags twice: the first time for --config, the second to win over its file. */
+        r = read_flags(&read, argc, argv, &at);
+        if (!r && read.file && !read.help && !read.version) {
+                path = read.file;
+                r = read_file(&read, path, why, why_bytes);
+                if (!r)
+                        r = read_flags(&read, argc, argv, &at);
+        }
+        if (!r && !read.help && !read.version)
+                r = check_together(&read, &at);
+        if (r) {
+                config_deinit(&read);
+                return error_pass(r);
+        }
+        *config = read;
+        return 0;
+}
+
+/* ---- help ---- */
+
+static void help_values(const struct setting *s, FILE *to)
+{
+        char low[24], high[24];
+
+        switch (s->kind) {
+        case KIND_TEXT:
+        case KIND_SWITCH:
+                break;
+        case KIND_NAME:
+        case KIND_WORD:
+                for (uint32_t i = 0; s->words[i]; i++)
+                        fprintf(to, "%s%s", i ? ", " : "; ", s->words[i]);
+                break;
+        default:
+                fprintf(to, "; %s to %s", sized(s->kind, s->low, low, sizeof(low)),
+                        sized(s->kind, s->high, high, sizeof(high)));
+        }
+        if (s->initial && s->kind != KIND_SWITCH)
+                fprintf(to, " [%s]", s->initial);
+        fputs(s->flag_only ? "; not in a file\n" : "\n", to);
+}
+
+void config_help(FILE *to)
+{
+        static const char *const stands_for[] = {
+                [KIND_NAME] = "WORD",  [KIND_WORD] = "WORD",    [KIND_SWITCH] = "",
+                [KIND_INT] = "NUMBER", [KIND_COUNT] = "NUMBER", [KIND_BYTES] = "SIZE",
+        };
+        struct place flag = { .file = NULL };
+
+        fputs("usage: samovard --model PATH [--name VALUE | --name=VALUE] ...\n\n", to);
+        for (size_t i = 0; i < N(settings); i++) {
+                const struct setting *s = &settings[i];
+                char as[48], line[80];
+
+                snprintf(line, sizeof(line), "%s %s", shown(&flag, s->name, as, sizeof(as)),
+                         s->kind == KIND_TEXT ? s->words[0] : stands_for[s->kind]);
+                fprintf(to, "  %-28s %s", line, s->help);
+                help_values(s, to);
+        }
+        fputs("\nA size takes K, M or G.  A config file has lines `name = value`, with _ for - in\n"
+              "names, and comments that begin with #.\n",
+              to);
+}

@@ -1,0 +1,77 @@
+/*
+ * Every limit of the daemon, decided at start.
+ *
+ * One table (config.c) gives each setting its name, kind, range, default and
+ * one line of help.  A flag `--name value`, a line `name = value` of the config
+ * file and a row of `samovard --help` are the same row of that table, so they
+ * cannot disagree.  Flags win over the file.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct config {
+        /* what is served, and where */
+        char *model;   /* PATH or PATH=NAME */
+        char *socket;  /* NULL: the usual place */
+        char *backend; /* "cpu", "ref" */
+        char *isa;
+        int32_t fd;         /* serve this connected socket alone, end with it; -1: listen */
+        bool check;         /* load, print the plan of memory, exit */
+        bool help, version; /* print it, exit; nothing else was checked */
+        char *file;         /* --config */
+
+        /* the engine */
+        uint32_t ctx;         /* positions of a sequence; 0: the model's own */
+        uint32_t kv;          /* enum kv_type */
+        uint64_t kv_bytes;    /* 0: max_seqs / 4 full sequences, at most a quarter of the RAM */
+        uint32_t max_seqs;    /* running at once */
+        uint32_t step_tokens; /* rows of a step */
+        uint32_t threads;     /* 0: as many as cores */
+        uint32_t depth;       /* plans in flight */
+        uint32_t max_tokens;  /* of a request that does not say */
+
+        /* per uid */
+        uint32_t uid_connections;
+        uint32_t uid_requests; /* running and waiting */
+        uint64_t uid_prompt_bytes;
+        uint32_t uid_connects_burst, uid_connects_per_s;
+        uint64_t uid_ring_bytes;
+
+        /* per connection */
+        uint64_t ring_bytes;
+        uint64_t frame_bytes;
+        uint64_t reply_bytes; /* waiting to be read, then the peer is hung up */
+        uint32_t hello_ms, frame_ms;
+
+        /* the whole daemon */
+        uint32_t connections;
+        uint32_t requests;
+        uint32_t stall_ms; /* without room this long, a stream ends */
+        uint32_t drain_ms; /* after SIGTERM */
+        uint32_t log_level;
+};
+
+/*
+ * Defaults, then the file of --config, then flags, then what must hold between
+ * them.  0, or -EINVAL, -ENOMEM or why the file could not be read: then *why has
+ * one line, and there is nothing to deinit.
+ */
+int config_read(struct config *config, int argc, char **argv, char *why, size_t why_bytes);
+void config_deinit(struct config *config);
+
+/* The words of --help, made from the table. */
+void config_help(FILE *to);
+
+/* The defaults: 0 or -ENOMEM, and nothing to deinit. */
+int config_init(struct config *config);
+
+/* One file's text, on top of what config has; the same results as config_read(). */
+int config_parse(struct config *config, const char *text, size_t bytes, char *why,
+                 size_t why_bytes);
+
+#endif

@@ -1,0 +1,314 @@
+/*
+ * What is planned: one step is dealt.
+ *
+ *      rows for the stalled -> who has stalled too long, ends -> ENDs out ->
+ *      who can, retires -> slots for the waiting -> rows for decodes, then prompts
+ *
+ * Waiting requests get slots strictly in order of arrival.  The first in line
+ * waits until its blocks can be promised, and everybody behind it waits too,
+ * even one that would fit: else a stream of small requests could pass a large
+ * one for ever.  Whoever has a slot ends sooner or later, so nobody starves.
+ *
+ * Rows.  conf.rows is at least conf.slots, so there is a row for every slot
+ * and decodes never compete for rows, only for the room of a channel they
+ * share.  Who has waited longest for room is asked first; else the first in
+ * line would take each bit of room that a slow reader frees, and the others
+ * would be ended as stalled though their reader reads.  (A prompt that stalls
+ * has one row to go, so it may be asked among the decodes.)
+ *
+ * A decode's token may still be in flight; then its row names the row whose
+ * result it will be.  Because a slot has rows that want a result at most once
+ * a plan, "its newest row" is that row.
+ */
+#include "daemon/core/sched-state.h"
+
+#include <string.h>
+
+static bool has_room(const struct sched *sched, const struct request *request)
+{
+        const struct room *room = &sched->rooms[request->room_channel];
+
+        return room->told >= room->owed && room->told - room->owed >= request->record_bytes_max;
+}
+
+static uint64_t stall_deadline(const struct sched *sched, const struct request *request)
+{
+        uint64_t since = sched_slot(sched, request)->stalled_ns;
+
+        return since < UINT64_MAX - sched->conf.stall_ns ? since + sched->conf.stall_ns
+                                                         : UINT64_MAX;
+}
+
+/*
+ * Room that came in time, or late but before anybody looked, still counts: it
+ * has just become a row, or will when fewer plans are in flight.
+ */
+static void end_stalled(struct sched *sched, uint64_t now_ns)
+{
+        for (uint32_t i = 0; i < sched->stalled.count;) {
+                struct request *request = sched->stalled.at[i];
+
+                if (now_ns < stall_deadline(sched, request))
+                        return; /* the others stalled later */
+                if (has_room(sched, request))
+                        i++;
+                else
+                        sched_end(sched, request, SMV_END_STALLED, SMV_OK);
+        }
+}
+
+static void retire(struct sched *sched, struct request *request)
+{
+        if (request->sequence.slot != SEQUENCE_NO_SLOT) {
+                struct slot *slot = sched_slot(sched, request);
+
+                assert(!slot->plans && !slot->wanted && !slot->stalled);
+                assert(sched->promised >= slot->promised);
+                while (slot->block_count)
+                        kvpool_drop(&sched->pool, slot->blocks[--slot->block_count]);
+                sched->promised -= slot->promised;
+                slot->promised = 0;
+                slot->request = NULL;
+                sched->free_slots[sched->free_slot_count++] = request->sequence.slot;
+                request->sequence.slot = SEQUENCE_NO_SLOT;
+        }
+        request_move(request, REQUEST_RETIRED);
+}
+
+static bool in_flight(const struct sched *sched, const struct request *request)
+{
+        return request->sequence.slot != SEQUENCE_NO_SLOT && sched_slot(sched, request)->plans;
+}
+
+/* ENDs that are due, then goodbye to all that no plan in flight has a row of. */
+static void deliver(struct sched *sched, struct plan *plan)
+{
+        uint32_t kept = 0;
+
+        assert(sched->ending_count - sched->told_count <= plan->end_max);
+        assert(sched->ending_count <= plan->retired_max);
+        for (uint32_t i = sched->told_count; i < sched->ending_count; i++)
+                plan->ends[plan->end_count++] = sched->endings[i];
+
+        for (uint32_t i = 0; i < sched->ending_count; i++) {
+                struct request *request = sched->endings[i].request;
+
+                if (in_flight(sched, request)) {
+                        sched->endings[kept++] = sched->endings[i];
+                        continue;
+                }
+                retire(sched, request);
+                plan->retired[plan->retired_count++] = request;
+        }
+        sched->ending_count = sched->told_count = kept;
+}
+
+static void admit(struct sched *sched, struct request *request, uint32_t blocks)
+{
+        uint32_t number = sched->free_slots[--sched->free_slot_count];
+        struct slot *slot = &sched->slots[number];
+
+        assert(!slot->request && !slot->block_count && !slot->plans);
+        *slot = (struct slot){ .request = request, .blocks = slot->blocks, .promised = blocks };
+        sched->promised += blocks;
+        assert(sched->promised <= sched->pool.free_count);
+        request->sequence.slot = number;
+        request_move(request, REQUEST_PREFILL);
+        roster_add(&sched->running, request);
+}
+
+static void admit_waiting(struct sched *sched)
+{
+        struct roster *waiting = &sched->waiting;
+        uint32_t count = 0;
+
+        while (count < waiting->count && sched->free_slot_count) {
+                uint32_t blocks = blocks_for(request_positions(waiting->at[count]));
+
+                if (blocks > sched->pool.free_count - sched->promised)
+                        break;
+                admit(sched, waiting->at[count++], blocks);
+        }
+        if (!count)
+                return;
+        waiting->count -= count;
+        memmove(waiting->at, waiting->at + count, waiting->count * sizeof(struct request *));
+}
+
+/* The next block of a slot: it was promised, so it is there. */
+static void add_page(struct sched *sched, struct plan *plan, struct slot *slot)
+{
+        block_t block;
+        int r;
+
+        assert(slot->promised > 0 && sched->promised > 0);
+        assert(slot->block_count < sched->table_max && plan->page_count < plan->page_max);
+        r = kvpool_take(&sched->pool, &block);
+        assert(!r);
+
+        slot->promised--;
+        sched->promised--;
+        plan->pages[plan->page_count++] = (struct plan_page){
+                .slot = slot->request->sequence.slot,
+                .index = slot->block_count,
+                .block = block,
+        };
+        slot->blocks[slot->block_count++] = block;
+}
+
+static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, enum plan_want want)
+{
+        struct sequence *sequence = &slot->request->sequence;
+        struct plan_row *row = &plan->rows[plan->row_count];
+        uint32_t position = slot->planned++;
+
+        assert(plan->row_count < plan->row_max);
+        assert(position < request_positions(slot->request));
+        if (position % BLOCK_POSITIONS == 0)
+                add_page(sched, plan, slot);
+
+        *row = (struct plan_row){
+                .sequence = sequence,
+                .slot = sequence->slot,
+                .position = position,
+                .from_row = PLAN_TOKEN,
+                .want = want,
+                .write = true,
+        };
+        if (position < sequence->token_count) {
+                row->token = sequence->tokens[position];
+        } else {
+                assert(slot->wanted > 0 && slot->newest_plan > sched->plans_done);
+                row->from_row = slot->newest_row;
+                row->from_plan = slot->newest_plan;
+        }
+        plan->row_count++;
+}
+
+static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, bool wants)
+{
+        struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
+        struct request *request = slot->request;
+        uint32_t last = plan->row_count - 1;
+
+        assert(flight->part_count < sched->conf.slots);
+        assert(slot->newest_plan < plan->number);
+        flight->parts[flight->part_count++] = (struct part){
+                .request = request,
+                .wanted_row = wants ? last : PART_NO_ROW,
+        };
+        slot->plans++;
+        slot->newest_plan = plan->number;
+        slot->newest_row = last;
+        if (!wants)
+                return;
+
+        slot->wanted++;
+        sched->rooms[request->room_channel].owed += request->record_bytes_max;
+        if (request->state == REQUEST_PREFILL)
+                request_move(request, REQUEST_DECODE);
+}
+
+static void set_stalled(struct sched *sched, struct slot *slot, bool stalled)
+{
+        if (slot->stalled == stalled)
+                return;
+        slot->stalled = stalled;
+        slot->stalled_ns = sched->now_ns;
+        if (stalled)
+                roster_add(&sched->stalled, slot->request);
+        else
+                roster_remove(&sched->stalled, slot->request);
+}
+
+/*
+ * The rows that a request may have now: the rest of its prompt or one of a
+ * decode, of which the last wants a result; fewer if the step is full; and
+ * without room for that result's record, all but the last.  False: none.
+ */
+static bool deal(struct sched *sched, struct plan *plan, struct request *request)
+{
+        struct slot *slot = sched_slot(sched, request);
+        uint32_t left = plan->row_max - plan->row_count;
+        uint32_t due = 0, count;
+        bool wants, room = true;
+
+        if (request->state == REQUEST_PREFILL)
+                due = request->prompt_count - slot->planned;
+        else if (slot->planned < request_positions(request))
+                due = 1;
+        if (!due || !left)
+                return false;
+
+        count = due < left ? due : left;
+        wants = count == due;
+        if (wants && !has_room(sched, request)) {
+                room = wants = false;
+                count--;
+        }
+        set_stalled(sched, slot, !room && !count);
+        if (!count)
+                return false;
+
+        for (uint32_t i = 1; i <= count; i++)
+                add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
+        add_part(sched, plan, slot, wants);
+        return true;
+}
+
+/* Everybody in this state who was not asked among the stalled. */
+static void deal_all(struct sched *sched, struct plan *plan, enum request_state state)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                struct request *request = sched->running.at[i];
+                const struct slot *slot = sched_slot(sched, request);
+
+                if (request->state == state && !slot->stalled && slot->newest_plan < plan->number)
+                        deal(sched, plan, request);
+        }
+}
+
+static void deal_stalled(struct sched *sched, struct plan *plan)
+{
+        for (uint32_t i = 0; i < sched->stalled.count;) {
+                if (!deal(sched, plan, sched->stalled.at[i])) /* with rows, it leaves the list */
+                        i++;
+        }
+}
+
+void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
+{
+        struct plan *plan = ret_plan;
+        bool may_run = sched_in_flight(sched) < sched->conf.depth;
+
+        assert(now_ns >= sched->now_ns);
+        assert(plan->row_max == sched->conf.rows && plan->page_max >= sched->conf.rows);
+        sched->now_ns = now_ns;
+        plan->number = sched->plans_made + 1;
+        plan->wake_ns = PLAN_SLEEP;
+        plan->row_count = plan->page_count = plan->copy_count = 0;
+        plan->end_count = plan->retired_count = 0;
+
+        if (may_run)
+                deal_stalled(sched, plan);
+        end_stalled(sched, now_ns);
+        deliver(sched, plan);
+        if (may_run) {
+                admit_waiting(sched);
+                deal_all(sched, plan, REQUEST_DECODE);
+                deal_all(sched, plan, REQUEST_PREFILL);
+        }
+
+        plan->stalled = sched->stalled.count;
+        if (plan->row_count)
+                sched->plans_made = plan->number;
+        else
+                plan->number = 0;
+        if (sched_in_flight(sched))
+                return;
+        /* It sleeps: so everybody with a slot lacks room, and nobody else could begin. */
+        assert(sched->stalled.count == sched->running.count);
+        assert(sched->running.count || !sched->waiting.count);
+        if (plan->stalled)
+                plan->wake_ns = stall_deadline(sched, sched->stalled.at[0]);
+}

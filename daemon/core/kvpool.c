@@ -1,0 +1,95 @@
+#include "daemon/core/kvpool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+/* While kvpool_check() runs: this block was met on the free stack. */
+#define MARK UINT32_MAX
+
+int kvpool_init(struct kvpool *pool, uint32_t total)
+{
+        assert(pool);
+        assert(total > 0);
+
+        *pool = (struct kvpool){
+                .free_stack = calloc(total, sizeof(*pool->free_stack)),
+                .holds = calloc(total, sizeof(*pool->holds)),
+        };
+        if (!pool->free_stack || !pool->holds) {
+                kvpool_deinit(pool);
+                return -ENOMEM;
+        }
+
+        pool->total = pool->free_count = total;
+        for (uint32_t i = 0; i < total; i++)
+                pool->free_stack[i] = total - 1 - i; /* so that block 0 is dealt first */
+        return 0;
+}
+
+void kvpool_deinit(struct kvpool *pool)
+{
+        if (!pool)
+                return;
+        free(pool->free_stack);
+        free(pool->holds);
+        *pool = (struct kvpool){ 0 };
+}
+
+int kvpool_take(struct kvpool *pool, block_t *ret_block)
+{
+        block_t block;
+
+        assert(pool->free_count <= pool->total);
+        if (!pool->free_count)
+                return KVPOOL_E_EMPTY;
+
+        block = pool->free_stack[--pool->free_count];
+        assert(pool->holds[block] == 0);
+        pool->holds[block] = 1;
+        *ret_block = block;
+        return 0;
+}
+
+void kvpool_hold(struct kvpool *pool, block_t block)
+{
+        assert(block < pool->total);
+        assert(pool->holds[block] > 0 && pool->holds[block] < MARK - 1);
+
+        pool->holds[block]++;
+}
+
+void kvpool_drop(struct kvpool *pool, block_t block)
+{
+        assert(block < pool->total);
+        assert(pool->holds[block] > 0);
+
+        if (--pool->holds[block])
+                return;
+        assert(pool->free_count < pool->total);
+        pool->free_stack[pool->free_count++] = block;
+}
+
+/*
+ * Counting alone would miss a block that is on the stack twice while another is
+ * lost.  So each block on the stack is marked as it is met, and unmarked after:
+ * the counts are back as they were before anybody else looks.
+ */
+void kvpool_check(const struct kvpool *pool)
+{
+        uint32_t held = 0;
+
+        assert(pool->free_count <= pool->total);
+        for (uint32_t i = 0; i < pool->free_count; i++) {
+                assert(pool->free_stack[i] < pool->total);
+                assert(pool->holds[pool->free_stack[i]] == 0);
+                pool->holds[pool->free_stack[i]] = MARK;
+        }
+        for (block_t block = 0; block < pool->total; block++) {
+                assert(pool->holds[block] != 0); /* neither free nor held: lost */
+                held += pool->holds[block] != MARK;
+        }
+        for (uint32_t i = 0; i < pool->free_count; i++)
+                pool->holds[pool->free_stack[i]] = 0;
+        assert(pool->free_count + held == pool->total);
+}

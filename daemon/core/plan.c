@@ -1,0 +1,47 @@
+#include "daemon/core/plan.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/core/sched.h"
+
+int plan_init(struct plan *plan, const struct sched_conf *conf)
+{
+        assert(plan);
+        assert(conf->rows >= conf->slots && conf->slots > 0);
+        assert(conf->requests_max > 0);
+
+        *plan = (struct plan){
+                .wake_ns = PLAN_SLEEP,
+                .row_max = conf->rows,
+                /* A row opens at most one block; the rest is for moving in what is shared. */
+                .page_max = conf->rows + conf->slots,
+                .copy_max = conf->rows,
+                /* One plan can carry all: a hang-up ends everything at once. */
+                .end_max = conf->requests_max,
+                .retired_max = conf->requests_max,
+        };
+        plan->rows = calloc(plan->row_max, sizeof(*plan->rows));
+        plan->pages = calloc(plan->page_max, sizeof(*plan->pages));
+        plan->copies = calloc(plan->copy_max, sizeof(*plan->copies));
+        plan->ends = calloc(plan->end_max, sizeof(*plan->ends));
+        plan->retired = calloc(plan->retired_max, sizeof(struct request *));
+        if (!plan->rows || !plan->pages || !plan->copies || !plan->ends || !plan->retired) {
+                plan_deinit(plan);
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+void plan_deinit(struct plan *plan)
+{
+        if (!plan)
+                return;
+        free(plan->rows);
+        free(plan->pages);
+        free(plan->copies);
+        free(plan->ends);
+        free(plan->retired);
+        *plan = (struct plan){ 0 };
+}

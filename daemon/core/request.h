@@ -1,0 +1,93 @@
+/*
+ * A request: one generation, from its admission to its END.
+ *
+ * It is made by the loop thread when it is admitted and freed there when it has
+ * retired.  Between, it belongs to whoever the message that carries it was sent
+ * to; the sections below say who may touch which fields, and ARCHITECTURE.md's
+ * lifetime table says when.
+ *
+ * What was asked does not change after admission.  The core knows a request by
+ * this struct and nothing else: model and channel are opaque to it.
+ */
+#ifndef DAEMON_CORE_REQUEST_H
+#define DAEMON_CORE_REQUEST_H
+
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <samovar/error.h>
+#include <samovar/protocol.h>
+
+struct served;  /* daemon/served.h */
+struct channel; /* daemon/channel.h */
+struct peer;    /* daemon/edge/peer.h */
+
+enum request_state {
+        REQUEST_WAITING, /* in the queue, holds nothing */
+        REQUEST_PREFILL, /* has a slot; its prompt is being read */
+        REQUEST_DECODE,  /* has a slot; one row a step */
+        REQUEST_ENDING,  /* its END is decided; rows in flight may keep its blocks */
+        REQUEST_RETIRED, /* the core has forgotten it */
+        REQUEST_STATE_N,
+};
+
+struct sampling {
+        float temperature, top_p, min_p;
+        uint32_t top_k;
+        uint64_t seed;
+};
+
+/* A run of tokens with KV: the prompt, then what was generated.  One a request, today. */
+struct sequence {
+        struct request *request;
+        uint32_t *tokens; /* room for prompt_count + max_tokens; the core appends */
+        uint32_t token_count;
+        uint32_t cached_count; /* of the prompt, found in the pool instead of computed */
+        uint32_t slot;         /* SEQUENCE_NO_SLOT while it waits */
+};
+#define SEQUENCE_NO_SLOT UINT32_MAX
+
+struct request {
+        uint32_t number; /* of a table of requests_max; the engine's key for what it keeps of it */
+
+        /* What was asked: the loop writes it, then nobody. */
+        uint32_t stream; /* the client's id */
+        uint32_t uid;    /* of the peer, from the kernel */
+        struct served *model;
+        struct channel *channel;
+        uint32_t prompt_count; /* tokens, at least 1 */
+        uint32_t max_tokens;   /* at least 1; prompt_count + max_tokens fits the context */
+        struct sampling sampling;
+        bool ignore_eos;
+        uint32_t stop_count;
+        uint32_t stop_token_count;
+        const char *stops[SMV_STOPS_MAX];
+        uint16_t stop_bytes[SMV_STOPS_MAX];
+        uint32_t stop_tokens[SMV_STOPS_MAX];
+        size_t record_bytes_max; /* no TOKENS record of it is larger, in the ring */
+        size_t end_bytes_max;    /* its last text and its END, in the ring */
+
+        struct sequence sequence;
+
+        /* Core only; the engine reads `state`. */
+        enum request_state state;
+        uint32_t room_channel; /* the number of the channel whose room its records need */
+
+        /* Engine only; the loop's to read once RETIRED has come. */
+        uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;
+        bool cancel_taken;
+
+        /* Loop only. */
+        struct peer *peer; /* NULL once the peer is gone */
+        struct request *peer_next, *peer_prev;
+        size_t charged_bytes; /* to its uid, until it retires */
+        bool cancel_sent;
+        bool retired; /* RETIRED has come; forgotten once its END was read, too */
+};
+
+/* The only place a request changes state; asserts that it may. */
+void request_move(struct request *request, enum request_state next);
+const char *request_state_name(enum request_state state);
+
+#endif

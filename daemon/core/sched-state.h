@@ -1,0 +1,123 @@
+/*
+ * What the scheduler keeps, for its two halves: sched.c takes events in, deal.c
+ * makes plans of what is.  Nobody else includes this.
+ *
+ * A request is in exactly one of three lists: `waiting` and `running` in order
+ * of arrival, `endings` in the order they were decided.  `stalled` is a part of
+ * `running`, who has waited longest for room first.
+ *
+ * A slot's page table covers the positions planned so far, and no more:
+ *
+ *      blocks      [ 0 ][ 1 ][ 2 ]                 block_count
+ *      positions   0 ............. planned         the next row goes there
+ *      tokens      0 ......... token_count         known
+ *
+ * Once the prompt is planned, planned == token_count - 1 + wanted: the newest
+ * token has had no row yet, and each result due will bring one more.
+ */
+#ifndef DAEMON_CORE_SCHED_STATE_H
+#define DAEMON_CORE_SCHED_STATE_H
+
+#include <assert.h>
+
+#include "daemon/core/sched.h"
+
+struct roster {
+        struct request **at;
+        uint32_t count, max;
+};
+
+struct slot {
+        struct request *request; /* NULL: the slot is free */
+        block_t *blocks;         /* its page table */
+        uint32_t block_count;
+        uint32_t promised;    /* blocks it may still take */
+        uint32_t planned;     /* positions that have had their row */
+        uint32_t wanted;      /* results due, each with room for a record; none once ENDING */
+        uint32_t plans;       /* in flight, with a row of it */
+        uint64_t newest_plan; /* with a row of it ... */
+        uint32_t newest_row;  /* ... the last of them */
+        bool stalled;
+        uint64_t stalled_ns; /* since when */
+};
+
+/* The part of one slot in a plan: its rows, of which the last may want a result. */
+struct part {
+        struct request *request;
+        uint32_t wanted_row; /* PART_NO_ROW: none */
+};
+#define PART_NO_ROW UINT32_MAX
+
+struct flight {             /* a plan between sched_next() and its DONE */
+        struct part *parts; /* in the order of rows */
+        uint32_t part_count;
+        uint32_t next_part; /* results of those before it have come */
+};
+
+struct room {          /* of one channel, in bytes */
+        uint64_t told; /* by the engine, last */
+        uint64_t owed; /* of this, to rows in flight */
+};
+
+struct sched {
+        struct sched_conf conf;
+        struct kvpool pool;
+        uint32_t promised; /* blocks, to all slots */
+        uint64_t now_ns;   /* of the latest call */
+
+        struct slot *slots;
+        block_t *tables; /* where the page tables are, table_max entries a slot */
+        uint32_t table_max;
+        uint32_t *free_slots;
+        uint32_t free_slot_count;
+
+        struct roster waiting, running, stalled;
+        struct plan_end *endings; /* ENDING: told_count whose END is out, then the others */
+        uint32_t ending_count, told_count;
+
+        struct flight *flights; /* by number modulo depth */
+        struct part *parts;
+        uint64_t plans_made, plans_done;
+
+        struct room *rooms;
+
+        struct tally {                    /* for sched_check() to count anew */
+                uint32_t *holds;          /* per block */
+                uint64_t *owed;           /* per channel */
+                uint32_t *plans, *wanted; /* per slot */
+        } tally;
+};
+
+static inline uint32_t sched_in_flight(const struct sched *sched)
+{
+        return (uint32_t)(sched->plans_made - sched->plans_done);
+}
+
+static inline struct flight *sched_flight(const struct sched *sched, uint64_t number)
+{
+        assert(number > sched->plans_done && number <= sched->plans_made);
+        return &sched->flights[number % sched->conf.depth];
+}
+
+/* The slot of a request that has one. */
+static inline struct slot *sched_slot(const struct sched *sched, const struct request *request)
+{
+        assert(request->sequence.slot < sched->conf.slots);
+        assert(sched->slots[request->sequence.slot].request == request);
+        return &sched->slots[request->sequence.slot];
+}
+
+/* Positions it may need KV for: its last token is never read back, so it has no row. */
+static inline uint32_t request_positions(const struct request *request)
+{
+        return request->prompt_count + request->max_tokens - 1;
+}
+
+void roster_add(struct roster *roster, struct request *request);
+void roster_remove(struct roster *roster, const struct request *request);
+
+/* From now on it is ENDING; its END goes out with the next plan. */
+void sched_end(struct sched *sched, struct request *request, enum smv_reason reason,
+               enum smv_code code);
+
+#endif

@@ -1,0 +1,440 @@
+/*
+ * What happens: events in.
+ *
+ * Nothing is decided here but ends.  An event changes what is known, and deal.c
+ * makes the next plan of it.  A request walks
+ *
+ *      SUBMIT           a slot is free and    all its prompt       its END is decided: by a
+ *        |              blocks promised       has been planned     verdict, a cancel, a stall
+ *        v                    v                     v                        v
+ *      waiting ----------> prefill ------------> decode ----------------> ending -> retired
+ *
+ * and may leave for `ending` from everywhere.  What it holds (slot, blocks,
+ * promise) it holds until it retires, because rows in flight write there; what
+ * it was owed (room for records) is free at once, because an ending request
+ * writes no more tokens.
+ */
+#include "daemon/core/sched-state.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Arrays, not links: a removal moves at most requests_max pointers; ends and stalls pay it. */
+void roster_add(struct roster *roster, struct request *request)
+{
+        assert(request);
+        assert(roster->count < roster->max);
+
+        roster->at[roster->count++] = request;
+}
+
+void roster_remove(struct roster *roster, const struct request *request)
+{
+        uint32_t i = 0;
+
+        while (i < roster->count && roster->at[i] != request)
+                i++;
+        assert(i < roster->count);
+        roster->count--;
+        memmove(&roster->at[i], &roster->at[i + 1], (roster->count - i) * sizeof(struct request *));
+}
+
+static bool roster_init(struct roster *roster, uint32_t max)
+{
+        *roster = (struct roster){ .at = calloc(max, sizeof(struct request *)), .max = max };
+        return roster->at;
+}
+
+/* The arrays; false if one of them is missing. */
+static bool allocate(struct sched *sched)
+{
+        const struct sched_conf *conf = &sched->conf;
+        struct tally *tally = &sched->tally;
+        size_t slots = conf->slots;
+
+        sched->slots = calloc(slots, sizeof(*sched->slots));
+        sched->tables = calloc(slots * sched->table_max, sizeof(*sched->tables));
+        sched->free_slots = calloc(slots, sizeof(*sched->free_slots));
+        sched->endings = calloc(conf->requests_max, sizeof(*sched->endings));
+        sched->flights = calloc(conf->depth, sizeof(*sched->flights));
+        sched->parts = calloc(slots * conf->depth, sizeof(*sched->parts));
+        sched->rooms = calloc(conf->channels, sizeof(*sched->rooms));
+        tally->holds = calloc(conf->blocks, sizeof(*tally->holds));
+        tally->owed = calloc(conf->channels, sizeof(*tally->owed));
+        tally->plans = calloc(slots, sizeof(*tally->plans));
+        tally->wanted = calloc(slots, sizeof(*tally->wanted));
+
+        return roster_init(&sched->waiting, conf->requests_max) &&
+               roster_init(&sched->running, conf->slots) &&
+               roster_init(&sched->stalled, conf->slots) && sched->slots && sched->tables &&
+               sched->free_slots && sched->endings && sched->flights && sched->parts &&
+               sched->rooms && tally->holds && tally->owed && tally->plans && tally->wanted &&
+               !kvpool_init(&sched->pool, conf->blocks);
+}
+
+int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
+{
+        struct sched *sched;
+
+        assert(conf->slots > 0 && conf->rows >= conf->slots);
+        assert(conf->depth == 1 || conf->depth == 2);
+        assert(conf->context > 0 && conf->context <= UINT32_MAX - BLOCK_POSITIONS);
+        assert(conf->blocks > 0 && conf->requests_max > 0 && conf->channels > 0);
+
+        sched = calloc(1, sizeof(*sched));
+        if (!sched)
+                return -ENOMEM;
+        sched->conf = *conf;
+        sched->table_max = blocks_for(conf->context);
+        if (!allocate(sched)) {
+                sched_free(sched);
+                return -ENOMEM;
+        }
+
+        for (uint32_t i = 0; i < conf->slots; i++) {
+                sched->slots[i].blocks = &sched->tables[(size_t)i * sched->table_max];
+                sched->free_slots[i] = conf->slots - 1 - i; /* slot 0 is dealt first */
+        }
+        sched->free_slot_count = conf->slots;
+        for (uint32_t i = 0; i < conf->depth; i++)
+                sched->flights[i].parts = &sched->parts[(size_t)i * conf->slots];
+
+        *ret_sched = sched;
+        return 0;
+}
+
+struct sched *sched_free(struct sched *sched)
+{
+        if (!sched)
+                return NULL;
+        kvpool_deinit(&sched->pool);
+        free(sched->slots);
+        free(sched->tables);
+        free(sched->free_slots);
+        free(sched->waiting.at);
+        free(sched->running.at);
+        free(sched->stalled.at);
+        free(sched->endings);
+        free(sched->flights);
+        free(sched->parts);
+        free(sched->rooms);
+        free(sched->tally.holds);
+        free(sched->tally.owed);
+        free(sched->tally.plans);
+        free(sched->tally.wanted);
+        free(sched);
+        return NULL;
+}
+
+enum smv_code sched_fits(const struct sched_conf *conf, uint32_t prompt_count, uint32_t max_tokens)
+{
+        uint64_t positions = (uint64_t)prompt_count + max_tokens;
+
+        assert(prompt_count > 0);
+        assert(max_tokens > 0);
+
+        if (positions > conf->context)
+                return SMV_TOO_LONG;
+        if (blocks_for((uint32_t)positions - 1) > conf->blocks)
+                return SMV_TOO_LARGE;
+        return SMV_OK;
+}
+
+void sched_end(struct sched *sched, struct request *request, enum smv_reason reason,
+               enum smv_code code)
+{
+        assert(reason >= SMV_END_EOS && reason <= SMV_END_ERROR);
+        assert(sched->ending_count < sched->conf.requests_max);
+
+        if (request->state == REQUEST_WAITING) {
+                roster_remove(&sched->waiting, request);
+        } else {
+                struct slot *slot = sched_slot(sched, request);
+
+                roster_remove(&sched->running, request);
+                if (slot->stalled)
+                        roster_remove(&sched->stalled, request);
+                slot->stalled = false;
+                sched->rooms[request->room_channel].owed -=
+                        slot->wanted * (uint64_t)request->record_bytes_max;
+                slot->wanted = 0;
+        }
+
+        request_move(request, REQUEST_ENDING);
+        sched->endings[sched->ending_count++] = (struct plan_end){
+                .request = request,
+                .reason = reason,
+                .code = code,
+        };
+}
+
+static void on_submit(struct sched *sched, struct request *request, uint32_t channel)
+{
+        assert(channel < sched->conf.channels);
+        assert(request->state == REQUEST_WAITING);
+        assert(request->sequence.request == request);
+        assert(request->sequence.token_count == request->prompt_count);
+        assert(sched_fits(&sched->conf, request->prompt_count, request->max_tokens) == SMV_OK);
+        assert(sched->waiting.count + sched->running.count + sched->ending_count <
+               sched->conf.requests_max);
+
+        request->room_channel = channel;
+        request->sequence.slot = SEQUENCE_NO_SLOT;
+        request->sequence.cached_count = 0;
+        roster_add(&sched->waiting, request);
+}
+
+static void on_cancel(struct sched *sched, const struct sched_event *event)
+{
+        enum request_state state = event->request->state;
+
+        /* A cancel and an end that cross are nobody's fault. */
+        if (state == REQUEST_ENDING || state == REQUEST_RETIRED)
+                return;
+        sched_end(sched, event->request, event->reason, event->code);
+}
+
+/*
+ * Whose result this is.  Results passed over on the way to it must be of
+ * requests that are ending: of all others every token counts.
+ */
+static struct request *claim(struct sched *sched, uint64_t number, uint32_t row)
+{
+        struct flight *flight = sched_flight(sched, number);
+
+        assert(number == sched->plans_done + 1); /* the oldest plan is the next to be collected */
+        assert(row < sched->conf.rows);
+        for (;;) {
+                const struct part *part = &flight->parts[flight->next_part];
+
+                assert(flight->next_part < flight->part_count); /* else none is due of this row */
+                flight->next_part++;
+                if (part->wanted_row == row)
+                        return part->request;
+                assert(part->wanted_row == PART_NO_ROW || part->request->state == REQUEST_ENDING);
+        }
+}
+
+static void on_result(struct sched *sched, const struct sched_event *event)
+{
+        struct request *request = claim(sched, event->plan, event->row);
+        struct sequence *sequence = &request->sequence;
+        struct slot *slot;
+        uint32_t most = request->prompt_count + request->max_tokens;
+
+        if (request->state == REQUEST_ENDING)
+                return;
+
+        slot = sched_slot(sched, request);
+        assert(request->state == REQUEST_DECODE);
+        assert(slot->wanted > 0);
+        slot->wanted--;
+        sched->rooms[request->room_channel].owed -= request->record_bytes_max;
+
+        if (event->verdict == SCHED_NUMERIC) {
+                sched_end(sched, request, SMV_END_ERROR, SMV_NUMERIC);
+                return;
+        }
+
+        assert(sequence->token_count < most);
+        sequence->tokens[sequence->token_count++] = event->token;
+        if (event->verdict == SCHED_EOS)
+                sched_end(sched, request, SMV_END_EOS, SMV_OK);
+        else if (event->verdict == SCHED_STOP)
+                sched_end(sched, request, SMV_END_STOP, SMV_OK);
+        else if (sequence->token_count == most)
+                sched_end(sched, request, SMV_END_LENGTH, SMV_OK);
+}
+
+static void on_done(struct sched *sched, uint64_t number)
+{
+        struct flight *flight = sched_flight(sched, number);
+
+        assert(number == sched->plans_done + 1);
+        for (uint32_t i = 0; i < flight->part_count; i++) {
+                const struct part *part = &flight->parts[i];
+                struct slot *slot = sched_slot(sched, part->request);
+
+                assert(i < flight->next_part || part->wanted_row == PART_NO_ROW ||
+                       part->request->state == REQUEST_ENDING);
+                assert(slot->plans > 0);
+                slot->plans--;
+        }
+        flight->part_count = flight->next_part = 0;
+        sched->plans_done = number;
+}
+
+void sched_note(struct sched *sched, const struct sched_event *event, uint64_t now_ns)
+{
+        assert(now_ns >= sched->now_ns);
+        sched->now_ns = now_ns;
+
+        switch (event->kind) {
+        case SCHED_SUBMIT:
+                on_submit(sched, event->request, event->channel);
+                return;
+        case SCHED_CANCEL:
+                on_cancel(sched, event);
+                return;
+        case SCHED_ROOM:
+                assert(event->channel < sched->conf.channels);
+                sched->rooms[event->channel].told = event->room;
+                return;
+        case SCHED_RESULT:
+                on_result(sched, event);
+                return;
+        case SCHED_DONE:
+                on_done(sched, event->plan);
+                return;
+        }
+        assert(!"an event of no kind");
+}
+
+void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
+{
+        assert(sched->pool.free_count >= sched->promised);
+        assert(sched->running.count >= sched->stalled.count);
+
+        *ret_counts = (struct sched_counts){
+                .blocks_total = sched->pool.total,
+                .blocks_free = sched->pool.free_count,
+                .blocks_held = sched->pool.total - sched->pool.free_count,
+                .blocks_promised = sched->promised,
+                .waiting = sched->waiting.count,
+                .running = sched->running.count,
+                .stalled = sched->stalled.count,
+                .ending = sched->ending_count,
+                .plans_in_flight = sched_in_flight(sched),
+        };
+}
+
+static void see_once(uint32_t *seen, uint32_t slot)
+{
+        assert(!seen[slot]);
+        seen[slot] = 1;
+}
+
+/* Every request is in its list, every slot in use or free. */
+static void check_lists(const struct sched *sched)
+{
+        uint32_t used = sched->running.count, *seen = sched->tally.plans;
+
+        for (uint32_t i = 0; i < sched->waiting.count; i++) {
+                assert(sched->waiting.at[i]->state == REQUEST_WAITING);
+                assert(sched->waiting.at[i]->sequence.slot == SEQUENCE_NO_SLOT);
+        }
+
+        memset(seen, 0, sched->conf.slots * sizeof(*seen));
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+
+                assert(request->state == REQUEST_PREFILL || request->state == REQUEST_DECODE);
+                assert(sched_slot(sched, request)->plans <= sched->conf.depth);
+                see_once(seen, request->sequence.slot);
+        }
+        assert(sched->told_count <= sched->ending_count);
+        for (uint32_t i = 0; i < sched->ending_count; i++) {
+                const struct request *request = sched->endings[i].request;
+
+                assert(request->state == REQUEST_ENDING);
+                if (request->sequence.slot == SEQUENCE_NO_SLOT)
+                        continue;
+                assert(sched_slot(sched, request)->plans <= sched->conf.depth);
+                see_once(seen, request->sequence.slot);
+                used++;
+        }
+        for (uint32_t i = 0; i < sched->free_slot_count; i++) {
+                assert(!sched->slots[sched->free_slots[i]].request);
+                see_once(seen, sched->free_slots[i]);
+        }
+        assert(used + sched->free_slot_count == sched->conf.slots);
+
+        for (uint32_t i = 0; i < sched->stalled.count; i++) {
+                const struct slot *slot = sched_slot(sched, sched->stalled.at[i]);
+
+                assert(slot->stalled && slot->request->state != REQUEST_ENDING);
+                assert(!i ||
+                       slot->stalled_ns >= sched_slot(sched, sched->stalled.at[i - 1])->stalled_ns);
+        }
+}
+
+/* Plans, results due and the room they were promised, counted anew. */
+static void check_flights(const struct sched *sched)
+{
+        const struct tally *tally = &sched->tally;
+
+        memset(tally->plans, 0, sched->conf.slots * sizeof(*tally->plans));
+        memset(tally->wanted, 0, sched->conf.slots * sizeof(*tally->wanted));
+        memset(tally->owed, 0, sched->conf.channels * sizeof(*tally->owed));
+
+        assert(sched->plans_made - sched->plans_done <= sched->conf.depth);
+        for (uint64_t n = sched->plans_done + 1; n <= sched->plans_made; n++) {
+                const struct flight *flight = sched_flight(sched, n);
+
+                assert(flight->part_count && flight->next_part <= flight->part_count);
+                for (uint32_t i = 0; i < flight->part_count; i++) {
+                        const struct request *request = flight->parts[i].request;
+
+                        assert(sched_slot(sched, request));
+                        tally->plans[request->sequence.slot]++;
+                        if (i < flight->next_part || request->state == REQUEST_ENDING ||
+                            flight->parts[i].wanted_row == PART_NO_ROW)
+                                continue;
+                        tally->wanted[request->sequence.slot]++;
+                        tally->owed[request->room_channel] += request->record_bytes_max;
+                }
+        }
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                assert(sched->slots[i].plans == tally->plans[i]);
+                assert(sched->slots[i].wanted == tally->wanted[i]);
+        }
+        for (uint32_t i = 0; i < sched->conf.channels; i++)
+                assert(sched->rooms[i].owed == tally->owed[i]);
+}
+
+static void check_slot(const struct slot *slot)
+{
+        const struct request *request = slot->request;
+
+        if (!request) {
+                assert(!slot->block_count && !slot->promised && !slot->plans && !slot->stalled);
+                return;
+        }
+        assert(slot->block_count == blocks_for(slot->planned));
+        assert(slot->block_count + slot->promised == blocks_for(request_positions(request)));
+        assert(request->state != REQUEST_PREFILL ||
+               (slot->planned < request->prompt_count && !slot->wanted));
+        assert(request->state != REQUEST_DECODE ||
+               slot->planned == request->sequence.token_count - 1 + slot->wanted);
+}
+
+void sched_check(const struct sched *sched)
+{
+        uint32_t *holds = sched->tally.holds, held = 0, promised = 0, worst = 0, stalled = 0;
+
+        kvpool_check(&sched->pool);
+        check_lists(sched);
+        check_flights(sched);
+
+        memset(holds, 0, sched->conf.blocks * sizeof(*holds));
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                const struct slot *slot = &sched->slots[i];
+
+                check_slot(slot);
+                stalled += slot->stalled;
+                promised += slot->promised;
+                if (slot->request)
+                        worst += blocks_for(request_positions(slot->request));
+                for (uint32_t j = 0; j < slot->block_count; j++) {
+                        assert(slot->blocks[j] < sched->pool.total);
+                        held += !holds[slot->blocks[j]]++;
+                }
+        }
+        for (block_t block = 0; block < sched->conf.blocks; block++)
+                assert(sched->pool.holds[block] == holds[block]);
+        assert(stalled == sched->stalled.count);
+        assert(promised == sched->promised && promised <= sched->pool.free_count);
+        assert(held == sched->pool.total - sched->pool.free_count);
+        assert(promised + held == worst);
+}

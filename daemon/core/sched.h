@@ -1,0 +1,105 @@
+/*
+ * The scheduler: who runs in the next step.
+ *
+ * A pure state machine.  sched_note() as often as things happen, sched_next()
+ * once a step; time arrives as an argument, duties leave as a plan; nothing else
+ * goes in or out.  It reads no clock, owns no thread, does no I/O and allocates
+ * nothing after sched_new(), so it is simulated, replayed and fuzzed.
+ *
+ * Continuous batching under a token budget: every running decode that may go on
+ * gets its row first, then prompts fill the rest of conf.rows in chunks, in
+ * order of arrival.  A waiting request gets a slot once the blocks of its worst
+ * case can be promised (free - promised); so nothing that runs ever lacks one.
+ *
+ * Room.  A token is computed only if its record is sure to fit: a channel has
+ * the room the engine last told (it tells before every sched_next), less what
+ * rows in flight may still write.  A request without room is stalled and left
+ * out; plan.stalled counts them.  Stalled for conf.stall_ns, it ends.  Who has
+ * been stalled longest is asked first, so that those who share a channel share
+ * its room.
+ *
+ * Ends.  Every request submitted gets exactly one plan_end and later exactly one
+ * `retired`, in this order, possibly of one plan.  From the event that decides
+ * its end on, its state is ENDING, and results that still come for it are
+ * counted and ignored.  Its blocks and its slot are free again when no plan in
+ * flight has a row of it: cancelled in one step, free by the next.
+ *
+ * Always:
+ *      promised + held == blocks of all requests with a slot in the worst case
+ *      (promised: what they may still take)
+ *      plans noted done + plans in flight == plans made
+ * sched_check() proves these and the pool's.  Engine thread only.
+ */
+#ifndef DAEMON_CORE_SCHED_H
+#define DAEMON_CORE_SCHED_H
+
+#include "daemon/core/plan.h"
+
+struct sched_conf {
+        uint32_t blocks;       /* of the pool */
+        uint32_t slots;        /* sequences that run at once */
+        uint32_t rows;         /* of a step: the token budget, at least slots */
+        uint32_t context;      /* positions of a sequence, at most */
+        uint32_t depth;        /* plans in flight, 1 or 2 */
+        uint32_t requests_max; /* alive at once, waiting ones counted */
+        uint32_t channels;     /* numbered 0 .. channels - 1 */
+        uint64_t stall_ns;     /* a request without room this long ends */
+};
+
+enum sched_event_kind {
+        SCHED_SUBMIT, /* request, channel; it is WAITING from now on */
+        SCHED_CANCEL, /* request; reason and code of its END.  Ending already: nothing */
+        SCHED_ROOM,   /* channel, room: bytes that fit beyond what ENDs need, now */
+        SCHED_RESULT, /* plan, row: token and verdict; in the order of rows */
+        SCHED_DONE,   /* plan: it has run; after its results, plans in order.  Results
+                         of requests that are ending may be missing */
+};
+
+/* What the engine saw in a token; the core adds "max_tokens reached". */
+enum sched_verdict {
+        SCHED_GO_ON,
+        SCHED_EOS, /* ends it; the token counts, its text is not shown */
+        SCHED_STOP,
+        SCHED_NUMERIC, /* no token: this request fails, nobody else */
+};
+
+struct sched_event {
+        enum sched_event_kind kind;
+        struct request *request;
+        uint32_t channel;
+        uint64_t room;
+        enum smv_reason reason;
+        enum smv_code code;
+        uint64_t plan;
+        uint32_t row;
+        uint32_t token;
+        enum sched_verdict verdict;
+};
+
+/* What `status` shows of the core. */
+struct sched_counts {
+        uint32_t blocks_total, blocks_free, blocks_held, blocks_promised;
+        uint32_t waiting, running, stalled, ending;
+        uint32_t plans_in_flight;
+};
+
+struct sched;
+
+int sched_new(const struct sched_conf *conf, struct sched **ret_sched); /* 0 or -ENOMEM */
+struct sched *sched_free(struct sched *sched);
+
+/* A result of a request that is ending is counted and ignored.  Time never goes back. */
+void sched_note(struct sched *sched, const struct sched_event *event, uint64_t now_ns);
+
+/* At most conf.depth plans may be in flight: with that many, the plan has no rows. */
+void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan);
+
+void sched_count(const struct sched *sched, struct sched_counts *ret_counts);
+
+/* Does this request fit, ever?  For admission, on any thread: 0 or the code to refuse with. */
+enum smv_code sched_fits(const struct sched_conf *conf, uint32_t prompt_count, uint32_t max_tokens);
+
+/* Walks everything and asserts what must hold. */
+void sched_check(const struct sched *sched);
+
+#endif

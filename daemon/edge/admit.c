@@ -1,0 +1,372 @@
+#include "daemon/edge/admit.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/text/tokenizer.h"
+
+struct admit {
+        struct admit_conf conf;
+        struct quota *quota;
+        uint32_t alive, jobs; /* together at most requests_max: the mailboxes hold that many */
+        uint32_t free_count;
+        uint32_t free_numbers[]; /* of requests, as a stack */
+};
+
+int admit_new(const struct admit_conf *conf, struct quota *quota, struct admit **ret_admit)
+{
+        struct admit *admit;
+
+        admit = calloc(1, sizeof(*admit) + conf->requests_max * sizeof(admit->free_numbers[0]));
+        if (!admit)
+                return error_raise(-ENOMEM);
+        admit->conf = *conf;
+        admit->quota = quota;
+        admit->free_count = conf->requests_max;
+        for (uint32_t i = 0; i < conf->requests_max; i++)
+                admit->free_numbers[i] = conf->requests_max - 1 - i;
+        *ret_admit = admit;
+        return 0;
+}
+
+struct admit *admit_free(struct admit *admit)
+{
+        if (!admit)
+                return NULL;
+        assert(!admit->alive && !admit->jobs);
+        assert(admit->free_count == admit->conf.requests_max);
+        free(admit);
+        return NULL;
+}
+
+int admit_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount,
+                 uint32_t id, struct wire_problem *ret_problem)
+{
+        int r = quota_charge(quota, uid, kind, amount);
+
+        if (r == QUOTA_E_OVER)
+                return wire_refuse(ret_problem, SMV_QUOTA, id, NULL,
+                                   "%" PRIu64 " more would be over this user's limit of %" PRIu64
+                                   " %s",
+                                   amount, quota_max(quota, kind), quota_name(kind));
+        return error_pass(r);
+}
+
+/* A place in the daemon, an entry in the account, and bytes; or nothing of it. */
+static int enter(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
+                 struct wire_problem *ret_problem)
+{
+        int r;
+
+        if (admit->alive + admit->jobs >= admit->conf.requests_max)
+                return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
+                                   "the daemon has %u requests, and takes no more at once",
+                                   admit->conf.requests_max);
+        r = admit_charge(admit->quota, uid, QUOTA_REQUESTS, 1, id, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = admit_charge(admit->quota, uid, QUOTA_PROMPT_BYTES, bytes, id, ret_problem);
+        if (r)
+                quota_uncharge(admit->quota, uid, QUOTA_REQUESTS, 1);
+        return error_pass(r);
+}
+
+static void leave(struct admit *admit, uint32_t uid, uint64_t bytes)
+{
+        quota_uncharge(admit->quota, uid, QUOTA_PROMPT_BYTES, bytes);
+        quota_uncharge(admit->quota, uid, QUOTA_REQUESTS, 1);
+}
+
+int admit_job(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
+              struct wire_problem *ret_problem)
+{
+        int r = enter(admit, uid, id, bytes, ret_problem);
+
+        if (!r)
+                admit->jobs++;
+        return error_pass(r);
+}
+
+void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes)
+{
+        assert(admit->jobs);
+        admit->jobs--;
+        leave(admit, uid, bytes);
+}
+
+int admit_check_ids(const struct served *served, const uint32_t *ids, size_t count, uint32_t id,
+                    const char *field, struct wire_problem *ret_problem)
+{
+        for (size_t i = 0; i < count; i++)
+                if (ids[i] >= served->traits.vocab)
+                        return wire_refuse(ret_problem, SMV_BAD_VALUE, id, field,
+                                           "%s has %u at index %zu; the largest id is %u", field,
+                                           ids[i], i, served->traits.vocab - 1);
+        return 0;
+}
+
+static int check(const struct served *served, const struct wire_request *asked,
+                 struct wire_problem *ret_problem)
+{
+        int r;
+
+        r = admit_check_ids(served, asked->tokens, asked->token_count, asked->id, "tokens",
+                            ret_problem);
+        if (!r)
+                r = admit_check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
+                                    "stop_tokens", ret_problem);
+        if (!r && !asked->token_count && !asked->prompt.count &&
+            served->traits.bos == TRAITS_NO_TOKEN)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
+                                "prompt is empty, and the model has no token to begin with");
+        return error_pass(r);
+}
+
+static size_t stops_bytes(const struct wire_request *asked)
+{
+        size_t bytes = 0;
+
+        for (uint32_t i = 0; i < asked->stop_count; i++)
+                bytes += asked->stop[i].count;
+        return bytes;
+}
+
+/* The request itself and its stop strings, which stand behind it in the same memory. */
+static size_t own_bytes(const struct request *request)
+{
+        size_t bytes = sizeof(*request);
+
+        for (uint32_t i = 0; i < request->stop_count; i++)
+                bytes += request->stop_bytes[i];
+        return bytes;
+}
+
+/* What a prompt holds until its request is finished: ids, or a text and the ids it may become. */
+static size_t prompt_bytes(const struct served *served, const struct wire_request *asked)
+{
+        size_t ids;
+
+        if (asked->token_count)
+                return asked->token_count * sizeof(uint32_t);
+        ids = tokenizer_ids_max(served->tokenizer, asked->prompt.count) + 1;
+        return asked->prompt.count + ids * sizeof(uint32_t);
+}
+
+static void copy_stops(struct request *request, const struct wire_request *asked)
+{
+        char *at = (char *)(request + 1);
+
+        request->stop_count = asked->stop_count;
+        for (uint32_t i = 0; i < asked->stop_count; i++) {
+                memcpy(at, asked->stop[i].bytes, asked->stop[i].count);
+                request->stops[i] = at;
+                request->stop_bytes[i] = (uint16_t)asked->stop[i].count;
+                at += asked->stop[i].count;
+        }
+        request->stop_token_count = asked->stop_token_count;
+        memcpy(request->stop_tokens, asked->stop_tokens,
+               asked->stop_token_count * sizeof(uint32_t));
+}
+
+static void fill(const struct admit *admit, struct request *request, struct served *served,
+                 const struct wire_request *asked)
+{
+        const struct admit_conf *conf = &admit->conf;
+        size_t stop_max = 0;
+
+        request->stream = asked->id;
+        request->model = served;
+        request->max_tokens = asked->max_tokens;
+        request->sampling = (struct sampling){
+                .temperature = asked->temperature,
+                .top_p = asked->top_p,
+                .min_p = asked->min_p,
+                .top_k = asked->top_k,
+                .seed = asked->given & 1u << WIRE_F_SEED ? asked->seed : conf->seed(),
+        };
+        request->ignore_eos = asked->ignore_eos;
+        copy_stops(request, asked);
+        for (uint32_t i = 0; i < request->stop_count; i++)
+                if (request->stop_bytes[i] > stop_max)
+                        stop_max = request->stop_bytes[i];
+        request->record_bytes_max =
+                conf->record_bytes_max(tokenizer_piece_max(served->tokenizer), stop_max);
+        request->end_bytes_max = conf->end_bytes_max(stop_max);
+        request->sequence.request = request;
+        request->sequence.slot = SEQUENCE_NO_SLOT;
+}
+
+/* How many tokens it may have; 0 or WIRE_E_REFUSED. */
+static int measure(const struct admit *admit, const struct request *request, size_t count,
+                   const char *field, uint32_t *ret_max_tokens, struct wire_problem *ret_problem)
+{
+        const struct sched_conf *sched = &admit->conf.sched;
+        uint32_t context = request->model->context;
+        uint64_t pool = (uint64_t)sched->blocks * BLOCK_POSITIONS;
+        uint64_t most = request->max_tokens;
+        enum smv_code code;
+
+        if (context > sched->context)
+                context = sched->context;
+        if (count >= context)
+                return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, field,
+                                   "the prompt has %zu tokens; with its continuation it may "
+                                   "have %u",
+                                   count, context);
+        if (most > context - count)
+                return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, "max_tokens",
+                                   "the prompt has %zu tokens and max_tokens is %" PRIu64
+                                   "; together they may be %u",
+                                   count, most, context);
+        if (!most) {
+                most = admit->conf.max_tokens;
+                if (most > context - count)
+                        most = context - count;
+                if (count < pool && most > pool - count)
+                        most = pool - count;
+        }
+        code = sched_fits(sched, (uint32_t)count, (uint32_t)most);
+        if (code)
+                return wire_refuse(ret_problem, code, request->stream,
+                                   request->max_tokens ? "max_tokens" : field,
+                                   "the prompt has %zu tokens and %" PRIu64
+                                   " may follow; the KV pool has %" PRIu64 " positions",
+                                   count, most, pool);
+        *ret_max_tokens = (uint32_t)most;
+        return 0;
+}
+
+/* From what was charged for the prompt to what the request holds from now on. */
+static int recharge(struct admit *admit, struct request *request, size_t bytes,
+                    struct wire_problem *ret_problem)
+{
+        int r = 0;
+
+        if (bytes > request->charged_bytes)
+                r = admit_charge(admit->quota, request->uid, QUOTA_PROMPT_BYTES,
+                                 bytes - request->charged_bytes, request->stream, ret_problem);
+        else
+                quota_uncharge(admit->quota, request->uid, QUOTA_PROMPT_BYTES,
+                               request->charged_bytes - bytes);
+        if (!r)
+                request->charged_bytes = bytes;
+        return error_pass(r);
+}
+
+static int finish(struct admit *admit, struct request *request, const uint32_t *ids, size_t count,
+                  const char *field, struct wire_problem *ret_problem)
+{
+        struct sequence *sequence = &request->sequence;
+        uint32_t max_tokens = 0;
+        size_t room;
+        int r;
+
+        r = measure(admit, request, count, field, &max_tokens, ret_problem);
+        if (r)
+                return error_pass(r);
+        room = (count + max_tokens) * sizeof(uint32_t);
+        r = recharge(admit, request, own_bytes(request) + room, ret_problem);
+        if (r)
+                return error_pass(r);
+        sequence->tokens = malloc(room);
+        if (!sequence->tokens)
+                return error_raise(-ENOMEM);
+        memcpy(sequence->tokens, ids, count * sizeof(uint32_t));
+        sequence->token_count = (uint32_t)count;
+        request->prompt_count = (uint32_t)count;
+        request->max_tokens = max_tokens;
+        return 0;
+}
+
+int admit_finish(struct admit *admit, struct request *request, const uint32_t *ids, size_t id_count,
+                 struct wire_problem *ret_problem)
+{
+        int r;
+
+        assert(!request->sequence.tokens);
+        if (!id_count)
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, request->stream, "prompt",
+                                   "prompt has no tokens");
+        r = finish(admit, request, ids, id_count, "prompt", ret_problem);
+        return error_pass(r);
+}
+
+/* Everything but the prompt's tokens. */
+static int make(struct admit *admit, uint32_t uid, struct served *served,
+                const struct wire_request *asked, struct request **ret_request,
+                struct wire_problem *ret_problem)
+{
+        size_t own = sizeof(struct request) + stops_bytes(asked);
+        size_t charged = own + prompt_bytes(served, asked);
+        struct request *request;
+        int r;
+
+        r = enter(admit, uid, asked->id, charged, ret_problem);
+        if (r)
+                return error_pass(r);
+        request = calloc(1, own);
+        if (!request) {
+                leave(admit, uid, charged);
+                return error_raise(-ENOMEM);
+        }
+        admit->alive++;
+        request->number = admit->free_numbers[--admit->free_count];
+        request->uid = uid;
+        request->charged_bytes = charged;
+        fill(admit, request, served, asked);
+        served->holds++;
+        *ret_request = request;
+        return 0;
+}
+
+int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
+              const struct wire_request *asked, struct request **ret_request,
+              struct wire_problem *ret_problem)
+{
+        struct request *request = NULL;
+        int r;
+
+        r = check(served, asked, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = make(admit, uid, served, asked, &request, ret_problem);
+        if (r)
+                return error_pass(r);
+        if (asked->token_count)
+                r = finish(admit, request, asked->tokens, asked->token_count, "tokens",
+                           ret_problem);
+        if (r) {
+                admit_forget(admit, request);
+                return error_pass(r);
+        }
+        *ret_request = request;
+        return 0;
+}
+
+struct request *admit_forget(struct admit *admit, struct request *request)
+{
+        if (!request)
+                return NULL;
+        assert(admit->alive && request->model->holds);
+        admit->alive--;
+        admit->free_numbers[admit->free_count++] = request->number;
+        request->model->holds--;
+        leave(admit, request->uid, request->charged_bytes);
+        free(request->sequence.tokens);
+        free(request);
+        return NULL;
+}
+
+uint32_t admit_alive(const struct admit *admit)
+{
+        return admit->alive;
+}
+
+uint32_t admit_jobs(const struct admit *admit)
+{
+        return admit->jobs;
+}

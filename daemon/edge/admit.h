@@ -1,0 +1,72 @@
+/*
+ * Admit: from what a client asked to a request that may run, or a refusal.
+ *
+ * In two halves, because between them the scribe may count the prompt's tokens.
+ * admit_ask() checks what is known at once and charges the uid; admit_finish()
+ * has the ids and checks them against the context and the pool: what can never
+ * fit is refused here with both numbers, the rest waits in the scheduler.  For
+ * a prompt of ids admit_ask() does both.
+ * Whatever was charged is uncharged by admit_forget(), exactly once, whichever
+ * way the request went.  Loop thread only.
+ */
+#ifndef DAEMON_EDGE_ADMIT_H
+#define DAEMON_EDGE_ADMIT_H
+
+#include "daemon/core/request.h"
+#include "daemon/core/sched.h"
+#include "daemon/edge/quota.h"
+#include "daemon/edge/wire.h"
+#include "daemon/served.h"
+
+struct admit_conf {
+        struct sched_conf sched;
+        uint32_t max_tokens;   /* for requests that do not say */
+        uint32_t requests_max; /* of the whole daemon */
+        /* from engine/publish, whom the edge does not know */
+        size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max);
+        size_t (*end_bytes_max)(size_t stop_bytes_max);
+        uint64_t (*seed)(void); /* for requests that do not say */
+};
+
+struct admit;
+
+int admit_new(const struct admit_conf *conf, struct quota *quota, struct admit **ret_admit);
+struct admit *admit_free(struct admit *admit);
+
+/*
+ * 0: *ret_request is ours, with copies of what the frame held, charged to uid.
+ * If the wire had ids its tokens are there.  If it had text, a copy of that and
+ * the ids it may have are charged; the copy is the caller's, for the scribe.
+ * WIRE_E_REFUSED or -ENOMEM: nothing is charged.
+ */
+int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
+              const struct wire_request *asked, struct request **ret_request,
+              struct wire_problem *ret_problem);
+
+/* ids of a text prompt (copied).  0, WIRE_E_REFUSED or -ENOMEM; the request stays the caller's. */
+int admit_finish(struct admit *admit, struct request *request, const uint32_t *ids, size_t id_count,
+                 struct wire_problem *ret_problem);
+
+/* Frees a request and takes its charges back.  Takes NULL. */
+struct request *admit_forget(struct admit *admit, struct request *request);
+
+/*
+ * Work for the scribe that is no generation counts as a request of its uid, and
+ * of the daemon, and as bytes, until it is done.  0, WIRE_E_REFUSED or -ENOMEM.
+ */
+int admit_job(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
+              struct wire_problem *ret_problem);
+void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes);
+
+/* Token ids of a field are the model's, or the request is refused. */
+int admit_check_ids(const struct served *served, const uint32_t *ids, size_t count, uint32_t id,
+                    const char *field, struct wire_problem *ret_problem);
+
+/* As quota_charge(), with the refusal put in words. */
+int admit_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount,
+                 uint32_t id, struct wire_problem *ret_problem);
+
+uint32_t admit_alive(const struct admit *admit); /* asked and not forgotten */
+uint32_t admit_jobs(const struct admit *admit);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * A bounded run of bytes that is filled at the end and taken from the front.
+ * It grows by doubling up to its maximum, and gives its memory back when empty.
+ */
+#ifndef DAEMON_EDGE_BUFFER_H
+#define DAEMON_EDGE_BUFFER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct buffer {
+        uint8_t *bytes;
+        size_t start, end; /* bytes[start .. end) is what is in it */
+        size_t room;       /* allocated */
+        size_t max;        /* never holds more */
+};
+
+enum buffer_outcome { BUFFER_E_FULL = 1 };
+
+void buffer_init(struct buffer *buffer, size_t max);
+void buffer_deinit(struct buffer *buffer);
+
+static inline size_t buffer_count(const struct buffer *buffer)
+{
+        return buffer->end - buffer->start;
+}
+
+/* Makes `count` more bytes writable at the end: 0, BUFFER_E_FULL or -ENOMEM. */
+int buffer_reserve(struct buffer *buffer, size_t count);
+int buffer_append(struct buffer *buffer, const void *bytes, size_t count);
+void buffer_take(struct buffer *buffer, size_t count); /* from the front */
+
+#endif

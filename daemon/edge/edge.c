@@ -1,0 +1,377 @@
+#include "daemon/edge/edge.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/edge/listener.h"
+#include "daemon/edge/peer.h"
+#include "daemon/error.h"
+#include "daemon/log.h"
+#include "daemon/sys.h"
+
+#define MAILS       64u
+#define FLUSH_NS    1000000000u
+#define NS_PER_MS   1000000u
+#define REFUSAL_MAX 1024u
+
+/* ---- who comes in ---- */
+
+void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *message)
+{
+        struct wire_problem problem;
+        struct buffer frame;
+
+        counter_add(&edge->conf.stats->connections_refused, 1);
+        log_info("peer_refused code=%u why=%s", (unsigned)code, message);
+        buffer_init(&frame, REFUSAL_MAX);
+        wire_refuse(&problem, code, 0, NULL, "%s", message);
+        if (!wire_error(&frame, &problem))
+                sys_send(fd, frame.bytes + frame.start, buffer_count(&frame));
+        buffer_deinit(&frame);
+        sys_close(fd);
+}
+
+/* 0: charged; else the reason for a stranger. */
+static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_why)
+{
+        int r;
+
+        if (edge->phase != EDGE_SERVING) {
+                *ret_why = "the daemon is stopping";
+                return SMV_SHUTTING_DOWN;
+        }
+        r = quota_connect(edge->quota, uid, sys_clock_ns());
+        if (r) {
+                *ret_why = "this user connects too often; wait a little";
+                return r < 0 ? SMV_NO_MEMORY : SMV_QUOTA;
+        }
+        if (edge->peer_count >= edge->conf.config->connections) {
+                *ret_why = "the daemon has as many connections as it may have";
+                return SMV_BUSY;
+        }
+        r = quota_charge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
+        if (r) {
+                *ret_why = "this user has as many connections as he may have";
+                return r < 0 ? SMV_NO_MEMORY : SMV_QUOTA;
+        }
+        return SMV_OK;
+}
+
+static int arrive(struct edge *edge, int fd)
+{
+        const char *why = NULL;
+        uint32_t uid, gid;
+        struct peer *peer;
+        enum smv_code code;
+        int32_t pid;
+        int r;
+
+        r = sys_peer_cred(fd, &uid, &gid, &pid);
+        if (r >= 0 && edge->alone)
+                r = sys_set_nonblocking(fd);
+        if (r < 0) {
+                sys_close(fd);
+                return error_raise(r);
+        }
+        code = let_in(edge, uid, &why);
+        if (code) {
+                edge_refuse(edge, fd, code, why);
+                return -ECONNREFUSED;
+        }
+        r = peer_new(edge, fd, uid, pid, &peer);
+        if (r)
+                quota_uncharge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
+        return error_pass(r);
+}
+
+void edge_arrive(struct edge *edge, int fd)
+{
+        int r;
+
+        counter_add(&edge->conf.stats->connections_seen, 1);
+        r = arrive(edge, fd);
+        if (!r)
+                return;
+        if (r != -ECONNREFUSED)
+                log_warn("peer_lost error=%s at=%s", strerror(-r), error_trail());
+        if (edge->alone) {
+                edge->result = r;
+                edge_drain(edge);
+                edge_drain(edge);
+        }
+}
+
+struct served *edge_model(struct edge *edge, const char *name, uint32_t bytes)
+{
+        struct served *served = edge->conf.served;
+
+        if (!bytes || (strlen(served->name) == bytes && !memcmp(served->name, name, bytes)))
+                return served;
+        return NULL;
+}
+
+/* ---- channels ---- */
+
+int edge_open_channel(struct edge *edge, struct peer *peer, uint32_t id,
+                      struct wire_problem *ret_problem)
+{
+        uint64_t ring_bytes = edge->conf.config->ring_bytes;
+        struct channel *channel = NULL;
+        uint32_t number = 0;
+        int r;
+
+        while (number < edge->channel_count && edge->channels[number].channel)
+                number++;
+        if (number == edge->channel_count)
+                return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
+                                   "all %u rings of the daemon are taken", edge->channel_count);
+        r = admit_charge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes, id, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = channel_new(number, ring_bytes, &channel);
+        if (r) {
+                quota_uncharge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes);
+                return error_pass(r);
+        }
+        channel->peer = peer;
+        peer->channel = channel;
+        edge->channels[number] = (struct edge_channel){ .channel = channel, .uid = peer->uid };
+        edge->channels_open++;
+        return 0;
+}
+
+static void free_channel(struct edge *edge, struct channel *channel)
+{
+        struct edge_channel *entry = &edge->channels[channel->number];
+
+        assert(entry->channel == channel && !channel->peer && edge->channels_open);
+        quota_uncharge(edge->quota, entry->uid, QUOTA_RING_BYTES, edge->conf.config->ring_bytes);
+        entry->channel = channel_free(channel);
+        edge->channels_open--;
+}
+
+/* ---- mail ---- */
+
+static void on_wake(struct channel *channel)
+{
+        channel_lower(&channel->draining);
+        if (channel->peer)
+                peer_drain(channel->peer);
+}
+
+static void on_failed(struct edge *edge, int result)
+{
+        log_error("engine_failed error=%s", strerror(-result));
+        edge->result = result;
+        edge_drain(edge);
+        edge_drain(edge);
+}
+
+static void on_mail(struct edge *edge, const struct mail *mail)
+{
+        switch (mail->kind) {
+        case MAIL_JOB_DONE:
+                peer_job_done(edge, mail->what);
+                break;
+        case MAIL_WAKE:
+                on_wake(mail->what);
+                break;
+        case MAIL_RETIRED:
+                peer_retired(edge, mail->what);
+                break;
+        case MAIL_CHANNEL_GONE:
+                free_channel(edge, mail->what);
+                break;
+        case MAIL_FAILED:
+                on_failed(edge, mail->result);
+                break;
+        case MAIL_STOPPED:
+                loop_stop(edge->loop);
+                break;
+        default:
+                assert(!"mail that does not come here");
+        }
+}
+
+static uint32_t take_mail(struct edge *edge, struct mailbox *mailbox)
+{
+        struct mail mails[MAILS];
+        uint32_t count = mailbox_take(mailbox, mails, MAILS, 0);
+
+        for (uint32_t i = 0; i < count; i++)
+                on_mail(edge, &mails[i]);
+        return count;
+}
+
+/* The bell is silenced first: mail that comes while we take rings it anew. */
+static void on_bell(void *arg, unsigned mask)
+{
+        struct edge *edge = arg;
+        uint64_t rung;
+
+        (void)mask;
+        (void)sys_read(edge->conf.bell, &rung, sizeof(rung));
+        while (take_mail(edge, edge->conf.from_waker) + take_mail(edge, edge->conf.from_scribe))
+                ;
+        edge_go_on(edge);
+}
+
+/* ---- the end ---- */
+
+static void end_streams(struct edge *edge)
+{
+        edge->phase = EDGE_ENDING;
+        loop_timer_clear(edge->drain_timer);
+        log_info("ending requests=%u jobs=%u", admit_alive(edge->admit), edge->jobs_out);
+        for (struct peer *peer = edge->peers; peer; peer = peer->next)
+                peer_cancel_all(peer, SMV_END_ERROR, SMV_SHUTTING_DOWN);
+}
+
+/* From now on a peer to whom all was said is hung up; a second, then all of them are. */
+static void begin_flushing(struct edge *edge)
+{
+        struct peer *next;
+
+        edge->phase = EDGE_FLUSHING;
+        (void)loop_timer_set(edge->drain_timer, FLUSH_NS);
+        for (struct peer *peer = edge->peers; peer; peer = next) {
+                next = peer->next;
+                peer_settle(peer);
+        }
+}
+
+static void post_stop(struct edge *edge)
+{
+        const struct mail stop = { .kind = MAIL_STOP };
+
+        assert(!edge->live_count && !edge->jobs_out && !admit_alive(edge->admit));
+        edge->phase = EDGE_STOPPING;
+        loop_timer_clear(edge->drain_timer);
+        mailbox_post(edge->conf.to_scribe, &stop);
+        mailbox_post(edge->conf.to_engine, &stop);
+}
+
+void edge_go_on(struct edge *edge)
+{
+        if (edge->phase == EDGE_DRAINING && !admit_alive(edge->admit) && !edge->jobs_out)
+                end_streams(edge);
+        if (edge->phase == EDGE_ENDING && !edge->live_count && !edge->jobs_out)
+                begin_flushing(edge);
+        if (edge->phase == EDGE_FLUSHING && !edge->peers && !edge->channels_open)
+                post_stop(edge);
+}
+
+void edge_drain(struct edge *edge)
+{
+        if (edge->phase == EDGE_SERVING) {
+                edge->phase = EDGE_DRAINING;
+                log_info("draining connections=%u requests=%u", edge->peer_count,
+                         admit_alive(edge->admit));
+                if (edge->listener)
+                        listener_stop(edge->listener);
+                if (loop_timer_set(edge->drain_timer,
+                                   (uint64_t)edge->conf.config->drain_ms * NS_PER_MS))
+                        end_streams(edge);
+        } else if (edge->phase == EDGE_DRAINING) {
+                end_streams(edge);
+        }
+        edge_go_on(edge);
+}
+
+static void on_drain_timer(void *arg)
+{
+        struct edge *edge = arg;
+        struct peer *next;
+
+        if (edge->phase == EDGE_DRAINING) {
+                edge_drain(edge);
+                return;
+        }
+        for (struct peer *peer = edge->peers; peer; peer = next) {
+                next = peer->next;
+                peer_hang_up(peer, "the daemon stops, and the client does not read");
+                peer_settle(peer);
+        }
+}
+
+/* ---- life ---- */
+
+static int begin(struct edge *edge)
+{
+        const struct config *config = edge->conf.config;
+        const struct quota_conf quota = {
+                .max = { [QUOTA_CONNECTIONS] = config->uid_connections,
+                         [QUOTA_REQUESTS] = config->uid_requests,
+                         [QUOTA_PROMPT_BYTES] = config->uid_prompt_bytes,
+                         [QUOTA_RING_BYTES] = config->uid_ring_bytes },
+                .connects_burst = config->uid_connects_burst,
+                .connects_per_s = config->uid_connects_per_s,
+        };
+        int r;
+
+        edge->channel_count = config->connections * 2;
+        edge->channels = calloc(edge->channel_count, sizeof(*edge->channels));
+        if (!edge->channels)
+                return error_raise(-ENOMEM);
+        r = quota_new(&quota, &edge->quota);
+        if (!r)
+                r = admit_new(&edge->conf.admit, edge->quota, &edge->admit);
+        if (!r)
+                r = loop_new(&edge->loop);
+        if (!r)
+                r = loop_timer_new(edge->loop, on_drain_timer, edge, &edge->drain_timer);
+        if (!r)
+                r = loop_watch_new(edge->loop, edge->conf.bell, LOOP_READ, on_bell, edge,
+                                   &edge->bell_watch);
+        return error_pass(r);
+}
+
+int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
+{
+        struct edge *edge = calloc(1, sizeof(*edge));
+        int r;
+
+        if (!edge)
+                return error_raise(-ENOMEM);
+        edge->conf = *conf;
+        edge->alone = conf->config->fd >= 0;
+        r = begin(edge);
+        if (r) {
+                edge_free(edge);
+                return error_pass(r);
+        }
+        *ret_edge = edge;
+        return 0;
+}
+
+/* Before its threads ran there may be peers, but nothing of theirs is under way. */
+struct edge *edge_free(struct edge *edge)
+{
+        if (!edge)
+                return NULL;
+        edge->phase = EDGE_STOPPING;
+        edge->alone = false;
+        while (edge->peers)
+                peer_free(edge->peers);
+        assert(!edge->channels_open);
+        free(edge->channels);
+        loop_watch_free(edge->bell_watch);
+        loop_timer_free(edge->drain_timer);
+        admit_free(edge->admit);
+        quota_free(edge->quota);
+        loop_free(edge->loop);
+        free(edge);
+        return NULL;
+}
+
+int edge_run(struct edge *edge)
+{
+        int r = loop_run(edge->loop);
+
+        if (r)
+                return error_pass(r);
+        log_info("stopped");
+        return edge->result;
+}

@@ -1,0 +1,100 @@
+/*
+ * The edge: everything the loop thread owns.
+ *
+ * Peers come in through the listener, their texts go through the scribe, their
+ * requests down to the engine, and what retires comes back up.  It ends in
+ * order: edge_drain() refuses what is new and lets what runs finish, at most
+ * for drain_ms; then every stream is ended, its last words are flushed to clients
+ * that read (a second at most), every channel retires, and edge_run() returns.
+ * A second edge_drain() skips the waiting for what runs.
+ */
+#ifndef DAEMON_EDGE_EDGE_H
+#define DAEMON_EDGE_EDGE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/config.h"
+#include "daemon/edge/admit.h"
+#include "daemon/edge/loop.h"
+#include "daemon/edge/quota.h"
+#include "daemon/mailbox.h"
+#include "daemon/served.h"
+#include "daemon/stats.h"
+
+struct peer;
+struct listener;
+
+struct edge_conf {
+        const struct config *config;
+        struct admit_conf admit;
+        struct served *served;
+        struct stats *stats;
+        int bell;                    /* rung by both mailboxes that come here */
+        struct mailbox *to_engine;   /* SUBMIT, CANCEL, ROOM, HANGUP, STOP */
+        struct mailbox *from_waker;  /* WAKE, RETIRED, CHANNEL_GONE, FAILED, STOPPED */
+        struct mailbox *to_scribe;   /* JOB, STOP */
+        struct mailbox *from_scribe; /* JOB_DONE */
+        uint64_t started_ns;
+};
+
+struct edge_channel {
+        struct channel *channel; /* NULL: the number is free */
+        uint32_t uid;            /* who is charged for it, peer or no peer */
+};
+
+/* How far it has come on its way out; it only goes on. */
+enum edge_phase {
+        EDGE_SERVING,
+        EDGE_DRAINING, /* nothing new; what runs may finish */
+        EDGE_ENDING,   /* every stream was ended, on its way back from the engine */
+        EDGE_FLUSHING, /* all have retired; last words are read, for a second */
+        EDGE_STOPPING, /* STOP is posted */
+};
+
+struct edge {
+        struct edge_conf conf;
+        struct loop *loop;
+        struct quota *quota;
+        struct admit *admit;
+        struct loop_watch *bell_watch;
+        struct loop_timer *drain_timer;
+        struct peer *peers;
+        uint32_t peer_count;
+        struct edge_channel *channels; /* by number */
+        uint32_t channel_count;        /* numbers there are */
+        uint32_t channels_open;
+        uint32_t live_count;       /* requests with the engine */
+        uint32_t jobs_out;         /* jobs with the scribe */
+        struct listener *listener; /* main's; NULL if there is none */
+        enum edge_phase phase;
+        bool alone; /* one connection, ends with it */
+        int result;
+};
+
+int edge_new(const struct edge_conf *conf, struct edge **ret_edge);
+struct edge *edge_free(struct edge *edge); /* takes NULL */
+
+/* Until everything has ended in order: 0, or why the engine failed. */
+int edge_run(struct edge *edge);
+
+/* SIGTERM, SIGINT, or the only connection closed. */
+void edge_drain(struct edge *edge);
+
+/* A connected socket has come in: makes it a peer or refuses it.  Takes fd. */
+void edge_arrive(struct edge *edge, int fd);
+
+/* Tells a stranger why he is not let in, if he listens, and closes.  Takes fd. */
+void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *message);
+
+/* A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED or -ENOMEM. */
+int edge_open_channel(struct edge *edge, struct peer *peer, uint32_t id,
+                      struct wire_problem *ret_problem);
+
+/* Something is gone: is it time for the next phase?  Called after every turn. */
+void edge_go_on(struct edge *edge);
+
+/* The served model of that name; "" is the default one.  NULL: none. */
+struct served *edge_model(struct edge *edge, const char *name, uint32_t bytes);
+
+#endif

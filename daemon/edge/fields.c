@@ -1,0 +1,419 @@
+/*
+ * Every field of every request, one row each.  The decoder, the tests that walk
+ * the ranges and docs/protocol.md follow this table.
+ *
+ * A value is of the row's type and in its range or it is refused; the message
+ * says what was given if that is a number, never if it is a text.  One liberty:
+ * where a real number is meant, an integer is one, because encoders write 1.0
+ * as 1 unasked.
+ */
+#include "daemon/edge/fields.h"
+#include "daemon/text/utf8.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+
+#define U32_MAX      4294967295.0
+#define U64_LIMIT    18446744073709551616.0 /* what UINT64_MAX is as a double */
+#define FEATURES_MAX 32u
+#define WORD_MAX     32u
+
+static const char *const op_names[WIRE_OP_N] = {
+        [WIRE_HELLO] = "hello",       [WIRE_GENERATE] = "generate",     [WIRE_CANCEL] = "cancel",
+        [WIRE_TOKENIZE] = "tokenize", [WIRE_DETOKENIZE] = "detokenize", [WIRE_STATUS] = "status",
+};
+
+/* They will mean something: a request that uses one must not be understood without it. */
+static const char *const reserved[] = {
+        "messages", "class",    "deadline", "principal", "adapter",
+        "n",        "logprobs", "draft",    "snapshot",
+};
+
+static const char *const kind_names[] = {
+        [ITEM_NIL] = "nil",         [ITEM_BOOL] = "a bool",
+        [ITEM_UINT] = "an integer", [ITEM_NEGATIVE] = "a negative integer",
+        [ITEM_FLOAT] = "a float",   [ITEM_TEXT] = "a text",
+        [ITEM_BIN] = "binary",      [ITEM_ARRAY] = "an array",
+        [ITEM_MAP] = "a map",
+};
+
+/* All refusals of a value; `how` continues the field's name. */
+#define REFUSE(in, field, how, ...)                                                                \
+        wire_refuse((in)->problem, SMV_BAD_VALUE, (in)->request->id, (field)->row.name, "%s " how, \
+                    (field)->row.name, __VA_ARGS__)
+
+static int refuse_kind(struct reading *in, const struct field *field, enum item_kind kind,
+                       const char *wanted)
+{
+        return REFUSE(in, field, "is %s; it must be %s", kind_names[kind], wanted);
+}
+
+static void *target(struct reading *in, const struct field *field)
+{
+        return (char *)in->request + field->offset;
+}
+
+/* The count of a text or an array. */
+static int check_count(struct reading *in, const struct field *field, uint32_t count,
+                       const char *of)
+{
+        if (count >= field->row.low && count <= field->row.high)
+                return 0;
+        if (field->row.low == field->row.high)
+                return REFUSE(in, field, "has %u %s; it must have %.0f", count, of, field->row.low);
+        return REFUSE(in, field, "has %u %s; it may have from %.0f to %.0f", count, of,
+                      field->row.low, field->row.high);
+}
+
+static int check_uint(struct reading *in, const struct field *field, const struct item *item)
+{
+        uint64_t high = field->row.high >= U64_LIMIT ? UINT64_MAX : (uint64_t)field->row.high;
+        uint64_t low = (uint64_t)field->row.low;
+
+        if (item->kind == ITEM_NEGATIVE)
+                return REFUSE(in, field, "is %" PRId64 "; it may be from %" PRIu64 " to %" PRIu64,
+                              item->negative, low, high);
+        if (item->kind != ITEM_UINT)
+                return refuse_kind(in, field, item->kind, "an integer");
+        if (item->u < low || item->u > high)
+                return REFUSE(in, field, "is %" PRIu64 "; it may be from %" PRIu64 " to %" PRIu64,
+                              item->u, low, high);
+        return 0;
+}
+
+static int read_uint32(struct reading *in, const struct field *field, const struct item *item)
+{
+        int r = check_uint(in, field, item);
+
+        if (r)
+                return r;
+        *(uint32_t *)target(in, field) = (uint32_t)item->u;
+        return 0;
+}
+
+static int read_uint64(struct reading *in, const struct field *field, const struct item *item)
+{
+        int r = check_uint(in, field, item);
+
+        if (r)
+                return r;
+        *(uint64_t *)target(in, field) = item->u;
+        return 0;
+}
+
+/* The range holds for the number given and for the float that is kept of it: 1e-60 is above 0,
+ * its float is not.  NaN is in no range. */
+static int read_float(struct reading *in, const struct field *field, const struct item *item)
+{
+        const struct wire_row *row = &field->row;
+        double given;
+        float kept;
+
+        if (item->kind == ITEM_FLOAT)
+                given = item->number;
+        else if (item->kind == ITEM_UINT)
+                given = (double)item->u;
+        else if (item->kind == ITEM_NEGATIVE)
+                given = (double)item->negative;
+        else
+                return refuse_kind(in, field, item->kind, "a number");
+
+        /* Judged as a double first: to make a float of 1e300 is undefined. */
+        if (!(given >= row->low && given <= row->high) ||
+            (kept = (float)given, row->above && !(kept > row->low)))
+                return REFUSE(in, field, "is %.9g; it may be from %.9g%s to %.9g", given, row->low,
+                              row->above ? " (not included)" : "", row->high);
+        *(float *)target(in, field) = kept;
+        return 0;
+}
+
+static int read_bool(struct reading *in, const struct field *field, const struct item *item)
+{
+        if (item->kind != ITEM_BOOL)
+                return refuse_kind(in, field, item->kind, "a bool");
+        *(bool *)target(in, field) = item->u;
+        return 0;
+}
+
+static int check_utf8(struct reading *in, const struct field *field, const struct item *item)
+{
+        size_t valid = utf8_valid(item->bytes, item->count);
+
+        if (valid < item->count)
+                return REFUSE(in, field, "is not valid UTF-8 at byte %zu", valid);
+        return 0;
+}
+
+static int read_text(struct reading *in, const struct field *field, const struct item *item)
+{
+        int r;
+
+        if (item->kind != ITEM_TEXT)
+                return refuse_kind(in, field, item->kind, "a text");
+        r = check_count(in, field, item->count, "bytes");
+        if (!r)
+                r = check_utf8(in, field, item);
+        if (r)
+                return r;
+        *(struct wire_text *)target(in, field) = (struct wire_text){ item->bytes, item->count };
+        return 0;
+}
+
+static bool same(const struct item *item, const char *word)
+{
+        return item->count == strlen(word) && !memcmp(item->bytes, word, item->count);
+}
+
+static int read_op(struct reading *in, const struct field *field, const struct item *item)
+{
+        if (item->kind != ITEM_TEXT)
+                return refuse_kind(in, field, item->kind, "a text");
+        for (uint32_t i = 0; i < WIRE_OP_N; i++)
+                if (same(item, op_names[i])) {
+                        in->request->op = (enum wire_op)i;
+                        return 0;
+                }
+        return REFUSE(in, field, "is none of %s, %s, %s, %s, %s, %s", op_names[0], op_names[1],
+                      op_names[2], op_names[3], op_names[4], op_names[5]);
+}
+
+static int read_transport(struct reading *in, const struct field *field, const struct item *item)
+{
+        if (item->kind != ITEM_TEXT)
+                return refuse_kind(in, field, item->kind, "a text");
+        if (!same(item, "socket"))
+                return REFUSE(in, field, "is not one that is offered: %s", "socket");
+        in->request->transport = WIRE_SOCKET;
+        return 0;
+}
+
+static int next_id(struct reading *in, const struct field *field, uint32_t index, uint32_t *ret_id)
+{
+        struct item item;
+
+        item_next(&in->at, &item);
+        if (item.kind == ITEM_NEGATIVE)
+                return REFUSE(in, field, "has %" PRId64 " at index %u", item.negative, index);
+        if (item.kind != ITEM_UINT)
+                return REFUSE(in, field, "has %s at index %u; integers are wanted",
+                              kind_names[item.kind], index);
+        if (item.u > UINT32_MAX)
+                return REFUSE(in, field, "has %" PRIu64 " at index %u; the largest is %u", item.u,
+                              index, UINT32_MAX);
+        *ret_id = (uint32_t)item.u;
+        return 0;
+}
+
+/* `count` was checked by the caller.  Which ids a model has is not known here. */
+static int read_ids(struct reading *in, const struct field *field, uint32_t count,
+                    uint32_t *ret_ids)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                int r = next_id(in, field, i, &ret_ids[i]);
+
+                if (r)
+                        return r;
+        }
+        return 0;
+}
+
+static int check_array(struct reading *in, const struct field *field, const struct item *item)
+{
+        if (item->kind != ITEM_ARRAY)
+                return refuse_kind(in, field, item->kind, "an array");
+        return check_count(in, field, item->count, "elements");
+}
+
+static int read_tokens(struct reading *in, const struct field *field, const struct item *item)
+{
+        struct wire_request *request = in->request;
+        int r = check_array(in, field, item);
+
+        if (r)
+                return r;
+        /* An element takes a byte or more: four times the frame at most. */
+        request->memory = malloc(item->count * sizeof(uint32_t));
+        if (!request->memory)
+                return error_raise(-ENOMEM);
+        r = read_ids(in, field, item->count, request->memory);
+        if (r)
+                return r;
+        request->tokens = request->memory;
+        request->token_count = item->count;
+        return 0;
+}
+
+static int read_stop_tokens(struct reading *in, const struct field *field, const struct item *item)
+{
+        int r = check_array(in, field, item);
+
+        if (!r)
+                r = read_ids(in, field, item->count, in->request->stop_tokens);
+        if (r)
+                return r;
+        in->request->stop_token_count = item->count;
+        return 0;
+}
+
+static int read_versions(struct reading *in, const struct field *field, const struct item *item)
+{
+        uint32_t range[2];
+        int r = check_array(in, field, item);
+
+        if (!r)
+                r = read_ids(in, field, 2, range);
+        if (r)
+                return r;
+        if (range[0] > range[1])
+                return REFUSE(in, field, "are %u to %u; the lower comes first", range[0], range[1]);
+        in->request->version_min = range[0];
+        in->request->version_max = range[1];
+        return 0;
+}
+
+/* One text of an array. */
+static int check_member(struct reading *in, const struct field *field, const struct item *item,
+                        uint32_t index)
+{
+        if (item->kind != ITEM_TEXT)
+                return REFUSE(in, field, "has %s at index %u; texts are wanted",
+                              kind_names[item->kind], index);
+        if (!item->count || item->count > field->row.member_max)
+                return REFUSE(in, field, "has a text of %u bytes at index %u; it may have 1 to %u",
+                              item->count, index, field->row.member_max);
+        return check_utf8(in, field, item);
+}
+
+/* Nothing is offered yet; what a client offers beyond that is its own affair: a negotiation. */
+static int read_features(struct reading *in, const struct field *field, const struct item *item)
+{
+        int r = check_array(in, field, item);
+
+        for (uint32_t i = 0; !r && i < item->count; i++) {
+                struct item member;
+
+                item_next(&in->at, &member);
+                r = check_member(in, field, &member, i);
+        }
+        return r;
+}
+
+static int read_stop(struct reading *in, const struct field *field, const struct item *item)
+{
+        bool alone = item->kind == ITEM_TEXT;
+        uint32_t count = alone ? 1 : item->count;
+        struct item member = *item;
+        int r = 0;
+
+        if (!alone && item->kind != ITEM_ARRAY)
+                return refuse_kind(in, field, item->kind, "a text or an array of texts");
+        if (!alone)
+                r = check_count(in, field, count, "elements");
+        for (uint32_t i = 0; !r && i < count; i++) {
+                if (!alone)
+                        item_next(&in->at, &member);
+                r = check_member(in, field, &member, i);
+                if (!r)
+                        in->request->stop[i] = (struct wire_text){ member.bytes, member.count };
+        }
+        if (r)
+                return r;
+        in->request->stop_count = count;
+        return 0;
+}
+
+#define HELLO      (1u << WIRE_HELLO)
+#define GENERATE   (1u << WIRE_GENERATE)
+#define CANCEL     (1u << WIRE_CANCEL)
+#define TOKENIZE   (1u << WIRE_TOKENIZE)
+#define DETOKENIZE (1u << WIRE_DETOKENIZE)
+#define ALL        ((1u << WIRE_OP_N) - 1)
+#define MODELLED   (GENERATE | TOKENIZE | DETOKENIZE)
+#define AT(member) offsetof(struct wire_request, member)
+
+/* clang-format off */
+static const struct field fields[WIRE_FIELD_N] = {
+        /* name, number, type,                            low, high, above, member_max,              ops, required */
+        { { "op",          WIRE_F_OP,          "text",    1, WORD_MAX, 0, 0,                         ALL, ALL },               read_op,          AT(op) },
+        { { "id",          WIRE_F_ID,          "uint",    1, U32_MAX, 0, 0,                          ALL, ALL },               read_uint32,      AT(id) },
+        { { "versions",    WIRE_F_VERSIONS,    "uints",   2, 2, 0, 0,                                HELLO, HELLO },           read_versions,    0 },
+        { { "features",    WIRE_F_FEATURES,    "texts",   0, FEATURES_MAX, 0, SMV_NAME_BYTES_MAX,    HELLO, 0 },               read_features,    0 },
+        { { "transport",   WIRE_F_TRANSPORT,   "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_transport,   0 },
+        { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               MODELLED, 0 },            read_text,        AT(model) },
+        { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE, 0 },            read_text,        AT(prompt) },
+        { { "tokens",      WIRE_F_TOKENS,      "ids",     1, U32_MAX, 0, 0,                          GENERATE | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
+        { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          GENERATE, 0 },            read_uint32,      AT(max_tokens) },
+        { { "temperature", WIRE_F_TEMPERATURE, "float",   0, 100, 0, 0,                              GENERATE, 0 },            read_float,       AT(temperature) },
+        { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    GENERATE, 0 },            read_uint32,      AT(top_k) },
+        { { "top_p",       WIRE_F_TOP_P,       "float",   0, 1, 1, 0,                                GENERATE, 0 },            read_float,       AT(top_p) },
+        { { "min_p",       WIRE_F_MIN_P,       "float",   0, 1, 0, 0,                                GENERATE, 0 },            read_float,       AT(min_p) },
+        { { "seed",        WIRE_F_SEED,        "uint",    0, U64_LIMIT, 0, 0,                        GENERATE, 0 },            read_uint64,      AT(seed) },
+        { { "stop",        WIRE_F_STOP,        "texts",   1, SMV_STOPS_MAX, 0, SMV_STOP_BYTES_MAX,   GENERATE, 0 },            read_stop,        0 },
+        { { "stop_tokens", WIRE_F_STOP_TOKENS, "ids",     0, SMV_STOPS_MAX, 0, 0,                    GENERATE, 0 },            read_stop_tokens, 0 },
+        { { "ignore_eos",  WIRE_F_IGNORE_EOS,  "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(ignore_eos) },
+        { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL, CANCEL },         read_uint32,      AT(stream) },
+        { { "text",        WIRE_F_TEXT,        "text",    0, U32_MAX, 0, 0,                          TOKENIZE, TOKENIZE },     read_text,        AT(text) },
+};
+/* clang-format on */
+
+const struct wire_row *wire_row(uint32_t index)
+{
+        return index < WIRE_FIELD_N ? &fields[index].row : NULL;
+}
+
+const char *wire_op_name(enum wire_op op)
+{
+        return op_names[op];
+}
+
+const struct field *field_at(enum wire_field number)
+{
+        return &fields[number];
+}
+
+const struct field *field_find(const char *name, size_t bytes)
+{
+        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
+                if (strlen(fields[i].row.name) == bytes && !memcmp(fields[i].row.name, name, bytes))
+                        return &fields[i];
+        return NULL;
+}
+
+bool field_reserved(const char *name, size_t bytes)
+{
+        for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++)
+                if (strlen(reserved[i]) == bytes && !memcmp(reserved[i], name, bytes))
+                        return true;
+        return false;
+}
+
+void field_shown(char ret_shown[32], const char *name, size_t bytes)
+{
+        const uint8_t *s = (const uint8_t *)name;
+        size_t used = 0;
+
+        for (size_t at = 0; at < bytes;) {
+                int length = utf8_character(name + at, bytes - at);
+                size_t step = length > 0 ? (size_t)length : 0;
+                bool c1 = step == 2 && s[at] == 0xc2 && s[at + 1] < 0xa0;
+                bool plain = step && s[at] >= ' ' && s[at] != 0x7f && !c1;
+                char piece[5];
+
+                if (plain)
+                        memcpy(piece, s + at, step);
+                else
+                        step = (size_t)snprintf(piece, sizeof(piece), "\\x%02x", s[at]);
+                if (step > 31 - used)
+                        break;
+                memcpy(ret_shown + used, piece, step);
+                used += step;
+                at += plain ? step : 1;
+        }
+        ret_shown[used] = '\0';
+}

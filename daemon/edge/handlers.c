@@ -1,0 +1,233 @@
+/*
+ * What a peer may ask.  Every request gets one reply: here, or where its task or
+ * its stream goes on.  A handler returns 0 when that is seen to, else why not:
+ * WIRE_E_REFUSED with the problem, or a negative errno; then nothing has changed.
+ */
+#include "daemon/edge/handlers.h"
+
+#include <unistd.h>
+
+#include "daemon/edge/peer.h"
+#include "daemon/edge/status.h"
+#include "daemon/edge/streams.h"
+#include "daemon/edge/task.h"
+#include "daemon/error.h"
+
+static void put_models(struct wire_writer *writer, const struct served *served)
+{
+        wire_put_text(writer, "models");
+        wire_put_array(writer, 1);
+        wire_put_map(writer, 4);
+        wire_put_text(writer, "name");
+        wire_put_text(writer, served->name);
+        wire_put_text(writer, "vocab");
+        wire_put_uint(writer, served->traits.vocab);
+        wire_put_text(writer, "context");
+        wire_put_uint(writer, served->context);
+        wire_put_text(writer, "default");
+        wire_put_bool(writer, true);
+}
+
+static void put_welcome(struct peer *peer, uint32_t id)
+{
+        struct edge *edge = peer->edge;
+        struct wire_writer writer;
+
+        if (!peer_reply(peer, &writer))
+                return;
+        wire_put_ok(&writer, id, 8);
+        wire_put_text(&writer, "version");
+        wire_put_uint(&writer, SMV_PROTOCOL_VERSION);
+        wire_put_text(&writer, "server");
+        wire_put_text(&writer, "samovard " SAMOVAR_VERSION);
+        wire_put_text(&writer, "pid");
+        wire_put_uint(&writer, (uint64_t)getpid());
+        wire_put_text(&writer, "uid");
+        wire_put_uint(&writer, peer->uid);
+        wire_put_text(&writer, "frame_bytes");
+        wire_put_uint(&writer, edge->conf.config->frame_bytes);
+        wire_put_text(&writer, "features");
+        wire_put_array(&writer, 0);
+        wire_put_text(&writer, "segments");
+        wire_put_array(&writer, 0);
+        put_models(&writer, edge->conf.served);
+        peer_replied(peer, &writer);
+}
+
+static int handle_hello(struct peer *peer, const struct wire_request *asked,
+                        struct wire_problem *ret_problem)
+{
+        if (peer->state != PEER_NEW)
+                return wire_refuse(ret_problem, SMV_NO_HELLO, asked->id, "op",
+                                   "hello was said already");
+        if (asked->version_min > SMV_PROTOCOL_VERSION) {
+                wire_refuse(ret_problem, SMV_VERSION, asked->id, "versions",
+                            "versions are %u to %u; this daemon speaks %u", asked->version_min,
+                            asked->version_max, SMV_PROTOCOL_VERSION);
+                ret_problem->fatal = true;
+                return WIRE_E_REFUSED;
+        }
+        loop_timer_clear(peer->deadline);
+        peer->state = PEER_OPEN;
+        put_welcome(peer, asked->id);
+        return 0;
+}
+
+/* What every request that leads to work must pass. */
+static int check_new(struct peer *peer, const struct wire_request *asked, enum edge_phase until,
+                     struct served **ret_served, struct wire_problem *ret_problem)
+{
+        struct edge *edge = peer->edge;
+        struct served *served;
+
+        if (stream_find(peer, asked->id) || task_find(peer, asked->id))
+                return wire_refuse(ret_problem, SMV_DUP_ID, asked->id, "id",
+                                   "id %u belongs to a request that is still alive", asked->id);
+        if (edge->phase >= until)
+                return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, asked->id, NULL,
+                                   "the daemon is stopping");
+        served = edge_model(edge, asked->model.bytes, asked->model.count);
+        if (!served)
+                return wire_refuse(ret_problem, SMV_NO_MODEL, asked->id, "model",
+                                   "no model of that name is served");
+        *ret_served = served;
+        return 0;
+}
+
+static int begin_generate(struct peer *peer, const struct wire_request *asked,
+                          struct wire_problem *ret_problem)
+{
+        struct edge *edge = peer->edge;
+        struct request *request = NULL;
+        struct served *served = NULL;
+        int r;
+
+        r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
+        if (!r)
+                r = admit_ask(edge->admit, peer->uid, served, asked, &request, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = stream_reserve(peer, request, ret_problem);
+        if (!r && !asked->token_count)
+                r = task_generate(peer, asked, request);
+        else if (!r)
+                stream_begin(peer, request);
+        if (r)
+                stream_drop(edge, request);
+        return error_pass(r);
+}
+
+static int handle_generate(struct peer *peer, const struct wire_request *asked,
+                           struct wire_problem *ret_problem)
+{
+        struct stats *stats = peer->edge->conf.stats;
+        int r;
+
+        counter_add(&stats->requests_seen, 1);
+        r = begin_generate(peer, asked, ret_problem);
+        return error_pass(r);
+}
+
+/* A stream that has ended, and one that never was, are the same to a client that cancels. */
+static int handle_cancel(struct peer *peer, const struct wire_request *asked,
+                         struct wire_problem *ret_problem)
+{
+        struct request *request = stream_find(peer, asked->stream);
+        struct peer_task *task = task_find(peer, asked->stream);
+        struct wire_writer writer;
+
+        (void)ret_problem;
+        if (request)
+                stream_cancel(peer->edge, request, SMV_END_CANCELLED, SMV_OK);
+        if (task)
+                task_call_off(task, SMV_CANCELLED);
+        if (!peer_reply(peer, &writer))
+                return 0;
+        wire_put_ok(&writer, asked->id, 0);
+        peer_replied(peer, &writer);
+        return 0;
+}
+
+static int handle_tokenize(struct peer *peer, const struct wire_request *asked,
+                           struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
+        if (!r)
+                r = task_tokenize(peer, served, asked, ret_problem);
+        return error_pass(r);
+}
+
+static int handle_detokenize(struct peer *peer, const struct wire_request *asked,
+                             struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
+        if (!r)
+                r = admit_check_ids(served, asked->tokens, asked->token_count, asked->id, "tokens",
+                                    ret_problem);
+        if (!r)
+                r = task_detokenize(peer, served, asked, ret_problem);
+        return error_pass(r);
+}
+
+static int handle_status(struct peer *peer, const struct wire_request *asked,
+                         struct wire_problem *ret_problem)
+{
+        struct wire_writer writer;
+
+        (void)ret_problem;
+        if (!peer_reply(peer, &writer))
+                return 0;
+        status_put(peer->edge, &writer, asked->id);
+        peer_replied(peer, &writer);
+        return 0;
+}
+
+static int (*const handlers[WIRE_OP_N])(struct peer *peer, const struct wire_request *asked,
+                                        struct wire_problem *ret_problem) = {
+        [WIRE_HELLO] = handle_hello,           [WIRE_GENERATE] = handle_generate,
+        [WIRE_CANCEL] = handle_cancel,         [WIRE_TOKENIZE] = handle_tokenize,
+        [WIRE_DETOKENIZE] = handle_detokenize, [WIRE_STATUS] = handle_status,
+};
+
+static int handle(struct peer *peer, const struct wire_request *asked,
+                  struct wire_problem *ret_problem)
+{
+        int r;
+
+        if (peer->state == PEER_NEW && asked->op != WIRE_HELLO) {
+                wire_refuse(ret_problem, SMV_NO_HELLO, asked->id, "op",
+                            "the first request must be hello");
+                ret_problem->fatal = true;
+                return WIRE_E_REFUSED;
+        }
+        r = handlers[asked->op](peer, asked, ret_problem);
+        if (r && asked->op == WIRE_GENERATE)
+                counter_add(&peer->edge->conf.stats->requests_refused, 1);
+        return error_pass(r);
+}
+
+/* An empty frame is a client's doorbell: it has read on.  Over a socket that is no news. */
+void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
+{
+        struct wire_problem problem = { .id = 0 };
+        struct wire_request asked;
+        uint32_t id = 0;
+        int r;
+
+        if (!count && peer->state == PEER_OPEN)
+                return;
+        r = wire_decode(body, count, &asked, &problem);
+        if (!r) {
+                id = asked.id;
+                r = handle(peer, &asked, &problem);
+                wire_release(&asked);
+        }
+        if (r)
+                peer_answer_failure(peer, id, r, &problem);
+}

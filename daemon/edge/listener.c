@@ -1,0 +1,273 @@
+#include "daemon/edge/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "daemon/error.h"
+#include "daemon/log.h"
+#include "daemon/sys.h"
+
+#define BACKLOG      128
+#define ACCEPTS_MAX  16u        /* in one turn: peers want theirs, too */
+#define PAUSE_NS     100000000u /* before accept is tried again when it fails for good */
+#define LOCK_SUFFIX  ".lock"
+#define PID_BYTES    12 /* of the lock file: "%-11d\n" */
+#define SUN_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+
+struct listener {
+        struct edge *edge;
+        struct loop_watch *watch;
+        struct loop_timer *pause;
+        char path[SUN_PATH_MAX + 1];
+        int fd;
+        int lock_fd;
+        int spare_fd; /* closed for a moment when there are no descriptors */
+        bool bound;   /* the socket at path is ours to remove */
+};
+
+int listener_default_path(char *ret_path, size_t path_bytes)
+{
+        const char *directory = getenv("XDG_RUNTIME_DIR");
+        int count;
+
+        if (!directory || directory[0] != '/')
+                directory = "/run";
+        count = snprintf(ret_path, path_bytes, "%s/%s", directory, SMV_SOCKET_PATH);
+        if (count < 0 || (size_t)count >= path_bytes)
+                return error_raise(-ENAMETOOLONG);
+        return 0;
+}
+
+static int fail(int r, char *why, size_t why_bytes, const char *what, const char *path)
+{
+        snprintf(why, why_bytes, "%s %s: %s", what, path, strerror(-r));
+        return error_raise(r);
+}
+
+/* The last directory of the path only: a whole tree is not ours to make. */
+static int make_directory(const char *path, char *why, size_t why_bytes)
+{
+        const char *slash = strrchr(path, '/');
+        char directory[SUN_PATH_MAX + 1];
+        int r;
+
+        if (!slash || slash == path)
+                return 0;
+        snprintf(directory, sizeof(directory), "%.*s", (int)(slash - path), path);
+        r = sys_mkdir(directory, 0700);
+        if (r < 0 && r != -EEXIST)
+                return fail(r, why, why_bytes, "cannot make the directory", directory);
+        return 0;
+}
+
+/* Between the winner's flock and his write one may read the pid of the daemon before. */
+static void say_holder(int fd, const char *path, char *why, size_t why_bytes)
+{
+        char text[PID_BYTES + 1] = { 0 };
+
+        if (sys_pread(fd, text, PID_BYTES, 0) > 0 && atoi(text) > 0)
+                snprintf(why, why_bytes, "%s: held by pid %d", path, atoi(text));
+        else
+                snprintf(why, why_bytes, "%s: held by another samovard", path);
+}
+
+static int take_lock(struct listener *listener, char *why, size_t why_bytes)
+{
+        char path[SUN_PATH_MAX + sizeof(LOCK_SUFFIX)], text[PID_BYTES + 1];
+        ssize_t n;
+        int fd, r;
+
+        snprintf(path, sizeof(path), "%s" LOCK_SUFFIX, listener->path);
+        fd = sys_open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+        if (fd < 0)
+                return fail(fd, why, why_bytes, "cannot open", path);
+        r = sys_flock(fd);
+        if (r < 0) {
+                if (r == -EWOULDBLOCK)
+                        say_holder(fd, listener->path, why, why_bytes);
+                else
+                        fail(r, why, why_bytes, "cannot lock", path);
+                sys_close(fd);
+                return r == -EWOULDBLOCK ? LISTENER_E_HELD : error_raise(r);
+        }
+        /* Always as many bytes, so that nothing is left of a longer one. */
+        snprintf(text, sizeof(text), "%-*d\n", PID_BYTES - 1, (int)getpid());
+        n = sys_write(fd, text, PID_BYTES);
+        if (n != PID_BYTES) {
+                sys_close(fd);
+                return fail(n < 0 ? (int)n : -ENOSPC, why, why_bytes, "cannot write", path);
+        }
+        listener->lock_fd = fd;
+        return 0;
+}
+
+/*
+ * A socket that another daemon left, and nothing else: open() says ENXIO of a
+ * socket, and opens a file somebody named by mistake.
+ */
+static int remove_stale(const char *path, char *why, size_t why_bytes)
+{
+        int r = sys_open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+
+        if (r == -ENOENT)
+                return 0;
+        if (r != -ENXIO) {
+                if (r >= 0)
+                        sys_close(r);
+                return fail(-EEXIST, why, why_bytes, "there is something, and no socket, at", path);
+        }
+        r = sys_unlink(path);
+        if (r < 0 && r != -ENOENT)
+                return fail(r, why, why_bytes, "cannot remove the old socket", path);
+        return 0;
+}
+
+/*
+ * No descriptor is left.  The connection would stay in the queue and wake us for
+ * ever; so the spare one is given for it, and it is told and closed.
+ */
+static int refuse_one(struct listener *listener)
+{
+        int fd;
+
+        if (listener->spare_fd < 0)
+                return -EMFILE;
+        listener->spare_fd = sys_close(listener->spare_fd);
+        fd = sys_accept(listener->fd);
+        if (fd >= 0)
+                edge_refuse(listener->edge, fd, SMV_BUSY, "the daemon has no descriptor left");
+        listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
+        return fd < 0 ? fd : 0;
+}
+
+static void on_pause_over(void *arg)
+{
+        struct listener *listener = arg;
+
+        if (listener->spare_fd < 0)
+                listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
+        if (loop_watch_set(listener->watch, LOOP_READ))
+                loop_timer_set(listener->pause, PAUSE_NS);
+}
+
+static void pause_accepting(struct listener *listener, int r)
+{
+        log_warn("accept_failed error=%s", strerror(-r));
+        if (!loop_timer_set(listener->pause, PAUSE_NS))
+                loop_watch_set(listener->watch, 0);
+}
+
+static void on_connection(void *arg, unsigned mask)
+{
+        struct listener *listener = arg;
+
+        (void)mask;
+        for (uint32_t i = 0; i < ACCEPTS_MAX && listener->watch; i++) {
+                int r = sys_accept(listener->fd);
+
+                if (r >= 0) {
+                        edge_arrive(listener->edge, r);
+                        continue;
+                }
+                if (r == -EMFILE || r == -ENFILE)
+                        r = refuse_one(listener);
+                if (r == -EAGAIN)
+                        return;
+                if (r < 0 && r != -ECONNABORTED) {
+                        pause_accepting(listener, r);
+                        return;
+                }
+        }
+}
+
+static int begin(struct listener *listener, char *why, size_t why_bytes)
+{
+        struct loop *loop = listener->edge->loop;
+        int r;
+
+        r = make_directory(listener->path, why, why_bytes);
+        if (!r)
+                r = take_lock(listener, why, why_bytes);
+        if (!r)
+                r = remove_stale(listener->path, why, why_bytes);
+        if (r)
+                return error_pass(r);
+
+        snprintf(why, why_bytes, "cannot listen");
+        listener->spare_fd = sys_open("/dev/null", O_RDONLY, 0);
+        if (listener->spare_fd < 0)
+                return error_raise(listener->spare_fd);
+        listener->fd = sys_socket_unix();
+        if (listener->fd < 0)
+                return error_raise(listener->fd);
+        r = sys_bind_unix(listener->fd, listener->path, 0600);
+        if (r < 0)
+                return fail(r, why, why_bytes, "cannot bind", listener->path);
+        listener->bound = true;
+        r = sys_listen(listener->fd, BACKLOG);
+        if (r < 0)
+                return fail(r, why, why_bytes, "cannot listen at", listener->path);
+        r = loop_timer_new(loop, on_pause_over, listener, &listener->pause);
+        if (!r)
+                r = loop_watch_new(loop, listener->fd, LOOP_READ, on_connection, listener,
+                                   &listener->watch);
+        return error_pass(r);
+}
+
+int listener_open(struct edge *edge, const char *path, struct listener **ret_listener, char *why,
+                  size_t why_bytes)
+{
+        struct listener *listener;
+        int r;
+
+        if (!path[0] || strlen(path) > SUN_PATH_MAX) {
+                snprintf(why, why_bytes,
+                         "the path of the socket has %zu bytes; it may have 1 to %zu: %s",
+                         strlen(path), SUN_PATH_MAX, path);
+                return error_raise(path[0] ? -ENAMETOOLONG : -EINVAL);
+        }
+        listener = calloc(1, sizeof(*listener));
+        if (!listener)
+                return error_raise(-ENOMEM);
+        listener->edge = edge;
+        listener->fd = listener->lock_fd = listener->spare_fd = -1;
+        memcpy(listener->path, path, strlen(path) + 1);
+        r = begin(listener, why, why_bytes);
+        if (r) {
+                listener_stop(listener);
+                sys_close(listener->lock_fd);
+                free(listener);
+                return error_pass(r);
+        }
+        edge->listener = listener;
+        *ret_listener = listener;
+        return 0;
+}
+
+void listener_stop(struct listener *listener)
+{
+        listener->watch = loop_watch_free(listener->watch);
+        listener->pause = loop_timer_free(listener->pause);
+        if (listener->bound)
+                sys_unlink(listener->path);
+        listener->bound = false;
+        listener->fd = sys_close(listener->fd);
+        listener->spare_fd = sys_close(listener->spare_fd);
+}
+
+/* The lock's descriptor stays open: only the end of the process makes room for another. */
+struct listener *listener_close(struct listener *listener)
+{
+        if (!listener)
+                return NULL;
+        listener_stop(listener);
+        listener->edge->listener = NULL;
+        free(listener);
+        return NULL;
+}

@@ -1,0 +1,32 @@
+/*
+ * The listener: the socket in the file system, and who may come in.
+ *
+ * The path is guarded by a lock file beside it, held for life and never
+ * unlinked, so that two daemons cannot both believe a stale socket to be
+ * theirs: who has the lock may unlink and bind, who has not says who holds it.
+ * Directory 0700 (made if its parent is there), socket 0600.  What stands at the
+ * path and is no socket is left alone.  When descriptors run out it closes the reserve
+ * it keeps, accepts, refuses, and opens the reserve again: it never spins.
+ * Loop thread only.
+ */
+#ifndef DAEMON_EDGE_LISTENER_H
+#define DAEMON_EDGE_LISTENER_H
+
+#include <stddef.h>
+
+#include "daemon/edge/edge.h"
+
+struct listener;
+
+enum listener_outcome { LISTENER_E_HELD = 1 }; /* *why says by whom */
+
+int listener_open(struct edge *edge, const char *path, struct listener **ret_listener, char *why,
+                  size_t why_bytes);
+/* Accepts no more, removes the socket; the lock goes with the process.  Twice is once. */
+void listener_stop(struct listener *listener);
+struct listener *listener_close(struct listener *listener); /* stops and frees it; takes NULL */
+
+/* $XDG_RUNTIME_DIR/samovar/sock, else /run/samovar/sock. */
+int listener_default_path(char *ret_path, size_t path_bytes);
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * The event loop: libevent's only door.
+ *
+ * Watches on descriptors, timers, signals.  Nothing of libevent shows outside
+ * loop.c, and only its core is used: no buffers, no HTTP.  Handlers run one
+ * after another on the loop thread; a handler may free any watch or timer, its
+ * own included.
+ */
+#ifndef DAEMON_EDGE_LOOP_H
+#define DAEMON_EDGE_LOOP_H
+
+#include <stdint.h>
+
+struct loop;
+struct loop_watch;
+struct loop_timer;
+
+/*
+ * READ and WRITE are level-triggered.  HUP is for a connection that was read to
+ * its end: READ would fire for ever, and watching nothing would miss the other
+ * side going away.  With HUP in it a mask is edge-triggered: the handler is
+ * called when anything changes, or is watched anew, and looks for itself
+ * (tests/facts/test-hangup.c).  HUP goes with WRITE, not with READ.
+ */
+enum loop_mask { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_HUP = 4 };
+
+typedef void (*loop_handler)(void *arg);
+typedef void (*loop_fd_handler)(void *arg, unsigned mask);
+
+int loop_new(struct loop **ret_loop);
+struct loop *loop_free(struct loop *loop); /* after everything on it */
+int loop_run(struct loop *loop);           /* until loop_stop() */
+void loop_stop(struct loop *loop);
+
+/* Mask 0 watches nothing for now; setting the same mask does nothing.  The fd is not the watch's
+ * to close. */
+int loop_watch_new(struct loop *loop, int fd, unsigned mask, loop_fd_handler handler, void *arg,
+                   struct loop_watch **ret_watch);
+int loop_watch_set(struct loop_watch *watch, unsigned mask);
+struct loop_watch *loop_watch_free(struct loop_watch *watch);
+
+/* Made unset.  Setting a set timer moves it. */
+int loop_timer_new(struct loop *loop, loop_handler handler, void *arg,
+                   struct loop_timer **ret_timer);
+int loop_timer_set(struct loop_timer *timer, uint64_t in_ns);
+void loop_timer_clear(struct loop_timer *timer);
+struct loop_timer *loop_timer_free(struct loop_timer *timer);
+
+/* Freed with the loop. */
+int loop_signal(struct loop *loop, int number, loop_handler handler, void *arg);
+
+#endif

@@ -1,0 +1,398 @@
+#include "daemon/edge/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/edge/handlers.h"
+#include "daemon/edge/streams.h"
+#include "daemon/edge/task.h"
+#include "daemon/error.h"
+#include "daemon/log.h"
+#include "daemon/sys.h"
+
+#define READ_BYTES    (64u << 10)
+#define READ_TURN     (256u << 10) /* of one peer, then the others have theirs */
+#define FRAME_FREE    (64u << 10)  /* of a frame under way that is not charged */
+#define RECORDS_LOW   (32u << 10)  /* records are added only while less than this waits */
+#define RECORDS_MAX   (64u << 10)  /* what they may then have made of it */
+#define LAST_WORDS_NS 1000000000u
+#define NS_PER_MS     1000000u
+
+void peer_hang_up(struct peer *peer, const char *why)
+{
+        if (peer->doomed)
+                return;
+        peer->doomed = true;
+        log_debug("peer_hang_up uid=%u pid=%d why=%s", peer->uid, peer->pid, why);
+}
+
+/* ---- out ---- */
+
+static void send_out(struct peer *peer)
+{
+        struct buffer *out = &peer->out;
+
+        while (buffer_count(out)) {
+                ssize_t n = sys_send(peer->fd, out->bytes + out->start, buffer_count(out));
+
+                if (n == -EAGAIN)
+                        return;
+                if (n < 0) {
+                        peer_hang_up(peer, "the client is gone");
+                        return;
+                }
+                buffer_take(out, (size_t)n);
+        }
+}
+
+/* A client may have sent many requests before it reads: what waits is bounded, not refused. */
+static bool may_reply(struct peer *peer)
+{
+        uint64_t most = peer->edge->conf.config->reply_bytes + RECORDS_MAX;
+
+        if (!peer->doomed && buffer_count(&peer->out) > most)
+                send_out(peer);
+        if (!peer->doomed && buffer_count(&peer->out) > most)
+                peer_hang_up(peer, "the client does not read its replies");
+        return !peer->doomed;
+}
+
+bool peer_reply(struct peer *peer, struct wire_writer *writer)
+{
+        if (!may_reply(peer))
+                return false;
+        wire_begin(writer, &peer->out);
+        return true;
+}
+
+void peer_replied(struct peer *peer, struct wire_writer *writer)
+{
+        if (wire_end(writer))
+                peer_hang_up(peer, "no room for a reply");
+}
+
+void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code)
+{
+        for (struct request *r = peer->requests; r; r = r->peer_next)
+                stream_cancel(peer->edge, r, reason, code);
+        for (struct peer_task *task = peer->tasks; task; task = task->next)
+                task_call_off(task, code ? code : SMV_CANCELLED);
+}
+
+/* The streams end, the last reply is read or a second passes. */
+static void begin_closing(struct peer *peer)
+{
+        peer->state = PEER_CLOSING;
+        peer_cancel_all(peer, SMV_END_CANCELLED, SMV_OK);
+        if (loop_timer_set(peer->deadline, LAST_WORDS_NS))
+                peer_hang_up(peer, "no memory for a timer");
+}
+
+void peer_refuse(struct peer *peer, const struct wire_problem *problem)
+{
+        if (!may_reply(peer))
+                return;
+        if (wire_error(&peer->out, problem))
+                peer_hang_up(peer, "no room for a reply");
+        else if (problem->fatal)
+                begin_closing(peer);
+}
+
+void peer_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem)
+{
+        if (r < 0) {
+                log_warn("request_failed error=%s at=%s", strerror(-r), error_trail());
+                wire_refuse(problem, SMV_NO_MEMORY, id, NULL, "the daemon is out of memory");
+        }
+        peer_refuse(peer, problem);
+}
+
+/* ---- in ---- */
+
+/* Its first bytes are here, of `bytes` in all, or not even its length is. */
+static void frame_is_under_way(struct peer *peer, size_t bytes)
+{
+        struct edge *edge = peer->edge;
+        struct wire_problem problem;
+        int r;
+
+        if (!peer->frame_timed && peer->state == PEER_OPEN) {
+                peer->frame_timed = true;
+                r = loop_timer_set(peer->deadline,
+                                   (uint64_t)edge->conf.config->frame_ms * NS_PER_MS);
+                if (r)
+                        peer_hang_up(peer, "no memory for a timer");
+        }
+        if (bytes <= FRAME_FREE || peer->frame_charged)
+                return;
+        r = admit_charge(edge->quota, peer->uid, QUOTA_PROMPT_BYTES, bytes - FRAME_FREE, 0,
+                         &problem);
+        if (r == WIRE_E_REFUSED) {
+                problem.fatal = true;
+                peer_refuse(peer, &problem);
+        } else if (r) {
+                peer_hang_up(peer, "no memory for an account");
+        } else {
+                peer->frame_charged = bytes - FRAME_FREE;
+        }
+}
+
+/* Charged until it was handled, timed until it was whole. */
+static void frame_is_here(struct peer *peer, const uint8_t *body, size_t count)
+{
+        if (peer->frame_timed)
+                loop_timer_clear(peer->deadline);
+        peer->frame_timed = false;
+        handle_frame(peer, body, count);
+        quota_uncharge(peer->edge->quota, peer->uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
+        peer->frame_charged = 0;
+}
+
+static void take_frames(struct peer *peer)
+{
+        struct buffer *in = &peer->in;
+        struct wire_problem problem;
+
+        while (buffer_count(in) && !peer->doomed && peer->state != PEER_CLOSING) {
+                const uint8_t *body;
+                size_t bytes;
+                int r;
+
+                r = wire_frame(in->bytes + in->start, buffer_count(in),
+                               peer->edge->conf.config->frame_bytes, &bytes, &body, &problem);
+                if (r == WIRE_E_PARTIAL) {
+                        frame_is_under_way(peer, bytes);
+                        return;
+                }
+                if (r) {
+                        peer_refuse(peer, &problem);
+                        return;
+                }
+                frame_is_here(peer, body, bytes - 4);
+                buffer_take(in, bytes);
+        }
+}
+
+/* Half a frame will never be whole; what the client asked before goes on. */
+static void read_is_over(struct peer *peer)
+{
+        peer->read_shut = true;
+        if (peer->state == PEER_NEW)
+                peer_hang_up(peer, "the client went without hello");
+        else if (peer->frame_timed)
+                loop_timer_clear(peer->deadline);
+        peer->frame_timed = false;
+}
+
+static void read_in(struct peer *peer)
+{
+        struct buffer *in = &peer->in;
+        size_t taken = 0;
+
+        while (taken < READ_TURN && !peer->doomed && peer->state != PEER_CLOSING) {
+                size_t left = in->max - buffer_count(in);
+                size_t room = left < READ_BYTES ? left : READ_BYTES;
+                ssize_t n;
+
+                if (buffer_reserve(in, room)) {
+                        peer_hang_up(peer, "no memory for a frame");
+                        break;
+                }
+                n = sys_read(peer->fd, in->bytes + in->end, room);
+                if (n == -EAGAIN)
+                        break;
+                if (n < 0) {
+                        peer_hang_up(peer, "the client is gone");
+                        break;
+                }
+                if (n == 0) {
+                        read_is_over(peer);
+                        break;
+                }
+                in->end += (size_t)n;
+                taken += (size_t)n;
+                take_frames(peer);
+        }
+        if (!buffer_count(in))
+                buffer_deinit(in);
+}
+
+/* ---- turns ---- */
+
+/*
+ * After its end a socket reads as ended whether the client shut one direction or
+ * is gone; to send nothing tells (tests/facts/test-hangup.c).
+ */
+static bool is_gone(const struct peer *peer)
+{
+        return peer->read_shut && sys_send(peer->fd, "", 0) < 0;
+}
+
+/* Records go out while the socket takes them; beyond a little that waits, they wait in the ring. */
+static void pump(struct peer *peer)
+{
+        do
+                send_out(peer);
+        while (!peer->doomed && peer->state == PEER_OPEN &&
+               buffer_count(&peer->out) < RECORDS_LOW && streams_take(peer));
+}
+
+static bool is_over(const struct peer *peer)
+{
+        if (buffer_count(&peer->out))
+                return false;
+        if (peer->state == PEER_CLOSING)
+                return true;
+        return (peer->read_shut || peer->edge->phase >= EDGE_FLUSHING) && !peer->requests &&
+               !peer->tasks;
+}
+
+static void watch(struct peer *peer)
+{
+        unsigned mask = buffer_count(&peer->out) ? LOOP_WRITE : 0;
+
+        if (peer->state != PEER_CLOSING)
+                mask |= peer->read_shut ? LOOP_HUP : LOOP_READ;
+        if (loop_watch_set(peer->watch, mask))
+                peer_hang_up(peer, "no memory for a watch");
+}
+
+void peer_settle(struct peer *peer)
+{
+        struct edge *edge = peer->edge;
+
+        if (!peer->doomed && is_gone(peer))
+                peer_hang_up(peer, "the client is gone");
+        if (!peer->doomed)
+                pump(peer);
+        if (!peer->doomed && is_over(peer))
+                peer_hang_up(peer, "all is said");
+        if (!peer->doomed)
+                watch(peer);
+        if (peer->doomed)
+                peer_free(peer);
+        edge_go_on(edge);
+}
+
+void peer_drain(struct peer *peer)
+{
+        peer_settle(peer);
+}
+
+static void on_peer(void *arg, unsigned mask)
+{
+        struct peer *peer = arg;
+
+        if (mask & LOOP_READ && !peer->read_shut)
+                read_in(peer);
+        peer_settle(peer);
+}
+
+static void on_deadline(void *arg)
+{
+        const struct config *config;
+        struct peer *peer = arg;
+        struct wire_problem problem;
+
+        config = peer->edge->conf.config;
+        if (peer->state == PEER_CLOSING) {
+                peer_hang_up(peer, "the client does not read its last reply");
+        } else {
+                if (peer->state == PEER_NEW)
+                        wire_refuse(&problem, SMV_TIMEOUT, 0, NULL,
+                                    "no hello has come within %u ms", config->hello_ms);
+                else
+                        wire_refuse(&problem, SMV_TIMEOUT, 0, NULL,
+                                    "a frame was not whole within %u ms", config->frame_ms);
+                problem.fatal = true;
+                peer_refuse(peer, &problem);
+        }
+        peer_settle(peer);
+}
+
+/* ---- life ---- */
+
+static int begin(struct peer *peer)
+{
+        const struct config *config = peer->edge->conf.config;
+        struct loop *loop = peer->edge->loop;
+        int r;
+
+        r = loop_watch_new(loop, peer->fd, LOOP_READ, on_peer, peer, &peer->watch);
+        if (!r)
+                r = loop_timer_new(loop, on_deadline, peer, &peer->deadline);
+        if (!r)
+                r = loop_timer_set(peer->deadline, (uint64_t)config->hello_ms * NS_PER_MS);
+        return error_pass(r);
+}
+
+static struct peer *release(struct peer *peer)
+{
+        loop_watch_free(peer->watch);
+        loop_timer_free(peer->deadline);
+        buffer_deinit(&peer->in);
+        buffer_deinit(&peer->out);
+        sys_close(peer->fd);
+        free(peer);
+        return NULL;
+}
+
+int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer **ret_peer)
+{
+        const struct config *config = edge->conf.config;
+        struct peer *peer = calloc(1, sizeof(*peer));
+        int r;
+
+        if (!peer) {
+                sys_close(fd);
+                return error_raise(-ENOMEM);
+        }
+        *peer = (struct peer){ .edge = edge, .fd = fd, .uid = uid, .pid = pid };
+        buffer_init(&peer->in, config->frame_bytes + 4);
+        /* One reply as long as a frame may be, on top of all that may wait when it begins. */
+        buffer_init(&peer->out, config->reply_bytes + 2 * RECORDS_MAX + config->ring_bytes +
+                                        config->frame_bytes + 4);
+        r = begin(peer);
+        if (r) {
+                release(peer);
+                return error_pass(r);
+        }
+        peer->next = edge->peers;
+        if (peer->next)
+                peer->next->prev = peer;
+        edge->peers = peer;
+        edge->peer_count++;
+        log_debug("peer_in uid=%u pid=%d fd=%d", uid, pid, fd);
+        *ret_peer = peer;
+        return 0;
+}
+
+struct peer *peer_free(struct peer *peer)
+{
+        struct edge *edge;
+        uint32_t uid;
+
+        if (!peer)
+                return NULL;
+        edge = peer->edge;
+        uid = peer->uid;
+        log_debug("peer_out uid=%u pid=%d fd=%d", uid, peer->pid, peer->fd);
+        tasks_leave(peer);
+        streams_leave(peer);
+        quota_uncharge(edge->quota, uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
+        if (peer->prev)
+                peer->prev->next = peer->next;
+        else
+                edge->peers = peer->next;
+        if (peer->next)
+                peer->next->prev = peer->prev;
+        edge->peer_count--;
+        release(peer);
+        quota_uncharge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
+        if (edge->alone) {
+                edge_drain(edge);
+                edge_drain(edge);
+        }
+        return NULL;
+}

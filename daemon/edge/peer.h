@@ -1,0 +1,104 @@
+/*
+ * A peer: one client's connection.
+ *
+ * Bytes in, replies out, its channel, its requests.  It reads with read(), so
+ * descriptors a client attaches are dropped by the kernel.  Replies carry their
+ * request's id, so a status does not wait behind a megabyte that is with the
+ * scribe.  What cannot be written at once waits in a bounded buffer, and a
+ * client that lets that run full is hung up.  A frame must be whole within
+ * conf.frame_ms of its first byte, hello must come within conf.hello_ms.
+ *
+ * Records are drained from the channel's ring to the socket only while little
+ * else waits there; a client that does not read thus fills its own ring, and
+ * the scheduler stalls its streams and nobody else's.
+ *
+ * A half-closed connection goes on streaming; a hang-up cancels everything.
+ * The peer is freed at once then; requests, channel and jobs retire on their own.
+ * A generate that is cancelled while its prompt is with the scribe is refused
+ * with CANCELLED when the job comes back; it never reaches the engine.
+ *
+ * A request is forgotten, and its charges with it, when it has retired and its
+ * END was read of the ring; until then its id is taken.
+ *
+ * What a frame is more than 64 KiB is charged while it comes in.
+ *
+ * peer.c has the bytes, handlers.c the operations, task.c the work for the scribe,
+ * streams.c what the engine has and what comes back.  None of them frees a peer
+ * under another's feet: they doom it, and peer_settle(), last in every turn of it,
+ * flushes, watches, or frees.
+ * Loop thread only.
+ */
+#ifndef DAEMON_EDGE_PEER_H
+#define DAEMON_EDGE_PEER_H
+
+#include <stdbool.h>
+
+#include "daemon/channel.h"
+#include "daemon/core/request.h"
+#include "daemon/edge/buffer.h"
+#include "daemon/edge/edge.h"
+#include "daemon/edge/loop.h"
+#include "daemon/edge/wire.h"
+#include "daemon/text/scribe.h"
+
+enum peer_state {
+        PEER_NEW,     /* has not said hello */
+        PEER_OPEN,    /* may ask */
+        PEER_CLOSING, /* its streams are cancelled, its last reply is on its way, then hung up */
+};
+
+struct peer {
+        struct edge *edge;
+        struct peer *next, *prev; /* in edge->peers */
+        int fd;
+        uint32_t uid;
+        int32_t pid; /* for the log only */
+        enum peer_state state;
+        bool read_shut; /* the client has said all it will */
+        bool doomed;    /* freed by peer_settle() */
+        struct loop_watch *watch;
+        struct loop_timer *deadline; /* hello, the frame under way, or the last reply */
+        bool frame_timed;
+        uint64_t frame_charged;
+        struct buffer in, out;
+        struct channel *channel;  /* from its first generate on */
+        struct request *requests; /* with the engine, or with an END to be read */
+        struct peer_task *tasks;  /* with the scribe */
+};
+
+/* Takes fd, whatever it returns; its connection is charged to uid already, and uncharged by
+ * peer_free(). */
+int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer **ret_peer);
+struct peer *peer_free(struct peer *peer);
+
+/* Its channel has records: drain what the socket takes. */
+void peer_drain(struct peer *peer);
+
+/* What the scribe did for it, or for a peer that is gone meanwhile. */
+void peer_job_done(struct edge *edge, struct scribe_job *job);
+
+/* RETIRED of a request has come, perhaps of a peer that is gone. */
+void peer_retired(struct edge *edge, struct request *request);
+
+/* Ends all its requests so, and jobs with this code. */
+void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code);
+
+/* Sends and drains what can be, then waits for more; or it is over and freed.  Nobody uses the
+ * peer afterwards. */
+void peer_settle(struct peer *peer);
+
+/* No more of it: peer_settle() will free it. */
+void peer_hang_up(struct peer *peer, const char *why);
+
+/*
+ * A reply: false if the peer does not read those it has, and is doomed.  Else the
+ * caller puts one value, and peer_replied() ends it.
+ */
+bool peer_reply(struct peer *peer, struct wire_writer *writer);
+void peer_replied(struct peer *peer, struct wire_writer *writer);
+void peer_refuse(struct peer *peer, const struct wire_problem *problem);
+
+/* A reply that answers `r` of what filled the problem: refused, or out of memory. */
+void peer_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * Quota: what each user (uid, from the kernel) holds, and how much that may be.
+ *
+ * One tier: everything is charged to the uid, not to a connection, so that
+ * reconnecting mints nothing.  A charge comes before the work and is taken back
+ * exactly once.  An account lives while it holds anything or has lately connected.
+ * Loop thread only.
+ */
+#ifndef DAEMON_EDGE_QUOTA_H
+#define DAEMON_EDGE_QUOTA_H
+
+#include <stdint.h>
+
+enum quota_kind {
+        QUOTA_CONNECTIONS,
+        QUOTA_REQUESTS, /* and jobs of the scribe, until they are done */
+        QUOTA_PROMPT_BYTES,
+        QUOTA_RING_BYTES,
+        QUOTA_KIND_N,
+};
+
+struct quota_conf {
+        uint64_t max[QUOTA_KIND_N];
+        uint32_t connects_burst, connects_per_s;
+};
+
+struct quota_account {
+        uint32_t uid;
+        uint64_t held[QUOTA_KIND_N];
+        double connects; /* tokens of its bucket */
+        uint64_t connects_at_ns;
+};
+
+enum quota_outcome { QUOTA_E_OVER = 1 };
+
+struct quota;
+
+int quota_new(const struct quota_conf *conf, struct quota **ret_quota);
+struct quota *quota_free(struct quota *quota); /* asserts that nothing is held */
+
+/* 0, QUOTA_E_OVER or -ENOMEM. */
+int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
+void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
+
+/* One more connection attempt of this uid: within its rate? */
+int quota_connect(struct quota *quota, uint32_t uid, uint64_t now_ns);
+
+uint64_t quota_max(const struct quota *quota, enum quota_kind kind);
+const char *quota_name(enum quota_kind kind);
+
+/* For status: accounts that hold something, from *index on; NULL after the last. */
+const struct quota_account *quota_next(const struct quota *quota, uint32_t *index);
+
+#endif

@@ -1,0 +1,190 @@
+#include "daemon/edge/status.h"
+
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/sys.h"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+struct pair {
+        const char *name;
+        uint64_t value;
+};
+
+static void put_pairs(struct wire_writer *writer, const struct pair *pairs, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                wire_put_text(writer, pairs[i].name);
+                wire_put_uint(writer, pairs[i].value);
+        }
+}
+
+static void put_map(struct wire_writer *writer, const char *name, const struct pair *pairs,
+                    uint32_t count)
+{
+        wire_put_text(writer, name);
+        wire_put_map(writer, count);
+        put_pairs(writer, pairs, count);
+}
+
+static void put_model(struct wire_writer *writer, const struct served *served)
+{
+        const struct traits *traits = &served->traits;
+        const struct pair pairs[] = {
+                { "vocab", traits->vocab },       { "context", served->context },
+                { "layers", traits->layers },     { "width", traits->width },
+                { "heads", traits->heads },       { "kv_heads", traits->kv_heads },
+                { "head_dim", traits->head_dim }, { "ffn", traits->ffn },
+                { "holds", served->holds },
+        };
+
+        wire_put_text(writer, "model");
+        wire_put_map(writer, 1 + COUNT_OF(pairs));
+        wire_put_text(writer, "name");
+        wire_put_text(writer, served->name);
+        put_pairs(writer, pairs, COUNT_OF(pairs));
+}
+
+static void put_blocks(struct wire_writer *writer, const struct stats *stats)
+{
+        const struct pair pairs[] = {
+                { "total", counter_get(&stats->blocks_total) },
+                { "free", counter_get(&stats->blocks_free) },
+                { "held", counter_get(&stats->blocks_held) },
+                { "promised", counter_get(&stats->blocks_promised) },
+        };
+
+        put_map(writer, "blocks", pairs, COUNT_OF(pairs));
+}
+
+static void put_requests(struct wire_writer *writer, const struct edge *edge)
+{
+        const struct stats *stats = edge->conf.stats;
+        const struct pair pairs[] = {
+                { "alive", admit_alive(edge->admit) },
+                { "live", edge->live_count },
+                { "waiting", counter_get(&stats->waiting) },
+                { "running", counter_get(&stats->running) },
+                { "stalled", counter_get(&stats->stalled) },
+                { "ending", counter_get(&stats->ending) },
+                { "seen", counter_get(&stats->requests_seen) },
+                { "refused", counter_get(&stats->requests_refused) },
+        };
+
+        put_map(writer, "requests", pairs, COUNT_OF(pairs));
+}
+
+static void put_connections(struct wire_writer *writer, const struct edge *edge)
+{
+        const struct stats *stats = edge->conf.stats;
+        const struct pair connections[] = {
+                { "open", edge->peer_count },
+                { "seen", counter_get(&stats->connections_seen) },
+                { "refused", counter_get(&stats->connections_refused) },
+                { "max", edge->conf.config->connections },
+        };
+        const struct pair channels[] = {
+                { "open", counter_get(&stats->channels_open) },
+                { "made", edge->channels_open },
+        };
+
+        put_map(writer, "connections", connections, COUNT_OF(connections));
+        put_map(writer, "channels", channels, COUNT_OF(channels));
+}
+
+static void put_charges(struct wire_writer *writer, const struct quota *quota)
+{
+        const struct quota_account *account;
+        uint32_t index = 0, count = 0;
+
+        while (quota_next(quota, &index))
+                count++;
+        wire_put_text(writer, "charges");
+        wire_put_array(writer, count);
+        index = 0;
+        while ((account = quota_next(quota, &index))) {
+                wire_put_map(writer, 1 + QUOTA_KIND_N);
+                wire_put_text(writer, "uid");
+                wire_put_uint(writer, account->uid);
+                for (uint32_t kind = 0; kind < QUOTA_KIND_N; kind++) {
+                        wire_put_text(writer, quota_name(kind));
+                        wire_put_uint(writer, account->held[kind]);
+                }
+        }
+}
+
+static void put_limits(struct wire_writer *writer, const struct config *config)
+{
+        const struct pair pairs[] = {
+                { "ctx", config->ctx },
+                { "kv_bytes", config->kv_bytes },
+                { "max_seqs", config->max_seqs },
+                { "step_tokens", config->step_tokens },
+                { "threads", config->threads },
+                { "depth", config->depth },
+                { "max_tokens", config->max_tokens },
+                { "uid_connections", config->uid_connections },
+                { "uid_requests", config->uid_requests },
+                { "uid_prompt_bytes", config->uid_prompt_bytes },
+                { "uid_connects_burst", config->uid_connects_burst },
+                { "uid_connects_per_s", config->uid_connects_per_s },
+                { "uid_ring_bytes", config->uid_ring_bytes },
+                { "ring_bytes", config->ring_bytes },
+                { "frame_bytes", config->frame_bytes },
+                { "reply_bytes", config->reply_bytes },
+                { "hello_ms", config->hello_ms },
+                { "frame_ms", config->frame_ms },
+                { "connections", config->connections },
+                { "requests", config->requests },
+                { "stall_ms", config->stall_ms },
+                { "drain_ms", config->drain_ms },
+        };
+
+        put_map(writer, "limits", pairs, COUNT_OF(pairs));
+}
+
+void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
+{
+        const struct stats *stats = edge->conf.stats;
+        struct sys_holds holds = { .threads = 0 };
+        struct pair pairs[] = {
+                { "protocol", SMV_PROTOCOL_VERSION },
+                { "pid", (uint64_t)getpid() },
+                { "uid", (uint64_t)getuid() },
+                { "uptime_s", (sys_clock_ns() - edge->conf.started_ns) / 1000000000u },
+                { "steps", counter_get(&stats->steps) },
+                { "rows", counter_get(&stats->rows) },
+                { "tokens_in", counter_get(&stats->tokens_in) },
+                { "tokens_out", counter_get(&stats->tokens_out) },
+                { "ends", counter_get(&stats->ends) },
+                { "numeric_faults", counter_get(&stats->numeric_faults) },
+                { "wakes", counter_get(&stats->wakes) },
+                { "jobs", edge->jobs_out },
+                { "log_lost", log_lost() },
+                { "descriptors", 0 },
+                { "mappings", 0 },
+                { "threads", 0 },
+        };
+        uint32_t count = COUNT_OF(pairs);
+
+        /* Without /proc they are not known, and left out. */
+        if (sys_holds(&holds))
+                count -= 3;
+        pairs[COUNT_OF(pairs) - 3].value = holds.descriptors;
+        pairs[COUNT_OF(pairs) - 2].value = holds.mappings;
+        pairs[COUNT_OF(pairs) - 1].value = holds.threads;
+
+        wire_put_ok(writer, id, 1);
+        wire_put_text(writer, "status");
+        wire_put_map(writer, 8 + count);
+        wire_put_text(writer, "version");
+        wire_put_text(writer, SAMOVAR_VERSION);
+        put_pairs(writer, pairs, count);
+        put_model(writer, edge->conf.served);
+        put_blocks(writer, stats);
+        put_requests(writer, edge);
+        put_connections(writer, edge);
+        put_charges(writer, edge->quota);
+        put_limits(writer, edge->conf.config);
+}

@@ -1,0 +1,247 @@
+#include "daemon/edge/streams.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/log.h"
+
+#define FRAME_RECORDS (32u << 10) /* about so many bytes of records go into one frame */
+
+static void list_add(struct request **list, struct request *request)
+{
+        request->peer_prev = NULL;
+        request->peer_next = *list;
+        if (*list)
+                (*list)->peer_prev = request;
+        *list = request;
+}
+
+static void list_remove(struct request **list, struct request *request)
+{
+        if (request->peer_prev)
+                request->peer_prev->peer_next = request->peer_next;
+        else
+                *list = request->peer_next;
+        if (request->peer_next)
+                request->peer_next->peer_prev = request->peer_prev;
+        request->peer_next = request->peer_prev = NULL;
+}
+
+static bool is_over(const struct request *request)
+{
+        return request->retired && !request->cancel_sent;
+}
+
+/* ---- going down ---- */
+
+int stream_reserve(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
+{
+        struct edge *edge = peer->edge;
+        uint64_t most = channel_ends_max(edge->conf.config->ring_bytes);
+        uint64_t held = 0;
+        int r;
+
+        if (peer->channel)
+                held = peer->channel->ends_bytes;
+        if (held + request->end_bytes_max > most)
+                return wire_refuse(ret_problem, SMV_QUOTA, request->stream, NULL,
+                                   "the ends of this connection's requests would take %llu bytes "
+                                   "of its ring; %llu are theirs",
+                                   (unsigned long long)(held + request->end_bytes_max),
+                                   (unsigned long long)most);
+        if (!peer->channel) {
+                r = edge_open_channel(edge, peer, request->stream, ret_problem);
+                if (r)
+                        return error_pass(r);
+        }
+        peer->channel->ends_bytes += request->end_bytes_max;
+        request->channel = peer->channel;
+        request->peer = peer;
+        return 0;
+}
+
+void stream_drop(struct edge *edge, struct request *request)
+{
+        if (request->peer)
+                request->channel->ends_bytes -= request->end_bytes_max;
+        admit_forget(edge->admit, request);
+}
+
+/* The reply is in front of every record of the stream: both go through peer->out. */
+void stream_begin(struct peer *peer, struct request *request)
+{
+        struct edge *edge = peer->edge;
+        struct wire_writer writer;
+
+        if (peer_reply(peer, &writer)) {
+                wire_put_ok(&writer, request->stream, 2);
+                wire_put_text(&writer, "prompt_tokens");
+                wire_put_uint(&writer, request->prompt_count);
+                wire_put_text(&writer, "max_tokens");
+                wire_put_uint(&writer, request->max_tokens);
+                peer_replied(peer, &writer);
+        }
+        if (peer->doomed) {
+                stream_drop(edge, request);
+                return;
+        }
+        list_add(&peer->requests, request);
+        edge->live_count++;
+        mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_SUBMIT, .what = request });
+}
+
+struct request *stream_find(struct peer *peer, uint32_t stream)
+{
+        for (struct request *r = peer->requests; r; r = r->peer_next)
+                if (r->stream == stream)
+                        return r;
+        return NULL;
+}
+
+void stream_cancel(struct edge *edge, struct request *request, enum smv_reason reason,
+                   enum smv_code code)
+{
+        if (request->cancel_sent || request->retired)
+                return;
+        request->cancel_sent = true;
+        mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_CANCEL,
+                                                           .reason = reason,
+                                                           .code = code,
+                                                           .what = request });
+}
+
+/* ---- coming back ---- */
+
+/* RETIRED is posted before its END can be seen, but it comes through the waker: it may be later. */
+void peer_retired(struct edge *edge, struct request *request)
+{
+        struct peer *peer = request->peer;
+
+        if (request->cancel_sent && !request->cancel_taken && !request->retired) {
+                request->retired = true; /* crossed */
+        } else {
+                request->retired = true;
+                request->cancel_sent = false;
+                assert(edge->live_count);
+                edge->live_count--;
+        }
+        if (peer)
+                peer_settle(peer); /* its END may have waited for this */
+        else if (is_over(request))
+                admit_forget(edge->admit, request);
+}
+
+/* Its id is free, and its place in the ring; if a RETIRED is still to come, it is nobody's then. */
+static void end_was_read(struct peer *peer, struct request *request)
+{
+        list_remove(&peer->requests, request);
+        peer->channel->ends_bytes -= request->end_bytes_max;
+        request->peer = NULL;
+        if (is_over(request))
+                admit_forget(peer->edge->admit, request);
+}
+
+static int copy_record(struct buffer *to, const struct smv_record *record)
+{
+        static const uint8_t zeros[SMV_RING_ALIGN];
+        int r;
+
+        r = buffer_append(to, record, record->size);
+        if (!r)
+                r = buffer_append(to, zeros, -record->size % SMV_RING_ALIGN);
+        return error_pass(r);
+}
+
+/*
+ * An END is left in the ring until RETIRED of its request is here: so a client
+ * that has read it, and asks for the status, finds nothing of it any more.
+ * 0, or a failure that costs the peer its connection.
+ */
+static int copy_records(struct peer *peer, struct buffer *to)
+{
+        struct ring_reader *reader = &peer->channel->reader;
+        int r = 0;
+
+        while (!r && buffer_count(to) < FRAME_RECORDS) {
+                const struct smv_record *record;
+                struct request *ended = NULL;
+                uint64_t before = reader->head;
+
+                r = ring_next(reader, &record);
+                if (r == RING_E_EMPTY)
+                        return 0;
+                if (r < 0)
+                        return error_raise(r);
+                if (record->type == SMV_RECORD_END) {
+                        ended = stream_find(peer, record->stream);
+                        assert(ended);
+                        if (!ended->retired) {
+                                reader->head = before;
+                                return 0;
+                        }
+                }
+                r = copy_record(to, record);
+                if (!r && ended)
+                        end_was_read(peer, ended);
+        }
+        return error_pass(r);
+}
+
+static void put_records(struct peer *peer, const struct buffer *records)
+{
+        struct wire_writer writer;
+
+        wire_begin(&writer, &peer->out);
+        wire_put_map(&writer, 1);
+        wire_put_text(&writer, "records");
+        wire_put_bin(&writer, records->bytes + records->start, buffer_count(records));
+        peer_replied(peer, &writer);
+}
+
+bool streams_take(struct peer *peer)
+{
+        struct channel *channel = peer->channel;
+        struct buffer records;
+        bool some;
+
+        if (!channel)
+                return false;
+        buffer_init(&records, peer->out.max);
+        if (copy_records(peer, &records)) {
+                log_error("ring_unreadable uid=%u at=%s", peer->uid, error_trail());
+                peer_hang_up(peer, "its ring cannot be read");
+        }
+        some = buffer_count(&records) && !peer->doomed;
+        if (some) {
+                if (ring_release(&channel->reader) && channel_raise(&channel->nudging))
+                        mailbox_post(peer->edge->conf.to_engine,
+                                     &(struct mail){ .kind = MAIL_ROOM, .what = channel });
+                put_records(peer, &records);
+        }
+        buffer_deinit(&records);
+        return some;
+}
+
+/* ---- the end ---- */
+
+/* Cancels stand before HANGUP in the mail, so the engine ends each request first. */
+void streams_leave(struct peer *peer)
+{
+        struct edge *edge = peer->edge;
+        struct request *request;
+
+        while ((request = peer->requests)) {
+                list_remove(&peer->requests, request);
+                stream_cancel(edge, request, SMV_END_CANCELLED, SMV_OK);
+                request->peer = NULL;
+                if (is_over(request))
+                        admit_forget(edge->admit, request);
+        }
+        if (peer->channel) {
+                peer->channel->peer = NULL;
+                mailbox_post(edge->conf.to_engine,
+                             &(struct mail){ .kind = MAIL_HANGUP, .what = peer->channel });
+        }
+}

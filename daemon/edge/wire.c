@@ -1,0 +1,535 @@
+/*
+ * Reading is done here, byte by byte, and not by msgpack-c: its tree takes 24
+ * bytes for an id that took one, so a frame of 8 MiB would be 192 MiB for a
+ * moment, per peer.  The items below borrow from the frame; only an array of
+ * ids is copied.  msgpack-c writes what we send, and is the judge that the
+ * tests and the fuzzer hold the reader against.
+ */
+#include "daemon/edge/wire.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <msgpack.h>
+
+#include "daemon/edge/fields.h"
+#include "daemon/text/utf8.h"
+#include "daemon/error.h"
+
+static const char *const code_names[] = {
+#define X(number, name, word, text) [SMV_##name] = word,
+        SMV_ERRORS(X)
+#undef X
+};
+
+int wire_refuse(struct wire_problem *ret_problem, enum smv_code code, uint32_t id,
+                const char *field, const char *format, ...)
+{
+        va_list values;
+
+        *ret_problem = (struct wire_problem){ .code = code, .id = id };
+        if (field)
+                field_shown(ret_problem->field, field, strlen(field));
+        va_start(values, format);
+        vsnprintf(ret_problem->message, sizeof(ret_problem->message), format, values);
+        va_end(values);
+        return WIRE_E_REFUSED;
+}
+
+int wire_frame(const uint8_t *bytes, size_t count, size_t frame_max, size_t *ret_bytes,
+               const uint8_t **ret_body, struct wire_problem *ret_problem)
+{
+        uint32_t length;
+
+        if (count < 4) {
+                *ret_bytes = 4;
+                return WIRE_E_PARTIAL;
+        }
+        length = bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+                 (uint32_t)bytes[3] << 24;
+        if (length > frame_max) {
+                wire_refuse(ret_problem, SMV_BAD_FRAME, 0, NULL,
+                            "a frame of %u bytes is announced; at most %zu are taken", length,
+                            frame_max);
+                ret_problem->fatal = true;
+                return WIRE_E_REFUSED;
+        }
+        *ret_bytes = (size_t)length + 4;
+        if (count < *ret_bytes)
+                return WIRE_E_PARTIAL;
+        *ret_body = bytes + 4;
+        return 0;
+}
+
+/* ---- items ---- */
+
+static bool number(struct cursor *cursor, uint32_t bytes, uint64_t *ret_number)
+{
+        uint64_t n = 0;
+
+        if ((size_t)(cursor->end - cursor->at) < bytes)
+                return false;
+        for (uint32_t i = 0; i < bytes; i++)
+                n = n << 8 | cursor->at[i];
+        cursor->at += bytes;
+        *ret_number = n;
+        return true;
+}
+
+static void set_signed(struct item *item, int64_t value)
+{
+        if (value < 0) {
+                item->kind = ITEM_NEGATIVE;
+                item->negative = value;
+        } else {
+                item->kind = ITEM_UINT;
+                item->u = (uint64_t)value;
+        }
+}
+
+static void set_scalar(struct item *item, uint8_t type, uint64_t n)
+{
+        uint32_t low_bits, unused;
+        float single;
+
+        if (type >= 0xd0) { /* int 8, 16, 32, 64 */
+                unused = 64 - (8u << (type & 3));
+                set_signed(item, (int64_t)(n << unused) >> unused);
+        } else if (type >= 0xcc) { /* uint 8, 16, 32, 64 */
+                item->kind = ITEM_UINT;
+                item->u = n;
+        } else if (type == 0xcb) {
+                item->kind = ITEM_FLOAT;
+                memcpy(&item->number, &n, sizeof(n));
+        } else {
+                item->kind = ITEM_FLOAT;
+                low_bits = (uint32_t)n;
+                memcpy(&single, &low_bits, sizeof(single));
+                item->number = single;
+        }
+}
+
+/* How many bytes of number follow the first byte, from 0xc0 on; the rest is not taken. */
+#define NONE 0xff
+static const uint8_t follows[32] = {
+        [0x00] = 0,    NONE, 0,    0,          /* nil, never used, false, true */
+        [0x04] = 1,    2,    4,                /* bin */
+        [0x07] = NONE, NONE, NONE,             /* ext */
+        [0x0a] = 4,    8,                      /* float */
+        [0x0c] = 1,    2,    4,    8,          /* uint */
+        [0x10] = 1,    2,    4,    8,          /* int */
+        [0x14] = NONE, NONE, NONE, NONE, NONE, /* fixext */
+        [0x19] = 1,    2,    4,                /* str */
+        [0x1c] = 2,    4,                      /* array */
+        [0x1e] = 2,    4,                      /* map */
+};
+
+static const char *item_sized(struct cursor *cursor, struct item *item)
+{
+        size_t left = (size_t)(cursor->end - cursor->at);
+        uint64_t need = item->kind == ITEM_MAP ? 2 * (uint64_t)item->count : item->count;
+
+        if (need > left)
+                return item->kind >= ITEM_ARRAY ? "more elements are declared than bytes are left"
+                                                : "a text or binary is cut off";
+        if (item->kind < ITEM_ARRAY) {
+                item->bytes = (const char *)cursor->at;
+                cursor->at += need;
+        }
+        return NULL;
+}
+
+const char *item_next(struct cursor *cursor, struct item *ret_item)
+{
+        struct item *item = ret_item;
+        uint64_t n;
+        uint8_t type;
+
+        if (cursor->at == cursor->end)
+                return "the map is cut off";
+        type = *cursor->at++;
+        *item = (struct item){ .count = 0 };
+
+        if (type < 0x80 || type >= 0xe0) {
+                set_signed(item, (int8_t)type);
+                return NULL;
+        }
+        if (type < 0xc0) {
+                item->kind = type < 0x90 ? ITEM_MAP : type < 0xa0 ? ITEM_ARRAY : ITEM_TEXT;
+                item->count = type & (type < 0xa0 ? 0x0f : 0x1f);
+                return item_sized(cursor, item);
+        }
+        if (follows[type - 0xc0] == NONE)
+                return "an extension type, or the byte c1, is in it";
+        if (!number(cursor, follows[type - 0xc0], &n))
+                return "a number is cut off";
+        if (type < 0xc4) {
+                item->kind = type == 0xc0 ? ITEM_NIL : ITEM_BOOL;
+                item->u = type == 0xc3;
+                return NULL;
+        }
+        if (type >= 0xca && type < 0xd4) {
+                set_scalar(item, type, n);
+                return NULL;
+        }
+        item->kind = type < 0xd0   ? ITEM_BIN
+                     : type < 0xdc ? ITEM_TEXT
+                     : type < 0xde ? ITEM_ARRAY
+                                   : ITEM_MAP;
+        item->count = (uint32_t)n;
+        return item_sized(cursor, item);
+}
+
+/*
+ * Steps over one value, which stands inside `depth` containers.  Instead of
+ * recursion a stack of how many elements each open container still wants.
+ */
+static const char *item_skip(struct cursor *cursor, uint32_t depth)
+{
+        uint64_t wanted[SMV_DEPTH_MAX + 1] = { 1 };
+        uint32_t open = 0;
+
+        for (;;) {
+                struct item item;
+                const char *wrong;
+
+                while (!wanted[open]) {
+                        if (!open)
+                                return NULL;
+                        open--;
+                }
+                wanted[open]--;
+                wrong = item_next(cursor, &item);
+                if (wrong)
+                        return wrong;
+                if (item.kind < ITEM_ARRAY)
+                        continue;
+                if (depth + open >= SMV_DEPTH_MAX)
+                        return "arrays and maps are nested deeper than 32";
+                if (item.kind == ITEM_MAP && item.count > SMV_KEYS_MAX)
+                        return "a map has more than 64 keys";
+                wanted[++open] = item.kind == ITEM_MAP ? 2 * (uint64_t)item.count : item.count;
+        }
+}
+
+static const char *scan(const uint8_t *body, size_t count)
+{
+        struct cursor cursor = { .at = body };
+        const char *wrong;
+
+        if (!count || ((body[0] & 0xf0) != 0x80 && body[0] != 0xde && body[0] != 0xdf))
+                return "the frame is not a map";
+        cursor.end = body + count;
+        wrong = item_skip(&cursor, 0);
+        if (!wrong && cursor.at != cursor.end)
+                wrong = "bytes follow the map";
+        return wrong;
+}
+
+bool wire_scan(const uint8_t *body, size_t count)
+{
+        return !scan(body, count);
+}
+
+/* ---- requests ---- */
+
+/*
+ * The value of the first pair with this key: true, and the cursor stands at it.
+ * Works on bytes that were not scanned too, up to the place that is broken.
+ */
+static bool find(const uint8_t *body, size_t count, const char *name, struct cursor *ret_at)
+{
+        struct cursor cursor = { body, body + count };
+        struct item map, key;
+
+        if (item_next(&cursor, &map) || map.kind != ITEM_MAP)
+                return false;
+        for (uint32_t i = 0; i < map.count; i++) {
+                struct cursor before = cursor;
+
+                if (item_skip(&cursor, 1))
+                        return false;
+                item_next(&before, &key);
+                if (key.kind == ITEM_TEXT && key.count == strlen(name) &&
+                    !memcmp(key.bytes, name, key.count)) {
+                        *ret_at = cursor;
+                        return true;
+                }
+                if (item_skip(&cursor, 1))
+                        return false;
+        }
+        return false;
+}
+
+static int refuse_frame(const uint8_t *body, size_t count, const char *wrong,
+                        struct wire_problem *ret_problem)
+{
+        struct cursor at;
+        struct item id;
+        uint32_t known = 0;
+
+        if (count && find(body, count, "id", &at) && !item_next(&at, &id) && id.kind == ITEM_UINT &&
+            id.u <= UINT32_MAX)
+                known = (uint32_t)id.u;
+        wire_refuse(ret_problem, SMV_BAD_FRAME, known, NULL, "%s", wrong);
+        ret_problem->fatal = true;
+        return WIRE_E_REFUSED;
+}
+
+static int refuse_missing(struct reading *in, const char *name)
+{
+        return wire_refuse(in->problem, SMV_MISSING, in->request->id, name, "%s is missing", name);
+}
+
+/* id and op first, wherever they stand: refusals carry the one, fields depend on the other. */
+static int read_first(struct reading *in, const uint8_t *body, size_t count, enum wire_field number)
+{
+        const struct field *field = field_at(number);
+        struct item item;
+
+        if (!find(body, count, field->row.name, &in->at))
+                return refuse_missing(in, field->row.name);
+        item_next(&in->at, &item);
+        return field->read(in, field, &item);
+}
+
+static int refuse_key(struct reading *in, const struct item *key)
+{
+        uint32_t id = in->request->id;
+        char shown[32];
+
+        field_shown(shown, key->bytes, key->count);
+        if (field_reserved(key->bytes, key->count))
+                return wire_refuse(in->problem, SMV_RESERVED, id, shown,
+                                   "%s is reserved for a later version", shown);
+        return wire_refuse(in->problem, SMV_BAD_FIELD, id, shown, "no request has a field %s",
+                           shown);
+}
+
+/* One pair; the cursor is moved past it. */
+static int read_pair(struct reading *in, struct cursor *cursor)
+{
+        struct wire_request *request = in->request;
+        const struct field *field;
+        struct item key, value;
+        int r;
+
+        in->at = *cursor;
+        item_next(&in->at, &key);
+        if (key.kind != ITEM_TEXT)
+                return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, NULL,
+                                   "a key is not a text");
+        field = field_find(key.bytes, key.count);
+        if (!field)
+                return refuse_key(in, &key);
+        if (!(field->row.ops & 1u << request->op))
+                return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, field->row.name,
+                                   "%s has no field %s", wire_op_name(request->op),
+                                   field->row.name);
+        if (request->given & 1u << field->row.field)
+                return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, field->row.name,
+                                   "%s is given twice", field->row.name);
+        request->given |= 1u << field->row.field;
+
+        item_next(&in->at, &value);
+        r = field->read(in, field, &value);
+        *cursor = in->at; /* whoever takes a value has read it to its end */
+        return error_pass(r);
+}
+
+static int check_whole(struct reading *in)
+{
+        struct wire_request *request = in->request;
+        uint32_t prompts = request->given & (1u << WIRE_F_PROMPT | 1u << WIRE_F_TOKENS);
+
+        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
+                if (wire_row(i)->required & 1u << request->op && !(request->given & 1u << i))
+                        return refuse_missing(in, wire_row(i)->name);
+        if (request->op != WIRE_GENERATE)
+                return 0;
+        if (!prompts)
+                return wire_refuse(in->problem, SMV_MISSING, request->id, "prompt",
+                                   "prompt, or tokens in its place, is missing");
+        if (prompts & (prompts - 1))
+                return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, "tokens",
+                                   "prompt and tokens are given; it may be only one of them");
+        return 0;
+}
+
+static int read_all(struct reading *in, const uint8_t *body, size_t count)
+{
+        struct cursor cursor = { body, body + count };
+        struct item map;
+        int r;
+
+        r = read_first(in, body, count, WIRE_F_ID);
+        if (!r)
+                r = read_first(in, body, count, WIRE_F_OP);
+        item_next(&cursor, &map);
+        for (uint32_t i = 0; !r && i < map.count; i++)
+                r = read_pair(in, &cursor);
+        if (!r)
+                r = check_whole(in);
+        return error_pass(r);
+}
+
+int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_request,
+                struct wire_problem *ret_problem)
+{
+        struct wire_request request = { .temperature = 1, .top_p = 1 };
+        struct reading in = { .request = &request, .problem = ret_problem };
+        const char *wrong = scan(body, count);
+        int r;
+
+        if (wrong)
+                return refuse_frame(body, count, wrong, ret_problem);
+        r = read_all(&in, body, count);
+        if (r) {
+                wire_release(&request);
+                return error_pass(r);
+        }
+        *ret_request = request;
+        return 0;
+}
+
+void wire_release(struct wire_request *request)
+{
+        free(request->memory);
+        request->memory = NULL;
+        request->tokens = NULL;
+        request->token_count = 0;
+}
+
+/* ---- writing ---- */
+
+static int on_bytes(void *arg, const char *bytes, size_t count)
+{
+        struct wire_writer *writer = arg;
+
+        if (!writer->result)
+                writer->result = buffer_append(writer->to, bytes, count);
+        return writer->result ? -1 : 0;
+}
+
+static msgpack_packer packer(struct wire_writer *writer)
+{
+        return (msgpack_packer){ .data = writer, .callback = on_bytes };
+}
+
+void wire_begin(struct wire_writer *writer, struct buffer *to)
+{
+        *writer = (struct wire_writer){ .to = to, .frame = buffer_count(to) };
+        on_bytes(writer, "\0\0\0\0", 4);
+}
+
+void wire_put_map(struct wire_writer *writer, uint32_t pairs)
+{
+        msgpack_packer p = packer(writer);
+
+        msgpack_pack_map(&p, pairs);
+}
+
+void wire_put_array(struct wire_writer *writer, uint32_t count)
+{
+        msgpack_packer p = packer(writer);
+
+        msgpack_pack_array(&p, count);
+}
+
+void wire_put_text(struct wire_writer *writer, const char *text)
+{
+        wire_put_bytes(writer, text, strlen(text));
+}
+
+void wire_put_bytes(struct wire_writer *writer, const char *bytes, size_t count)
+{
+        msgpack_packer p = packer(writer);
+
+        msgpack_pack_str(&p, count);
+        msgpack_pack_str_body(&p, bytes, count);
+}
+
+void wire_put_bin(struct wire_writer *writer, const void *bytes, size_t count)
+{
+        msgpack_packer p = packer(writer);
+
+        msgpack_pack_bin(&p, count);
+        msgpack_pack_bin_body(&p, bytes, count);
+}
+
+void wire_put_uint(struct wire_writer *writer, uint64_t value)
+{
+        msgpack_packer p = packer(writer);
+
+        msgpack_pack_uint64(&p, value);
+}
+
+void wire_put_float(struct wire_writer *writer, double value)
+{
+        msgpack_packer p = packer(writer);
+
+        msgpack_pack_double(&p, value);
+}
+
+void wire_put_bool(struct wire_writer *writer, bool value)
+{
+        msgpack_packer p = packer(writer);
+
+        if (value)
+                msgpack_pack_true(&p);
+        else
+                msgpack_pack_false(&p);
+}
+
+int wire_end(struct wire_writer *writer)
+{
+        struct buffer *to = writer->to;
+        size_t length;
+        uint8_t *word;
+
+        if (writer->result) {
+                to->end = to->start + writer->frame;
+                return error_pass(writer->result);
+        }
+        length = buffer_count(to) - writer->frame - 4;
+        assert(length <= UINT32_MAX);
+        word = to->bytes + to->start + writer->frame;
+        for (uint32_t i = 0; i < 4; i++)
+                word[i] = (uint8_t)(length >> 8 * i);
+        return 0;
+}
+
+void wire_put_ok(struct wire_writer *writer, uint32_t id, uint32_t more)
+{
+        wire_put_map(writer, 2 + more);
+        wire_put_text(writer, "id");
+        wire_put_uint(writer, id);
+        wire_put_text(writer, "ok");
+        wire_put_bool(writer, true);
+}
+
+int wire_error(struct buffer *to, const struct wire_problem *problem)
+{
+        size_t message_bytes = strlen(problem->message); /* cut in mid-character, perhaps */
+        struct wire_writer writer;
+
+        wire_begin(&writer, to);
+        wire_put_map(&writer, problem->field[0] ? 5 : 4);
+        wire_put_text(&writer, "id");
+        wire_put_uint(&writer, problem->id);
+        wire_put_text(&writer, "error");
+        wire_put_text(&writer, code_names[problem->code]);
+        wire_put_text(&writer, "code");
+        wire_put_uint(&writer, problem->code);
+        wire_put_text(&writer, "message");
+        wire_put_bytes(&writer, problem->message, utf8_valid(problem->message, message_bytes));
+        if (problem->field[0]) {
+                wire_put_text(&writer, "field");
+                wire_put_text(&writer, problem->field);
+        }
+        return error_pass(wire_end(&writer));
+}

@@ -1,0 +1,175 @@
+/*
+ * Wire: bytes to requests, replies to bytes.  msgpack's only door in the daemon.
+ *
+ * Everything that comes in is hostile.  A frame is judged by its length first,
+ * then scanned without recursion or allocation (depth, keys of a map, elements
+ * against bytes left, no ext types), and only then read.  Every field is a row
+ * of one table (fields.c): which operations take it, its type, its range.
+ * Unknown, repeated, missing, mistyped and out-of-range fields are refused with
+ * the field's name and the limit; nothing is ignored, nothing coerced.
+ *
+ * Two severities.  A frame that is not a frame (too long, not msgpack, no map)
+ * ends the connection after its reply; a refused field ends only the request.
+ *
+ * Pure functions on memory; loop thread, and the fuzzers.
+ */
+#ifndef DAEMON_EDGE_WIRE_H
+#define DAEMON_EDGE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <samovar/error.h>
+#include <samovar/protocol.h>
+
+#include "daemon/edge/buffer.h"
+
+enum wire_op {
+        WIRE_HELLO,
+        WIRE_GENERATE,
+        WIRE_CANCEL,
+        WIRE_TOKENIZE,
+        WIRE_DETOKENIZE,
+        WIRE_STATUS,
+        WIRE_OP_N,
+};
+
+/* One bit each in wire_request.given, in the order of the table. */
+enum wire_field {
+        WIRE_F_OP,
+        WIRE_F_ID,
+        WIRE_F_VERSIONS,
+        WIRE_F_FEATURES,
+        WIRE_F_TRANSPORT,
+        WIRE_F_MODEL,
+        WIRE_F_PROMPT,
+        WIRE_F_TOKENS,
+        WIRE_F_MAX_TOKENS,
+        WIRE_F_TEMPERATURE,
+        WIRE_F_TOP_K,
+        WIRE_F_TOP_P,
+        WIRE_F_MIN_P,
+        WIRE_F_SEED,
+        WIRE_F_STOP,
+        WIRE_F_STOP_TOKENS,
+        WIRE_F_IGNORE_EOS,
+        WIRE_F_STREAM,
+        WIRE_F_TEXT,
+        WIRE_FIELD_N,
+};
+
+enum wire_transport { WIRE_SOCKET };
+
+struct wire_text {
+        const char *bytes; /* into the frame */
+        uint32_t count;
+};
+
+/* A decoded request; fields not in `given` hold their defaults. */
+struct wire_request {
+        enum wire_op op;
+        uint32_t id;
+        uint32_t given; /* 1u << enum wire_field */
+        uint32_t version_min, version_max;
+        enum wire_transport transport;
+        struct wire_text model;
+        struct wire_text prompt; /* generate: this or tokens */
+        struct wire_text text;   /* tokenize */
+        const uint32_t *tokens;  /* generate, detokenize */
+        uint32_t token_count;
+        uint32_t max_tokens;
+        float temperature, top_p, min_p;
+        uint32_t top_k;
+        uint64_t seed;
+        struct wire_text stop[SMV_STOPS_MAX];
+        uint32_t stop_count;
+        uint32_t stop_tokens[SMV_STOPS_MAX];
+        uint32_t stop_token_count;
+        bool ignore_eos;
+        uint32_t stream; /* cancel: which */
+        void *memory;    /* wire_release() */
+};
+
+/* Why something was refused: what an error reply says. */
+struct wire_problem {
+        enum smv_code code;
+        uint32_t id;    /* 0 if the frame did not get so far */
+        char field[32]; /* "" if none is to blame */
+        char message[224];
+        bool fatal; /* the connection ends with this reply */
+};
+
+enum wire_outcome {
+        WIRE_E_PARTIAL = 1, /* the frame is not whole yet */
+        WIRE_E_REFUSED = 2, /* *ret_problem says why */
+};
+
+/*
+ * Is there a whole frame at the front of these bytes?  0: *ret_bytes is its size
+ * with its length word, *ret_body its body, which may be empty (a doorbell).
+ * WIRE_E_PARTIAL: *ret_bytes is what it will need, 4 if even that is unknown.
+ * WIRE_E_REFUSED: longer than frame_max; known from the length word alone.
+ */
+int wire_frame(const uint8_t *bytes, size_t count, size_t frame_max, size_t *ret_bytes,
+               const uint8_t **ret_body, struct wire_problem *ret_problem);
+
+/*
+ * One frame's body to a request.  Which ids the model has is the admission's to judge.
+ * 0, WIRE_E_REFUSED, or -ENOMEM.  Release after 0 only; texts point into `body`.
+ */
+int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_request,
+                struct wire_problem *ret_problem);
+void wire_release(struct wire_request *request);
+
+/* The pre-scan alone: is it one msgpack map within the limits? */
+bool wire_scan(const uint8_t *body, size_t count);
+
+/* Fills a problem; the message is printf's. */
+int wire_refuse(struct wire_problem *ret_problem, enum smv_code code, uint32_t id,
+                const char *field, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/*
+ * The table's rows, for docs and for tests that walk every range: NULL after the
+ * last.  A number's range is [low, high]; a text's and an array's is its count.
+ */
+struct wire_row {
+        const char *name;
+        enum wire_field field;
+        const char *type; /* "uint", "float", "bool", "text", "ids", "uints", "texts" */
+        double low, high;
+        bool above;             /* a float's: low itself is refused */
+        uint32_t member_max;    /* texts: bytes of one, which has 1 or more */
+        uint32_t ops, required; /* 1u << enum wire_op */
+};
+const struct wire_row *wire_row(uint32_t index);
+const char *wire_op_name(enum wire_op op);
+
+/*
+ * Writing: wire_begin(), puts, wire_end().  The first failure sticks until
+ * wire_end() returns it (0, BUFFER_E_FULL, -ENOMEM) and takes the frame back.
+ */
+struct wire_writer {
+        struct buffer *to;
+        size_t frame; /* where its length word is, from the buffer's start */
+        int result;
+};
+
+void wire_begin(struct wire_writer *writer, struct buffer *to);
+void wire_put_map(struct wire_writer *writer, uint32_t pairs);
+void wire_put_array(struct wire_writer *writer, uint32_t count);
+void wire_put_text(struct wire_writer *writer, const char *text);
+void wire_put_bytes(struct wire_writer *writer, const char *bytes, size_t count); /* str */
+void wire_put_bin(struct wire_writer *writer, const void *bytes, size_t count);
+void wire_put_uint(struct wire_writer *writer, uint64_t value);
+void wire_put_float(struct wire_writer *writer, double value);
+void wire_put_bool(struct wire_writer *writer, bool value);
+int wire_end(struct wire_writer *writer);
+
+/* {id, ok: true, and `more` pairs that the caller puts}. */
+void wire_put_ok(struct wire_writer *writer, uint32_t id, uint32_t more);
+
+/* The whole frame. */
+int wire_error(struct buffer *to, const struct wire_problem *problem);
+
+#endif

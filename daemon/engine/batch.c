@@ -1,0 +1,103 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/engine/batch.h"
+#include "daemon/engine/sampler.h"
+#include "daemon/error.h"
+
+static_assert(PLAN_TOKEN == STEP_TOKEN, "a known token is said the same way on both sides");
+static_assert(BLOCK_POSITIONS == PAGE_POSITIONS, "a block is a page");
+
+int batch_init(struct batch *batch, const struct sched_conf *conf)
+{
+        size_t rows = conf->rows, pages = (size_t)conf->rows + conf->slots;
+
+        *batch = (struct batch){
+                .rows = calloc(rows, sizeof(*batch->rows)),
+                .runs = calloc(rows, sizeof(*batch->runs)),
+                .pages = calloc(pages, sizeof(*batch->pages)),
+                .copies = calloc(rows, sizeof(*batch->copies)),
+                .want = calloc(rows, sizeof(*batch->want)),
+                .picks = calloc(rows, sizeof(*batch->picks)),
+                .want_sequences = calloc(rows, sizeof(*batch->want_sequences)),
+        };
+        if (!batch->rows || !batch->runs || !batch->pages || !batch->copies || !batch->want ||
+            !batch->picks || !batch->want_sequences) {
+                batch_deinit(batch);
+                return error_raise(-ENOMEM);
+        }
+        batch->step = (struct step){
+                .rows = batch->rows,
+                .runs = batch->runs,
+                .pages = batch->pages,
+                .copies = batch->copies,
+                .want = batch->want,
+                .picks = batch->picks,
+        };
+        return 0;
+}
+
+void batch_deinit(struct batch *batch)
+{
+        free(batch->rows);
+        free(batch->runs);
+        free(batch->pages);
+        free(batch->copies);
+        free(batch->want);
+        free(batch->picks);
+        free(batch->want_sequences);
+        *batch = (struct batch){ 0 };
+}
+
+static void add_row(struct batch *batch, const struct plan_row *row)
+{
+        struct step *step = &batch->step;
+        uint32_t at = step->row_count++;
+        struct step_run *run = step->run_count ? &batch->runs[step->run_count - 1] : NULL;
+
+        batch->rows[at] = (struct step_row){
+                .slot = row->slot,
+                .position = row->position,
+                .token = row->token,
+                .from_row = row->from_row,
+                .from_step = row->from_plan,
+                .write = row->write,
+        };
+
+        if (run && batch->rows[run->row].slot == row->slot) {
+                assert(batch->rows[at - 1].position + 1 == row->position);
+                run->count++;
+        } else {
+                batch->runs[step->run_count++] = (struct step_run){ .row = at, .count = 1 };
+        }
+
+        if (row->want == PLAN_LOGITS) {
+                uint32_t wanted = step->want_count++;
+
+                batch->want[wanted] = at;
+                batch->want_sequences[wanted] = row->sequence;
+                sampler_pick(row->sequence->request, row->position + 1, &batch->picks[wanted]);
+        }
+}
+
+void batch_build(struct batch *batch, const struct plan *plan)
+{
+        struct step *step = &batch->step;
+
+        step->number = plan->number;
+        step->row_count = step->run_count = step->want_count = 0;
+        for (uint32_t i = 0; i < plan->row_count; i++)
+                add_row(batch, &plan->rows[i]);
+
+        for (uint32_t i = 0; i < plan->page_count; i++)
+                batch->pages[i] = (struct step_page){ .slot = plan->pages[i].slot,
+                                                      .index = plan->pages[i].index,
+                                                      .page = plan->pages[i].block };
+        step->page_count = plan->page_count;
+
+        for (uint32_t i = 0; i < plan->copy_count; i++)
+                batch->copies[i] = (struct step_copy){ .from = plan->copies[i].from,
+                                                       .to = plan->copies[i].to };
+        step->copy_count = plan->copy_count;
+}

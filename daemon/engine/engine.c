@@ -1,0 +1,444 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/channel.h"
+#include "daemon/engine/batch.h"
+#include "daemon/engine/engine.h"
+#include "daemon/engine/model.h"
+#include "daemon/engine/publish.h"
+#include "daemon/engine/sampler.h"
+#include "daemon/error.h"
+#include "daemon/sys.h"
+#include "daemon/text/tokenizer.h"
+
+#define MAILS_AT_ONCE 64
+#define DEPTH_MAX     2
+
+struct engine {
+        struct engine_conf conf;
+        struct sched *sched;
+        struct publish *publish;
+        struct plan plan;
+        struct batch batches[DEPTH_MAX]; /* by plan number */
+        uint64_t launched, collected;    /* numbers of the last plans that were */
+        uint32_t *tokens;                /* picks of one plan */
+        struct request **requests;       /* by number; NULL: none alive */
+        struct channel **active;         /* channels with requests alive */
+        struct channel **gone;           /* to be let go after the next flush */
+        uint32_t active_count, gone_count;
+        int failed;
+        bool stopped;
+        pthread_t thread;
+};
+
+static uint64_t now_ns(const struct engine *engine)
+{
+        return engine->conf.clock_ns();
+}
+
+static void note(struct engine *engine, const struct sched_event *event)
+{
+        sched_note(engine->sched, event, now_ns(engine));
+}
+
+static void post(struct engine *engine, enum mail_kind kind, void *what, int result)
+{
+        mailbox_post(engine->conf.outbox,
+                     &(struct mail){ .kind = kind, .what = what, .result = result });
+}
+
+static void cancel(struct engine *engine, struct request *request, enum smv_reason reason,
+                   enum smv_code code)
+{
+        note(engine,
+             &(struct sched_event){
+                     .kind = SCHED_CANCEL, .request = request, .reason = reason, .code = code });
+}
+
+/* Ends every request that is alive, or those of one channel. */
+static void cancel_all(struct engine *engine, const struct channel *channel, enum smv_reason reason,
+                       enum smv_code code)
+{
+        for (uint32_t i = 0; i < engine->conf.sched.requests_max; i++) {
+                struct request *request = engine->requests[i];
+
+                if (request && (!channel || request->channel == channel))
+                        cancel(engine, request, reason, code);
+        }
+}
+
+/*
+ * The backend is lost.  The order is kept: everything ends through the scheduler
+ * as it always does, but no plan will have rows any more.
+ */
+static void fail(struct engine *engine, int r)
+{
+        if (engine->failed)
+                return;
+        engine->failed = r;
+        cancel_all(engine, NULL, SMV_END_ERROR, SMV_INTERNAL);
+        post(engine, MAIL_FAILED, NULL, r);
+}
+
+static void on_submit(struct engine *engine, struct request *request)
+{
+        struct channel *channel = request->channel;
+
+        assert(!engine->requests[request->number]);
+        engine->requests[request->number] = request;
+        if (channel->live_count++ == 0)
+                engine->active[engine->active_count++] = channel;
+
+        request->accepted_ns = now_ns(engine);
+        publish_begin(engine->publish, request);
+        note(engine, &(struct sched_event){ .kind = SCHED_SUBMIT,
+                                            .request = request,
+                                            .channel = channel->number });
+        if (engine->failed)
+                cancel(engine, request, SMV_END_ERROR, SMV_INTERNAL);
+}
+
+static void on_cancel(struct engine *engine, const struct mail *mail)
+{
+        struct request *request = mail->what;
+
+        if (request->state == REQUEST_RETIRED) {
+                post(engine, MAIL_RETIRED, request, 0);
+        } else {
+                request->cancel_taken = true;
+                cancel(engine, request, mail->reason, mail->code);
+        }
+}
+
+static void on_room(struct channel *channel)
+{
+        channel_lower(&channel->nudging);
+        if (channel->stalled) {
+                channel->stalled = false;
+                ring_resume(&channel->writer);
+        }
+}
+
+static void on_hangup(struct engine *engine, struct channel *channel)
+{
+        channel->shut = true;
+        channel->hung_up = true;
+        if (channel->live_count == 0)
+                engine->gone[engine->gone_count++] = channel;
+}
+
+static void on_mail(struct engine *engine, const struct mail *mail)
+{
+        switch (mail->kind) {
+        case MAIL_SUBMIT:
+                on_submit(engine, mail->what);
+                break;
+        case MAIL_CANCEL:
+                on_cancel(engine, mail);
+                break;
+        case MAIL_ROOM:
+                on_room(mail->what);
+                break;
+        case MAIL_HANGUP:
+                on_hangup(engine, mail->what);
+                break;
+        case MAIL_STOP:
+                assert(engine->active_count == 0);
+                engine->stopped = true;
+                break;
+        default:
+                assert(!"mail that is not for the engine");
+        }
+}
+
+static void take_mail(struct engine *engine, uint64_t deadline_ns)
+{
+        struct mail mails[MAILS_AT_ONCE];
+        uint32_t count;
+
+        do {
+                count = mailbox_take(engine->conf.inbox, mails, MAILS_AT_ONCE, deadline_ns);
+                for (uint32_t i = 0; i < count; i++)
+                        on_mail(engine, &mails[i]);
+                deadline_ns = 0;
+        } while (count == MAILS_AT_ONCE);
+}
+
+/* A reader whose head is impossible gets nothing more, and its requests end. */
+static void shut(struct engine *engine, struct channel *channel)
+{
+        channel->shut = true;
+        cancel_all(engine, channel, SMV_END_CANCELLED, SMV_OK);
+}
+
+static void tell_rooms(struct engine *engine)
+{
+        for (uint32_t i = 0; i < engine->active_count; i++) {
+                struct channel *channel = engine->active[i];
+                uint64_t room = UINT64_MAX / 2; /* of one that is shut: what is not written fits */
+
+                if (!channel->shut && publish_room(channel, &room))
+                        shut(engine, channel);
+                note(engine, &(struct sched_event){ .kind = SCHED_ROOM,
+                                                    .channel = channel->number,
+                                                    .room = room });
+        }
+}
+
+static void retire(struct engine *engine, struct request *request)
+{
+        struct channel *channel = request->channel;
+        uint32_t at = 0;
+
+        engine->requests[request->number] = NULL;
+        if (--channel->live_count == 0) {
+                while (engine->active[at] != channel)
+                        at++;
+                engine->active[at] = engine->active[--engine->active_count];
+                if (channel->hung_up)
+                        engine->gone[engine->gone_count++] = channel;
+        }
+        post(engine, MAIL_RETIRED, request, 0);
+}
+
+/* What the plan says besides rows; then everything written so far is shown. */
+static void carry_out(struct engine *engine)
+{
+        const struct plan *plan = &engine->plan;
+
+        for (uint32_t i = 0; i < plan->end_count; i++) {
+                const struct plan_end *end = &plan->ends[i];
+
+                publish_end(engine->publish, end->request, end->reason, end->code);
+                if (end->code == SMV_NUMERIC)
+                        counter_add(&engine->conf.stats->numeric_faults, 1);
+        }
+        counter_add(&engine->conf.stats->ends, plan->end_count);
+
+        for (uint32_t i = 0; i < plan->retired_count; i++)
+                retire(engine, plan->retired[i]);
+
+        publish_flush(engine->publish);
+
+        for (uint32_t i = 0; i < engine->gone_count; i++)
+                post(engine, MAIL_CHANNEL_GONE, engine->gone[i], 0);
+        engine->gone_count = 0;
+}
+
+static void count(struct engine *engine)
+{
+        struct stats *stats = engine->conf.stats;
+        struct sched_counts counts;
+
+        sched_count(engine->sched, &counts);
+        counter_set(&stats->blocks_total, counts.blocks_total);
+        counter_set(&stats->blocks_free, counts.blocks_free);
+        counter_set(&stats->blocks_held, counts.blocks_held);
+        counter_set(&stats->blocks_promised, counts.blocks_promised);
+        counter_set(&stats->waiting, counts.waiting);
+        counter_set(&stats->running, counts.running);
+        counter_set(&stats->stalled, counts.stalled);
+        counter_set(&stats->ending, counts.ending);
+        counter_set(&stats->channels_open, engine->active_count);
+}
+
+static struct batch *batch_of(struct engine *engine, uint64_t plan)
+{
+        return &engine->batches[plan % engine->conf.sched.depth];
+}
+
+static void launch(struct engine *engine)
+{
+        const struct plan *plan = &engine->plan;
+        struct batch *batch = batch_of(engine, plan->number);
+        uint64_t now = now_ns(engine);
+        uint32_t prompt_rows = 0;
+        int r;
+
+        for (uint32_t i = 0; i < plan->row_count; i++) {
+                struct request *request = plan->rows[i].sequence->request;
+
+                if (!request->first_row_ns)
+                        request->first_row_ns = now;
+                prompt_rows += plan->rows[i].position < request->prompt_count;
+        }
+        counter_add(&engine->conf.stats->steps, 1);
+        counter_add(&engine->conf.stats->rows, plan->row_count);
+        counter_add(&engine->conf.stats->tokens_in, prompt_rows);
+
+        batch_build(batch, plan);
+        engine->launched = plan->number;
+        r = model_forward(engine->conf.served->model, &batch->step);
+        if (r)
+                fail(engine, error_pass(r));
+}
+
+/* One row's token: into the ring, unless its stream is over; then to the scheduler. */
+static void take_result(struct engine *engine, const struct batch *batch, uint32_t want)
+{
+        struct request *request = batch->want_sequences[want]->request;
+        uint32_t row = batch->want[want], token = engine->tokens[want];
+        enum sched_verdict verdict = sampler_judge(request, token);
+
+        if (request->state != REQUEST_ENDING) {
+                request->last_token_ns = now_ns(engine);
+                if (!request->first_token_ns)
+                        request->first_token_ns = request->last_token_ns;
+                verdict = publish_token(engine->publish, request, token,
+                                        batch->rows[row].position + 1, verdict);
+                counter_add(&engine->conf.stats->tokens_out, 1);
+        }
+        note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
+                                            .plan = batch->step.number,
+                                            .row = row,
+                                            .token = token,
+                                            .verdict = verdict });
+}
+
+static void collect(struct engine *engine)
+{
+        uint64_t number = engine->collected + 1;
+        const struct batch *batch = batch_of(engine, number);
+        int r;
+
+        r = engine->failed ? engine->failed
+                           : model_collect(engine->conf.served->model, number, engine->tokens);
+        if (r) {
+                fail(engine, error_pass(r));
+                for (uint32_t i = 0; i < batch->step.want_count; i++)
+                        engine->tokens[i] = PICK_NOT_FINITE;
+        }
+        for (uint32_t i = 0; i < batch->step.want_count; i++)
+                take_result(engine, batch, i);
+        note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
+        engine->collected = number;
+}
+
+/* Before sleep: every reader is told that we wait for it.  True if one had read on meanwhile. */
+static bool declare_stalls(struct engine *engine)
+{
+        bool moved = false;
+
+        for (uint32_t i = 0; i < engine->active_count; i++) {
+                struct channel *channel = engine->active[i];
+
+                if (channel->stalled || channel->shut)
+                        continue;
+                channel->stalled = !ring_stall(&channel->writer);
+                moved |= !channel->stalled;
+        }
+        return moved;
+}
+
+/* One turn; returns until when there is nothing to do, 0 if there is. */
+static uint64_t turn(struct engine *engine)
+{
+        const struct plan *plan = &engine->plan;
+        uint64_t in_flight;
+
+        tell_rooms(engine);
+        sched_next(engine->sched, now_ns(engine), &engine->plan);
+        carry_out(engine);
+        count(engine);
+
+        if (plan->row_count)
+                launch(engine);
+
+        in_flight = engine->launched - engine->collected;
+        if (in_flight && (in_flight == engine->conf.sched.depth || !plan->row_count)) {
+                collect(engine);
+                return 0;
+        }
+        if (in_flight || (plan->stalled && declare_stalls(engine)))
+                return 0;
+        return plan->wake_ns;
+}
+
+static void *engine_main(void *arg)
+{
+        struct engine *engine = arg;
+        uint64_t sleep_until = 0;
+
+        for (;;) {
+                take_mail(engine, sleep_until);
+                if (engine->stopped)
+                        break;
+                sleep_until = turn(engine);
+        }
+        post(engine, MAIL_STOPPED, NULL, 0);
+        return NULL;
+}
+
+static struct engine *engine_free(struct engine *engine)
+{
+        for (uint32_t i = 0; i < DEPTH_MAX; i++)
+                batch_deinit(&engine->batches[i]);
+        plan_deinit(&engine->plan);
+        publish_free(engine->publish);
+        sched_free(engine->sched);
+        free(engine->tokens);
+        free(engine->requests);
+        free(engine->active);
+        free(engine->gone);
+        free(engine);
+        return NULL;
+}
+
+static int engine_init(struct engine *engine, const struct engine_conf *conf)
+{
+        const struct publish_conf publish_conf = {
+                .requests_max = conf->sched.requests_max,
+                .channels = conf->sched.channels,
+                .piece_max = tokenizer_piece_max(conf->served->tokenizer),
+                .waker = conf->outbox,
+        };
+        int r;
+
+        engine->conf = *conf;
+        r = sched_new(&conf->sched, &engine->sched);
+        if (!r)
+                r = plan_init(&engine->plan, &conf->sched);
+        if (!r)
+                r = publish_new(&publish_conf, &engine->publish);
+        for (uint32_t i = 0; !r && i < conf->sched.depth; i++)
+                r = batch_init(&engine->batches[i], &conf->sched);
+        if (r)
+                return error_pass(r);
+
+        engine->tokens = calloc(conf->sched.rows, sizeof(*engine->tokens));
+        engine->requests = calloc(conf->sched.requests_max, sizeof(struct request *));
+        engine->active = calloc(conf->sched.channels, sizeof(struct channel *));
+        engine->gone = calloc(conf->sched.channels, sizeof(struct channel *));
+        if (!engine->tokens || !engine->requests || !engine->active || !engine->gone)
+                return error_raise(-ENOMEM);
+        count(engine);
+        return 0;
+}
+
+int engine_start(const struct engine_conf *conf, struct engine **ret_engine)
+{
+        struct engine *engine = calloc(1, sizeof(*engine));
+        int r;
+
+        assert(conf->sched.depth >= 1 && conf->sched.depth <= DEPTH_MAX);
+        if (!engine)
+                return error_raise(-ENOMEM);
+        r = engine_init(engine, conf);
+        if (!r)
+                r = sys_thread(&engine->thread, "smv-engine", engine_main, engine);
+        if (r) {
+                engine_free(engine);
+                return error_pass(r);
+        }
+        *ret_engine = engine;
+        return 0;
+}
+
+struct engine *engine_join(struct engine *engine)
+{
+        if (!engine)
+                return NULL;
+        pthread_join(engine->thread, NULL);
+        return engine_free(engine);
+}

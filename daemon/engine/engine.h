@@ -1,0 +1,45 @@
+/*
+ * The engine: the thread that takes, steps, runs and publishes.
+ *
+ *      take mail and note it -> tell the rooms -> sched_next -> its ENDs into
+ *      rings, RETIRED up, then make all visible and wake -> model_forward ->
+ *      collect the oldest plan if `depth` are in flight, or if this one had no
+ *      rows -> tokens into rings (of requests that are not ENDING), results
+ *      noted -> again.  It sleeps when nothing is to run and nothing in flight,
+ *      after declaring a stall to the readers of all channels that have
+ *      requests, if the plan says that some are stalled.
+ *
+ * It owns the scheduler, the pool, the model and the writing half of every
+ * ring.  It allocates nothing after engine_start(), takes no lock and waits for
+ * nobody but an empty mailbox.  RETIRED is posted before the WAKE that shows
+ * its END, so the loop has it when the client can know.
+ *
+ * A backend that fails ends the engine, not the order: every request gets its
+ * END(error, internal), FAILED goes up, and it goes on taking mail (a SUBMIT
+ * gets the same END) until STOP.  A reader whose head is impossible is treated
+ * as hung up.
+ */
+#ifndef DAEMON_ENGINE_ENGINE_H
+#define DAEMON_ENGINE_ENGINE_H
+
+#include "daemon/core/sched.h"
+#include "daemon/mailbox.h"
+#include "daemon/served.h"
+#include "daemon/stats.h"
+
+struct engine;
+
+struct engine_conf {
+        struct sched_conf sched;
+        struct served *served;
+        struct mailbox *inbox;  /* from the loop */
+        struct mailbox *outbox; /* to the waker */
+        struct stats *stats;
+        uint64_t (*clock_ns)(void);
+};
+
+int engine_start(const struct engine_conf *conf, struct engine **ret_engine);
+/* After MAIL_STOP: waits for the thread.  Takes NULL. */
+struct engine *engine_join(struct engine *engine);
+
+#endif

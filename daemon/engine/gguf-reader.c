@@ -1,0 +1,334 @@
+/*
+ * Reading a GGUF header.
+ *
+ *      "GGUF" version u32 | tensors u64 | pairs u64
+ *      pair    key string | type u32 | value               } times pairs
+ *      tensor  name string | rank u32 | sizes u64 each     } times tensors
+ *              | type u32 | offset u64 from the data
+ *      padding to the alignment | data
+ *
+ * A string is a u64 length and its bytes; an array is a type, a u64 count and
+ * its elements.  Nothing in the header says how long the header is.  So it is
+ * read in growing pieces, and each time parsed from the start: `have` bytes are
+ * here, `limit` bytes are all there could be.  Beyond `have` the parser asks
+ * for more, beyond `limit` the file is at fault.
+ *
+ * The file's sizes are used in three ways only: take() compares a length with
+ * what is left, take_count() does so for a count of things that have a least
+ * size, and sizes are multiplied by mul() alone.  After that the table holds
+ * facts.
+ *
+ * The piece that parsed well is kept: keys, names and strings lie in it.  They
+ * are made C strings in place, by moving each one byte down into its own length
+ * field, which has been read by then and leaves room for the NUL.
+ */
+#include <endian.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/engine/gguf-reader.h"
+#include "daemon/engine/why.h"
+#include "daemon/error.h"
+
+#define KEY_BYTES_MAX    65535u
+#define NESTING_MAX      4u
+#define RANK_MAX         4u
+#define PAIR_BYTES_MIN   (8 + 1 + 4 + 1)
+#define TENSOR_BYTES_MIN (8 + 1 + 4 + 8 + 4 + 8)
+
+/* Bytes of a value; of a string or an array, the least there can be. */
+static const uint8_t value_bytes[VALUE_TYPE_N] = { 1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8 };
+
+/* How numbers lie in a tensor: blocks of so many numbers in so many bytes. */
+static const struct format {
+        uint32_t id;
+        uint16_t numbers, bytes;
+        const char *unserved;
+        enum row_type type;
+} formats[] = {
+        { 0, 1, 4, NULL, ROW_F32 },
+        { 1, 1, 2, NULL, ROW_F16 },
+        { 30, 1, 2, NULL, ROW_BF16 },
+        { 2, 32, 18, "its type Q4_0 is not served yet" },
+        { 3, 32, 20, "its type Q4_1 is not served yet" },
+        { 6, 32, 22, "its type Q5_0 is not served yet" },
+        { 7, 32, 24, "its type Q5_1 is not served yet" },
+        { 8, 32, 34, "its type Q8_0 is not served yet" },
+        { 9, 32, 36, "its type Q8_1 is not served yet" },
+        { 10, 256, 84, "its type Q2_K is not served yet" },
+        { 11, 256, 110, "its type Q3_K is not served yet" },
+        { 12, 256, 144, "its type Q4_K is not served yet" },
+        { 13, 256, 176, "its type Q5_K is not served yet" },
+        { 14, 256, 210, "its type Q6_K is not served yet" },
+        { 15, 256, 292, "its type Q8_K is not served yet" },
+        { 20, 32, 18, "its type IQ4_NL is not served yet" },
+        { 23, 256, 136, "its type IQ4_XS is not served yet" },
+        { 24, 1, 1, "its type I8 is not served" },
+        { 25, 1, 2, "its type I16 is not served" },
+        { 26, 1, 4, "its type I32 is not served" },
+        { 27, 1, 8, "its type I64 is not served" },
+        { 28, 1, 8, "its type F64 is not served" },
+        { 39, 32, 17, "its type MXFP4 is not served yet" },
+};
+
+/* A type we have no name for: where it ends is not known, so only its start is checked. */
+static const struct format format_unknown = { .unserved = "its type is unknown here" };
+
+static bool mul(uint64_t a, uint64_t b, uint64_t *ret)
+{
+        return !__builtin_mul_overflow(a, b, ret);
+}
+
+void reader_fault(const struct reader *r, const char *format, ...)
+{
+        va_list args;
+        int n = 0;
+
+        if (r->what && r->name)
+                n = snprintf(r->why, r->why_bytes, "%s '%s': ", r->what, shown(r->name).text);
+        else if (r->what)
+                n = snprintf(r->why, r->why_bytes, "%s %" PRIu64 ": ", r->what, r->index);
+        if ((size_t)n < r->why_bytes) {
+                va_start(args, format);
+                vsnprintf(r->why + n, r->why_bytes - (size_t)n, format, args);
+                va_end(args);
+        }
+}
+
+static int take(struct reader *r, uint64_t count, uint8_t **ret_bytes)
+{
+        if (count > r->limit - r->at)
+                return reader_refuse(r,
+                                     "%" PRIu64 " bytes are wanted at offset %" PRIu64
+                                     ", but a header here ends by %" PRIu64,
+                                     count, r->at, r->limit);
+        if (count > r->have - r->at)
+                return GGUF_E_MORE;
+        *ret_bytes = r->bytes + r->at;
+        r->at += count;
+        return 0;
+}
+
+static int take_u32(struct reader *r, uint32_t *ret_value)
+{
+        uint8_t *p = NULL;
+        int k = take(r, 4, &p);
+
+        if (k)
+                return k;
+        memcpy(ret_value, p, 4);
+        *ret_value = le32toh(*ret_value);
+        return 0;
+}
+
+static int take_u64(struct reader *r, uint64_t *ret_value)
+{
+        uint8_t *p = NULL;
+        int k = take(r, 8, &p);
+
+        if (k)
+                return k;
+        memcpy(ret_value, p, 8);
+        *ret_value = le64toh(*ret_value);
+        return 0;
+}
+
+/* A count of things of at least so many bytes each: true only if they can all be there. */
+static int take_count(struct reader *r, const char *things, uint64_t least, uint64_t *ret_count)
+{
+        uint64_t count, left;
+        int k = take_u64(r, &count);
+
+        if (k)
+                return k;
+        left = r->limit - r->at;
+        if (count > left / least)
+                return reader_refuse(r, "%" PRIu64 " %s cannot be in %" PRIu64 " bytes", count,
+                                     things, left);
+        *ret_count = count;
+        return 0;
+}
+
+static int take_string(struct reader *r, const char *role, uint64_t bytes_max, char **ret_text)
+{
+        uint64_t count;
+        uint8_t *p;
+        int k = take_count(r, "bytes of a string", 1, &count);
+
+        if (k)
+                return k;
+        if (count > bytes_max)
+                return reader_refuse(r, "%s of %" PRIu64 " bytes, at most %" PRIu64 " may be", role,
+                                     count, bytes_max);
+        k = take(r, count, &p);
+        if (k)
+                return k;
+        if (memchr(p, 0, count))
+                return reader_refuse(r, "%s with a zero byte", role);
+        memmove(p - 1, p, count);
+        p[(int64_t)count - 1] = 0;
+        *ret_text = (char *)p - 1;
+        return 0;
+}
+
+static int take_name(struct reader *r, const char *role, uint64_t bytes_max, const char **ret_name)
+{
+        char *name;
+        int k = take_string(r, role, bytes_max, &name);
+
+        if (k)
+                return k;
+        if (!*name)
+                return reader_refuse(r, "an empty %s", role);
+        r->name = name;
+        *ret_name = name;
+        return 0;
+}
+
+/* Walked over, not kept: what an array holds is checked to be inside the file, no more. */
+static int skip_array(struct reader *r, unsigned depth)
+{
+        uint64_t count, bytes;
+        uint32_t type;
+        uint8_t *p;
+        int k = take_u32(r, &type);
+
+        if (k)
+                return k;
+        if (type >= VALUE_TYPE_N)
+                return reader_refuse(r, "an array of the unknown type %" PRIu32, type);
+        if (depth == NESTING_MAX)
+                return reader_refuse(r, "arrays nested deeper than %u", NESTING_MAX);
+        k = take_count(r, "elements of an array", value_bytes[type], &count);
+        if (k)
+                return k;
+        if (type != VALUE_STRING && type != VALUE_ARRAY)
+                return take(r, count * value_bytes[type], &p);
+        for (uint64_t i = 0; i < count; i++) {
+                if (type == VALUE_ARRAY)
+                        k = skip_array(r, depth + 1);
+                else if (!(k = take_count(r, "bytes of a string", 1, &bytes)))
+                        k = take(r, bytes, &p);
+                if (k)
+                        return k;
+        }
+        return 0;
+}
+
+int reader_take_pair(struct reader *r, struct pair *ret_pair)
+{
+        struct pair pair;
+        uint8_t *value = NULL;
+        char *text;
+        int k;
+
+        if ((k = take_name(r, "key", KEY_BYTES_MAX, &pair.key)) || (k = take_u32(r, &pair.type)))
+                return k;
+        if (pair.type >= VALUE_TYPE_N)
+                return reader_refuse(r, "a value of the unknown type %" PRIu32, pair.type);
+        if (pair.type == VALUE_STRING) {
+                k = take_string(r, "a string", UINT64_MAX, &text);
+                value = k ? NULL : (uint8_t *)text;
+        } else if (pair.type == VALUE_ARRAY) {
+                k = skip_array(r, 0);
+        } else {
+                k = take(r, value_bytes[pair.type], &value);
+        }
+        if (k)
+                return k;
+        if (pair.type == VALUE_BOOL && *value > 1)
+                return reader_refuse(r, "a truth value of %u", *value);
+        pair.value = value;
+        *ret_pair = pair;
+        return 0;
+}
+
+static const struct format *format_of(uint32_t id)
+{
+        for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+                if (formats[i].id == id)
+                        return &formats[i];
+        return &format_unknown;
+}
+
+/* From sizes and type to rows, columns and bytes. */
+static int tensor_shape(struct reader *r, struct tensor *t, const uint64_t size[RANK_MAX],
+                        uint32_t type)
+{
+        const struct format *format = format_of(type);
+        uint64_t numbers = 1, bytes = 0;
+
+        for (unsigned i = 0; i < RANK_MAX; i++) {
+                if (!size[i] || size[i] > UINT32_MAX)
+                        return reader_refuse(r, "size %u is %" PRIu64 ", out of bounds", i,
+                                             size[i]);
+                if (!mul(numbers, size[i], &numbers))
+                        return reader_refuse(r, "the product of its sizes overflows");
+        }
+        if (format->numbers && size[0] % format->numbers)
+                return reader_refuse(r, "rows of %" PRIu64 " numbers do not divide into %u",
+                                     size[0], format->numbers);
+        if (format->numbers && !mul(numbers / format->numbers, format->bytes, &bytes))
+                return reader_refuse(r, "its bytes overflow");
+        t->type = format->type;
+        t->unserved = format->unserved;
+        if (!t->unserved && (size[2] > 1 || size[3] > 1))
+                t->unserved = "it has more than two dimensions";
+        t->columns = (uint32_t)size[0];
+        t->rows = (uint32_t)size[1];
+        t->bytes = bytes;
+        return 0;
+}
+
+int reader_take_tensor(struct reader *r, struct tensor *ret_tensor)
+{
+        uint64_t size[RANK_MAX] = { 1, 1, 1, 1 };
+        uint32_t rank, type;
+        struct tensor t;
+        int k;
+
+        if ((k = take_name(r, "name", GGUF_NAME_MAX, &t.name)) || (k = take_u32(r, &rank)))
+                return k;
+        if (!rank || rank > RANK_MAX)
+                return reader_refuse(r, "%" PRIu32 " dimensions, not 1 to 4", rank);
+        for (uint32_t i = 0; i < rank; i++)
+                if ((k = take_u64(r, &size[i])))
+                        return k;
+        if ((k = take_u32(r, &type)) || (k = tensor_shape(r, &t, size, type)) ||
+            (k = take_u64(r, &t.offset)))
+                return k;
+        *ret_tensor = t;
+        return 0;
+}
+
+int reader_take_preamble(struct reader *r, uint64_t *ret_tensors, uint64_t *ret_pairs)
+{
+        uint64_t tensors, pairs;
+        uint32_t version;
+        uint8_t *magic;
+        int k;
+
+        if ((k = take(r, 4, &magic)))
+                return k;
+        if (memcmp(magic, "GGUF", 4))
+                return reader_refuse(r, "not a GGUF file: it does not begin with 'GGUF'");
+        if ((k = take_u32(r, &version)))
+                return k;
+        if (version && !(version & 0xffff))
+                return reader_refuse(r, "a big-endian GGUF file, which is not served");
+        if (version != 2 && version != 3)
+                return reader_refuse(r, "GGUF version %" PRIu32 ", not 2 or 3", version);
+        if ((k = take_count(r, "tensors", TENSOR_BYTES_MIN, &tensors)) ||
+            (k = take_count(r, "metadata pairs", PAIR_BYTES_MIN, &pairs)))
+                return k;
+        if (tensors > GGUF_TENSORS_MAX)
+                return reader_refuse(r, "%" PRIu64 " tensors, more than %u", tensors,
+                                     GGUF_TENSORS_MAX);
+        if (pairs > GGUF_PAIRS_MAX)
+                return reader_refuse(r, "%" PRIu64 " metadata pairs, more than %u", pairs,
+                                     GGUF_PAIRS_MAX);
+        *ret_tensors = tensors;
+        *ret_pairs = pairs;
+        return 0;
+}

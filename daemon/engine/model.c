@@ -1,0 +1,471 @@
+/*
+ * The forward pass, and what it stands on.
+ *
+ * A layer is five operator calls.  Everything about them that does not change
+ * from step to step (weights, norms, shapes) is filled in once, at open, into
+ * the operators' own descriptors; so running a layer is calling them in order,
+ * the same calls every step, whatever the rows.
+ *
+ *      x        (rows, width)             the stream every layer adds to
+ *      q, y     (rows, heads * head_dim)  queries; what attention found
+ *      h        (rows, ffn)               the gated hidden numbers
+ *      logits   (wanted rows, vocab)
+ *
+ * Norms, biases and rope frequencies lie in one run of floats, each at a line
+ * of its own.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "daemon/engine/model.h"
+#include "daemon/engine/tensors.h"
+#include "daemon/engine/weights.h"
+#include "daemon/engine/why.h"
+#include "daemon/error.h"
+
+#define LINE           16u /* floats: 64 bytes */
+#define LOADS_MODEL    2u
+#define LOADS_LAYER    7u
+#define ROPE_TURNS_MAX 256u
+
+struct layer {
+        struct kernels *kernels;
+        struct mat *qkv_mat, *output_mat, *gate_mat, *down_mat;
+        struct qkv qkv;
+        struct attend attend;
+        struct linear output;
+        struct gate gate;
+        struct linear down;
+};
+
+struct model {
+        struct traits traits;
+        struct kernels *kernels; /* of what is not a layer */
+        struct layer *layers;
+        struct mat *embedding;
+        struct mat *head_mat; /* NULL: tied */
+        struct head head;
+        struct rope rope;
+        struct kv *kv;
+        float *vectors;
+        float *x, *q, *y, *h, *logits;
+        uint32_t wants_max;
+};
+
+/* What only opening needs. */
+struct opening {
+        const struct gguf *gguf;
+        const struct model_conf *conf;
+        struct tensors tensors;
+        struct weights_load *loads;
+        uint32_t load_count;
+        float *scratch; /* a vector on its way */
+        size_t vectors_used, vectors_count;
+        char *why;
+        size_t why_bytes;
+};
+
+static uint32_t q_columns(const struct traits *t)
+{
+        return t->heads * t->head_dim;
+}
+
+static uint32_t kv_columns(const struct traits *t)
+{
+        return t->kv_heads * t->head_dim;
+}
+
+static size_t lines(size_t floats)
+{
+        return (floats + LINE - 1) / LINE * LINE;
+}
+
+/* Room for every vector there may be, present or not. */
+static size_t vectors_count(const struct traits *t)
+{
+        size_t layer = 3 * lines(t->width) + 2 * lines(t->head_dim) +
+                       lines(q_columns(t) + 2 * (size_t)kv_columns(t));
+
+        return t->layers * layer + lines(t->width) + lines(t->rope_dims / 2);
+}
+
+static size_t vector_max(const struct traits *t)
+{
+        size_t n = q_columns(t) > t->width ? q_columns(t) : t->width;
+
+        return n > ROPE_TURNS_MAX ? n : ROPE_TURNS_MAX;
+}
+
+static uint64_t mul_or_max(uint64_t a, uint64_t b)
+{
+        uint64_t product;
+
+        return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+static struct kv_shape kv_shape(const struct traits *t, const struct model_conf *conf)
+{
+        return (struct kv_shape){
+                .layers = t->layers,
+                .kv_heads = t->kv_heads,
+                .head_dim = t->head_dim,
+                .pages = conf->blocks,
+                .type = conf->kv,
+        };
+}
+
+void model_measure(const struct gguf *gguf, const struct traits *traits,
+                   const struct model_conf *conf, struct model_bytes *ret_bytes)
+{
+        struct kv_shape shape = kv_shape(traits, conf);
+        struct model_bytes bytes = { .block = kv_page_bytes(&shape) };
+        uint64_t row = traits->width + 2 * (uint64_t)q_columns(traits) + traits->ffn;
+
+        for (uint32_t i = 0; i < gguf_tensor_count(gguf); i++)
+                bytes.weights += gguf_tensor_at(gguf, i)->bytes;
+        bytes.activations =
+                (conf->rows_max * row + (uint64_t)conf->wants_max * traits->vocab) * sizeof(float);
+        bytes.kv = mul_or_max(bytes.block, conf->blocks);
+        *ret_bytes = bytes;
+}
+
+static float *vector_take(struct model *m, struct opening *o, size_t floats)
+{
+        float *vector = m->vectors + o->vectors_used;
+
+        o->vectors_used += lines(floats);
+        assert(o->vectors_used <= o->vectors_count);
+        return vector;
+}
+
+static int vector_put(struct model *m, struct opening *o, const struct tensor *tensor, float *to)
+{
+        int r = weights_read_floats(o->gguf, tensor, o->scratch, o->why, o->why_bytes);
+
+        if (r)
+                return error_pass(r);
+        m->kernels->put(m->kernels, to, o->scratch, tensor->columns);
+        return 0;
+}
+
+/* The next vector, from this tensor; NULL if there is none. */
+static int vector_load(struct model *m, struct opening *o, const struct tensor *tensor,
+                       const float **ret_vector)
+{
+        float *vector;
+        int r;
+
+        if (!tensor)
+                return 0;
+        vector = vector_take(m, o, tensor->columns);
+        r = vector_put(m, o, tensor, vector);
+        if (r)
+                return error_pass(r);
+        *ret_vector = vector;
+        return 0;
+}
+
+/* One of the three may be there alone: the others are zeros. */
+static int qkv_bias_load(struct model *m, struct opening *o, const struct layer_tensors *t,
+                         const float **ret_bias)
+{
+        uint32_t q = q_columns(&m->traits), kv = kv_columns(&m->traits);
+        const uint32_t at[] = { 0, q, q + kv };
+        float *bias;
+        int r;
+
+        if (!t->at[ATTN_Q_BIAS] && !t->at[ATTN_K_BIAS] && !t->at[ATTN_V_BIAS])
+                return 0;
+        bias = vector_take(m, o, q + 2 * (size_t)kv);
+        for (unsigned i = 0; i < 3; i++) {
+                const struct tensor *tensor = t->at[ATTN_Q_BIAS + i];
+
+                r = tensor ? vector_put(m, o, tensor, bias + at[i]) : 0;
+                if (r)
+                        return error_pass(r);
+        }
+        *ret_bias = bias;
+        return 0;
+}
+
+/* A matrix of stacked tensors, to be loaded with all the others. */
+static int mat_make(struct kernels *k, struct opening *o, const struct tensor *const *parts,
+                    uint32_t part_count, struct mat **ret_mat)
+{
+        struct mat_shape shape = { .columns = parts[0]->columns, .parts = part_count };
+        struct mat *mat;
+        int r;
+
+        for (uint32_t i = 0; i < part_count; i++) {
+                shape.rows[i] = parts[i]->rows;
+                shape.type[i] = parts[i]->type;
+        }
+        r = k->mat_new(k, &shape, &mat);
+        if (r)
+                return error_raise(why_say(o->why, o->why_bytes, r,
+                                           "no room for the matrix of tensor '%s'",
+                                           shown(parts[0]->name).text));
+        for (uint32_t i = 0; i < part_count; i++)
+                o->loads[o->load_count++] = (struct weights_load){ parts[i], mat, i };
+        *ret_mat = mat;
+        return 0;
+}
+
+/* frequency[i] = base^(-2i / dims), over the file's own factor for it if there is one. */
+static int rope_open(struct model *m, struct opening *o)
+{
+        const struct tensor *factors = o->tensors.at[ROPE_FREQS];
+        uint32_t turns = m->traits.rope_dims / 2;
+        float *frequency = vector_take(m, o, turns);
+        int r;
+
+        assert(turns <= ROPE_TURNS_MAX);
+        for (uint32_t i = 0; i < turns; i++)
+                o->scratch[i] = 1;
+        if (factors) {
+                r = weights_read_floats(o->gguf, factors, o->scratch, o->why, o->why_bytes);
+                if (r)
+                        return error_pass(r);
+        }
+        for (uint32_t i = 0; i < turns; i++) {
+                double power = -2.0 * i / m->traits.rope_dims;
+
+                if (!(o->scratch[i] > 0) || !isfinite(o->scratch[i]))
+                        return error_raise(why_say(o->why, o->why_bytes, -EINVAL,
+                                                   "tensor 'rope_freqs.weight': factor %u is %g", i,
+                                                   (double)o->scratch[i]));
+                o->scratch[i] = (float)(pow(m->traits.rope_base, power) / o->scratch[i]);
+        }
+        m->kernels->put(m->kernels, frequency, o->scratch, turns);
+        m->rope = (struct rope){
+                .dims = m->traits.rope_dims,
+                .pairing = m->traits.rope_pairing,
+                .frequency = frequency,
+                .factor = 1,
+        };
+        return 0;
+}
+
+static int attention_open(struct model *m, struct opening *o, struct layer *l, uint32_t layer)
+{
+        const struct layer_tensors *t = &o->tensors.layers[layer];
+        const struct traits *traits = &m->traits;
+        int r;
+
+        if ((r = mat_make(l->kernels, o, &t->at[ATTN_Q], 3, &l->qkv_mat)) ||
+            (r = mat_make(l->kernels, o, &t->at[ATTN_OUTPUT], 1, &l->output_mat)) ||
+            (r = vector_load(m, o, t->at[ATTN_NORM], &l->qkv.norm)) ||
+            (r = vector_load(m, o, t->at[ATTN_Q_NORM], &l->qkv.q_norm)) ||
+            (r = vector_load(m, o, t->at[ATTN_K_NORM], &l->qkv.k_norm)) ||
+            (r = vector_load(m, o, t->at[ATTN_OUTPUT_BIAS], &l->output.bias)) ||
+            (r = qkv_bias_load(m, o, t, &l->qkv.bias)))
+                return error_pass(r);
+        l->qkv.w = l->qkv_mat;
+        l->qkv.eps = traits->eps;
+        l->qkv.rope = m->rope;
+        l->qkv.kv = m->kv;
+        l->qkv.layer = layer;
+        l->qkv.heads = traits->heads;
+        l->qkv.kv_heads = traits->kv_heads;
+        l->qkv.head_dim = traits->head_dim;
+        l->attend = (struct attend){
+                .kv = m->kv,
+                .layer = layer,
+                .heads = traits->heads,
+                .kv_heads = traits->kv_heads,
+                .head_dim = traits->head_dim,
+                .scale = traits->attend_scale,
+                .softcap = traits->attend_softcap,
+                .window = traits->window,
+        };
+        l->output.w = l->output_mat;
+        return 0;
+}
+
+static int ffn_open(struct model *m, struct opening *o, struct layer *l, uint32_t layer)
+{
+        const struct layer_tensors *t = &o->tensors.layers[layer];
+        int r;
+
+        if ((r = mat_make(l->kernels, o, &t->at[FFN_GATE], 2, &l->gate_mat)) ||
+            (r = mat_make(l->kernels, o, &t->at[FFN_DOWN], 1, &l->down_mat)) ||
+            (r = vector_load(m, o, t->at[FFN_NORM], &l->gate.norm)))
+                return error_pass(r);
+        l->gate.w = l->gate_mat;
+        l->gate.eps = m->traits.eps;
+        l->gate.act = m->traits.act;
+        l->down.w = l->down_mat;
+        return 0;
+}
+
+static int ends_open(struct model *m, struct opening *o)
+{
+        const struct tensor *const *t = o->tensors.at;
+        int r;
+
+        r = mat_make(m->kernels, o, &t[TOKEN_EMBD], 1, &m->embedding);
+        if (!r && t[OUTPUT])
+                r = mat_make(m->kernels, o, &t[OUTPUT], 1, &m->head_mat);
+        if (!r)
+                r = vector_load(m, o, t[OUTPUT_NORM], &m->head.norm);
+        if (r)
+                return error_pass(r);
+        m->head.w = m->head_mat ? m->head_mat : m->embedding;
+        m->head.eps = m->traits.eps;
+        m->head.softcap = m->traits.head_softcap;
+        return 0;
+}
+
+static int buffers_open(struct model *m, struct opening *o)
+{
+        struct kv_shape shape = kv_shape(&m->traits, o->conf);
+        struct kernels *k = m->kernels;
+        size_t rows = o->conf->rows_max;
+        int r;
+
+        o->vectors_count = vectors_count(&m->traits);
+        o->scratch = calloc(vector_max(&m->traits), sizeof(*o->scratch));
+        o->loads = calloc(LOADS_MODEL + (size_t)m->traits.layers * LOADS_LAYER, sizeof(*o->loads));
+        m->layers = calloc(m->traits.layers, sizeof(*m->layers));
+        if (!o->scratch || !o->loads || !m->layers)
+                r = -ENOMEM;
+        else if (!(r = k->floats_new(k, o->vectors_count, &m->vectors)) &&
+                 !(r = k->floats_new(k, rows * m->traits.width, &m->x)) &&
+                 !(r = k->floats_new(k, rows * q_columns(&m->traits), &m->q)) &&
+                 !(r = k->floats_new(k, rows * q_columns(&m->traits), &m->y)) &&
+                 !(r = k->floats_new(k, rows * m->traits.ffn, &m->h)) &&
+                 !(r = k->floats_new(k, (size_t)o->conf->wants_max * m->traits.vocab, &m->logits)))
+                r = k->kv_new(k, &shape, &m->kv);
+        if (r)
+                return error_raise(why_say(o->why, o->why_bytes, r,
+                                           "no memory for its activations and KV pool"));
+        return 0;
+}
+
+static int model_fill(struct model *m, struct opening *o)
+{
+        int r;
+
+        if ((r = tensors_find(o->gguf, &m->traits, &o->tensors, o->why, o->why_bytes)) ||
+            (r = buffers_open(m, o)) || (r = rope_open(m, o)) || (r = ends_open(m, o)))
+                return error_pass(r);
+        for (uint32_t i = 0; i < m->traits.layers; i++) {
+                m->layers[i].kernels = m->kernels;
+                if ((r = attention_open(m, o, &m->layers[i], i)) ||
+                    (r = ffn_open(m, o, &m->layers[i], i)))
+                        return error_pass(r);
+        }
+        r = weights_read(o->gguf, m->kernels, o->loads, o->load_count, o->why, o->why_bytes);
+        return error_pass(r);
+}
+
+int model_open(const struct gguf *gguf, const struct traits *traits, struct kernels *kernels,
+               const struct model_conf *conf, struct model **ret_model, char *why, size_t why_bytes)
+{
+        struct opening o = { .gguf = gguf, .conf = conf, .why = why, .why_bytes = why_bytes };
+        struct model *m = calloc(1, sizeof(*m));
+        int r;
+
+        if (!m)
+                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its tensors"));
+        m->traits = *traits;
+        m->kernels = kernels;
+        m->wants_max = conf->wants_max;
+        r = model_fill(m, &o);
+        tensors_deinit(&o.tensors);
+        free(o.loads);
+        free(o.scratch);
+        if (r) {
+                model_close(m);
+                return error_pass(r);
+        }
+        *ret_model = m;
+        return 0;
+}
+
+static void mat_drop(struct kernels *k, struct mat *mat)
+{
+        if (mat)
+                k->mat_free(k, mat);
+}
+
+static void floats_drop(struct kernels *k, float *floats)
+{
+        if (floats)
+                k->floats_free(k, floats);
+}
+
+struct model *model_close(struct model *m)
+{
+        if (!m)
+                return NULL;
+        for (uint32_t i = 0; m->layers && i < m->traits.layers; i++) {
+                struct layer *l = &m->layers[i];
+
+                mat_drop(l->kernels, l->qkv_mat);
+                mat_drop(l->kernels, l->output_mat);
+                mat_drop(l->kernels, l->gate_mat);
+                mat_drop(l->kernels, l->down_mat);
+        }
+        mat_drop(m->kernels, m->embedding);
+        mat_drop(m->kernels, m->head_mat);
+        floats_drop(m->kernels, m->vectors);
+        floats_drop(m->kernels, m->x);
+        floats_drop(m->kernels, m->q);
+        floats_drop(m->kernels, m->y);
+        floats_drop(m->kernels, m->h);
+        floats_drop(m->kernels, m->logits);
+        if (m->kv)
+                m->kernels->kv_free(m->kernels, m->kv);
+        free(m->layers);
+        free(m);
+        return NULL;
+}
+
+static int layer_forward(struct model *m, const struct layer *l)
+{
+        struct kernels *k = l->kernels;
+        int r;
+
+        if ((r = k->qkv(k, &l->qkv, m->q, m->x)) || (r = k->attend(k, &l->attend, m->y, m->q)) ||
+            (r = k->project(k, &l->output, m->x, m->y)) || (r = k->gate(k, &l->gate, m->h, m->x)) ||
+            (r = k->project(k, &l->down, m->x, m->h)))
+                return error_raise(r);
+        return 0;
+}
+
+int model_forward(struct model *m, const struct step *step)
+{
+        struct kernels *k = m->kernels;
+        int r;
+
+        assert(step->want_count <= m->wants_max);
+        if ((r = k->step_begin(k, m->kv, step)) ||
+            (r = k->embed(k, m->embedding, m->traits.embed_scale, m->x)))
+                return error_raise(r);
+        for (uint32_t i = 0; i < m->traits.layers; i++) {
+                r = layer_forward(m, &m->layers[i]);
+                if (r)
+                        return error_pass(r);
+        }
+        if ((r = k->head(k, &m->head, m->logits, m->x)) ||
+            (r = k->pick(k, m->logits, m->traits.vocab)) || (r = k->step_end(k)))
+                return error_raise(r);
+        return 0;
+}
+
+int model_collect(struct model *m, uint64_t number, uint32_t *ret_tokens)
+{
+        int r = m->kernels->collect(m->kernels, number, ret_tokens);
+
+        return r ? error_raise(r) : 0;
+}
+
+void model_logits(struct model *m, uint32_t want, float *ret_logits)
+{
+        assert(want < m->wants_max);
+        m->kernels->get(m->kernels, ret_logits, m->logits + (size_t)want * m->traits.vocab,
+                        m->traits.vocab);
+}

@@ -1,0 +1,59 @@
+/*
+ * A model: traits, weights in a backend, and the forward pass as a list of
+ * operator calls.
+ *
+ * model_forward() reads as the paper does: embed, then for every layer norm,
+ * qkv with rope and KV write, attend, project, norm, gate, project; then head
+ * and pick for the rows that want it.  Each layer names its backend.
+ *
+ * Opened before the threads start; then engine thread only.
+ */
+#ifndef DAEMON_ENGINE_MODEL_H
+#define DAEMON_ENGINE_MODEL_H
+
+#include <stddef.h>
+
+#include "daemon/engine/gguf.h"
+#include "daemon/traits.h"
+
+struct model;
+
+struct model_conf {
+        uint32_t rows_max;  /* of a step */
+        uint32_t wants_max; /* rows of a step whose logits are wanted */
+        uint32_t blocks;    /* of the KV pool */
+        enum kv_type kv;
+};
+
+/* What the file says, every value checked against the limits below.  0 or -EINVAL and *why. */
+int traits_read(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes);
+
+/*
+ * Bytes that model_open() will take, by purpose: for the plan of memory, before anything is
+ * taken.  Weights are counted as the file has them; a backend may hold them padded, or wider.
+ * A sum beyond 2^64 is shown as UINT64_MAX.
+ */
+struct model_bytes {
+        uint64_t weights, activations, kv, block;
+};
+void model_measure(const struct gguf *gguf, const struct traits *traits,
+                   const struct model_conf *conf, struct model_bytes *ret_bytes);
+
+/*
+ * Takes every tensor it needs, checks names and shapes, loads.  A tensor that is left over is a
+ * fault too: the model it belongs to is another one.  0 or negative errno and *why.  The kernels
+ * stay the caller's, and outlive the model; gguf and traits are not needed afterwards.
+ */
+int model_open(const struct gguf *gguf, const struct traits *traits, struct kernels *kernels,
+               const struct model_conf *conf, struct model **ret_model, char *why,
+               size_t why_bytes);
+struct model *model_close(struct model *model); /* takes NULL */
+
+/* Starts the step; its picks come from model_collect(). */
+int model_forward(struct model *model, const struct step *step);
+int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens);
+
+/* The logits of the step last begun, one wanted row: after its collect, for tests and goldens. */
+void model_logits(struct model *model, uint32_t want, float *ret_logits);
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * Records of one request: TOKENS as its tokens come, then what the detok still
+ * held, then END.  The text of a token that ends a stream (an end token, a stop
+ * id) is not shown; its id is.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/engine/publish.h"
+#include "daemon/error.h"
+#include "daemon/served.h"
+#include "daemon/text/detok.h"
+#include "daemon/text/utf8.h"
+
+/* A stream's END, and the text before it, are the largest things it writes at once. */
+#define TEXT_MAX(piece_max) (DETOK_HELD_MAX + (piece_max))
+
+struct stream {
+        struct detok detok;
+        uint32_t sequence;
+        uint32_t output_count;
+};
+
+struct publish {
+        struct mailbox *waker;
+        struct stream *streams; /* by request number */
+        struct channel **dirty; /* channels written to since the last flush */
+        uint32_t stream_count, dirty_count, dirty_max;
+        char *text; /* room for what one token may release */
+        size_t text_max;
+};
+
+int publish_new(const struct publish_conf *conf, struct publish **ret_publish)
+{
+        struct publish *publish = calloc(1, sizeof(*publish));
+
+        if (!publish)
+                return error_raise(-ENOMEM);
+        publish->waker = conf->waker;
+        publish->stream_count = conf->requests_max;
+        publish->streams = calloc(conf->requests_max, sizeof(*publish->streams));
+        publish->dirty_max = conf->channels;
+        publish->dirty = calloc(conf->channels, sizeof(struct channel *));
+        publish->text_max = TEXT_MAX(conf->piece_max);
+        publish->text = malloc(publish->text_max);
+        if (!publish->streams || !publish->dirty || !publish->text) {
+                publish_free(publish);
+                return error_raise(-ENOMEM);
+        }
+        *ret_publish = publish;
+        return 0;
+}
+
+struct publish *publish_free(struct publish *publish)
+{
+        if (publish) {
+                free(publish->streams);
+                free(publish->dirty);
+                free(publish->text);
+                free(publish);
+        }
+        return NULL;
+}
+
+size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max)
+{
+        size_t held = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
+
+        return ring_record_bytes(sizeof(struct smv_record_tokens) + 4 + held + piece_max);
+}
+
+size_t publish_end_bytes_max(size_t stop_bytes_max)
+{
+        size_t held = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
+
+        return ring_record_bytes(sizeof(struct smv_record_tokens) + held) +
+               ring_record_bytes(sizeof(struct smv_record_end));
+}
+
+static struct stream *stream_of(struct publish *publish, const struct request *request)
+{
+        assert(request->number < publish->stream_count);
+        return &publish->streams[request->number];
+}
+
+void publish_begin(struct publish *publish, const struct request *request)
+{
+        struct stream *stream = stream_of(publish, request);
+
+        stream->sequence = 0;
+        stream->output_count = 0;
+        detok_begin(&stream->detok, request->model->tokenizer, request->stops, request->stop_bytes,
+                    request->stop_count);
+}
+
+int publish_room(struct channel *channel, uint64_t *ret_bytes)
+{
+        struct ring_writer *writer = &channel->writer;
+        uint64_t room, kept = writer->data_bytes / 2;
+        int r;
+
+        r = ring_room(writer, writer->data_bytes / 64, &room);
+        if (r)
+                return r;
+        *ret_bytes = room > kept ? room - kept : 0;
+        return 0;
+}
+
+/* NULL if nothing can be written: its reader's head has just become impossible. */
+static void *put(struct publish *publish, const struct request *request, uint8_t type,
+                 uint8_t flags, size_t bytes)
+{
+        struct channel *channel = request->channel;
+        struct stream *stream = stream_of(publish, request);
+        void *payload;
+        int r;
+
+        r = ring_put(&channel->writer, type, flags, request->stream, stream->sequence++, bytes,
+                     &payload);
+        assert(r != RING_E_FULL); /* room was kept for it */
+        if (r)
+                return NULL;
+
+        if (!channel->dirty) {
+                assert(publish->dirty_count < publish->dirty_max);
+                channel->dirty = true;
+                publish->dirty[publish->dirty_count++] = channel;
+        }
+        return payload;
+}
+
+static void put_tokens(struct publish *publish, const struct request *request,
+                       const uint32_t *tokens, uint16_t count, uint32_t position, const char *text,
+                       size_t text_bytes)
+{
+        struct smv_record_tokens head = { .position = position,
+                                          .token_count = count,
+                                          .text_bytes = (uint16_t)text_bytes };
+        uint8_t flags = utf8_valid(text, text_bytes) == text_bytes ? 0 : SMV_RECORD_RAW;
+        size_t ids = count * sizeof(*tokens);
+        char *to = put(publish, request, SMV_RECORD_TOKENS, flags, sizeof(head) + ids + text_bytes);
+
+        if (!to)
+                return;
+        memcpy(to, &head, sizeof(head));
+        if (ids)
+                memcpy(to + sizeof(head), tokens, ids);
+        if (text_bytes)
+                memcpy(to + sizeof(head) + ids, text, text_bytes);
+}
+
+enum sched_verdict publish_token(struct publish *publish, const struct request *request,
+                                 uint32_t token, uint32_t position, enum sched_verdict verdict)
+{
+        struct stream *stream = stream_of(publish, request);
+        size_t bytes = 0;
+
+        if (verdict == SCHED_NUMERIC)
+                return verdict;
+        stream->output_count++;
+        if (verdict == SCHED_GO_ON &&
+            detok_feed(&stream->detok, token, publish->text, &bytes) == DETOK_E_STOP)
+                verdict = SCHED_STOP;
+        assert(bytes <= publish->text_max);
+
+        if (!request->channel->shut)
+                put_tokens(publish, request, &token, 1, position, publish->text, bytes);
+        return verdict;
+}
+
+/* Between two moments of a request, either of which it may not have lived to see. */
+static uint64_t between(uint64_t from, uint64_t to)
+{
+        return from && to > from ? to - from : 0;
+}
+
+void publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
+                 enum smv_code code)
+{
+        struct stream *stream = stream_of(publish, request);
+        const struct sequence *sequence = &request->sequence;
+        size_t bytes = detok_flush(&stream->detok, publish->text);
+        struct smv_record_end end = {
+                .reason = (uint8_t)reason,
+                .code = code,
+                .prompt_tokens = request->prompt_count,
+                .cached_tokens = sequence->cached_count,
+                .output_tokens = stream->output_count,
+                .queued_ns = between(request->accepted_ns, request->first_row_ns),
+                .prefill_ns = between(request->first_row_ns, request->first_token_ns),
+                .decode_ns = between(request->first_token_ns, request->last_token_ns),
+        };
+
+        void *to;
+
+        if (request->channel->shut)
+                return;
+        if (bytes)
+                put_tokens(publish, request, NULL, 0, sequence->token_count, publish->text, bytes);
+        to = put(publish, request, SMV_RECORD_END, 0, sizeof(end));
+        if (to)
+                memcpy(to, &end, sizeof(end));
+}
+
+void publish_flush(struct publish *publish)
+{
+        for (uint32_t i = 0; i < publish->dirty_count; i++) {
+                struct channel *channel = publish->dirty[i];
+
+                channel->dirty = false;
+                ring_publish(&channel->writer);
+                if (channel_raise(&channel->waking))
+                        mailbox_post(publish->waker,
+                                     &(struct mail){ .kind = MAIL_WAKE, .what = channel });
+        }
+        publish->dirty_count = 0;
+}

@@ -1,0 +1,51 @@
+/*
+ * Publish: tokens and ENDs into rings.
+ *
+ * For every request a stream, by its number: the detok and the sequence number
+ * of its next record.  Room was reserved before the row was computed (TOKENS) or
+ * before the request was submitted (END), so a ring that is full here is a bug.
+ * A channel that is shut takes nothing more.
+ * Nothing is visible, and nobody is woken, before publish_flush().
+ * Engine thread only.
+ */
+#ifndef DAEMON_ENGINE_PUBLISH_H
+#define DAEMON_ENGINE_PUBLISH_H
+
+#include "daemon/channel.h"
+#include "daemon/core/sched.h"
+#include "daemon/mailbox.h"
+
+struct publish;
+
+struct publish_conf {
+        uint32_t requests_max;
+        uint32_t channels;
+        size_t piece_max; /* of the longest piece of any tokenizer served */
+        struct mailbox *waker;
+};
+
+int publish_new(const struct publish_conf *conf, struct publish **ret_publish);
+struct publish *publish_free(struct publish *publish);
+
+/* For admission: the largest TOKENS record, and the most that an end may take, in the ring. */
+size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max);
+size_t publish_end_bytes_max(size_t stop_bytes_max);
+
+/* A request was submitted: its stream begins. */
+void publish_begin(struct publish *publish, const struct request *request);
+
+/* For SCHED_ROOM: what TOKENS may take of its ring now.  -EPROTO: its reader lies. */
+int publish_room(struct channel *channel, uint64_t *ret_bytes);
+
+/* One token; the verdict comes back as STOP if its text completed a stop string. */
+enum sched_verdict publish_token(struct publish *publish, const struct request *request,
+                                 uint32_t token, uint32_t position, enum sched_verdict verdict);
+
+/* What is still held back, and END. */
+void publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
+                 enum smv_code code);
+
+/* Makes all of it visible, then posts WAKE for every channel with news. */
+void publish_flush(struct publish *publish);
+
+#endif

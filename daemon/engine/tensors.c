@@ -1,0 +1,177 @@
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "daemon/engine/tensors.h"
+#include "daemon/engine/why.h"
+#include "daemon/error.h"
+
+#define TENSOR_NAME_MAX 64u
+
+enum extent {
+        EXTENT_ONE,
+        EXTENT_WIDTH,
+        EXTENT_Q,
+        EXTENT_KV,
+        EXTENT_HEAD,
+        EXTENT_TURNS,
+        EXTENT_FFN,
+        EXTENT_VOCAB
+};
+
+struct entry {
+        const char *name;
+        enum extent rows, columns;
+        bool optional;
+};
+
+static const struct entry model_entries[MODEL_TENSOR_N] = {
+        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_WIDTH },
+        [OUTPUT_NORM] = { "output_norm.weight", EXTENT_ONE, EXTENT_WIDTH },
+        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_WIDTH,
+                     .optional = true }, /* absent: tied */
+        [ROPE_FREQS] = { "rope_freqs.weight", EXTENT_ONE, EXTENT_TURNS, .optional = true },
+};
+
+static const struct entry layer_entries[LAYER_TENSOR_N] = {
+        [ATTN_NORM] = { "attn_norm.weight", EXTENT_ONE, EXTENT_WIDTH },
+        [ATTN_Q] = { "attn_q.weight", EXTENT_Q, EXTENT_WIDTH },
+        [ATTN_K] = { "attn_k.weight", EXTENT_KV, EXTENT_WIDTH },
+        [ATTN_V] = { "attn_v.weight", EXTENT_KV, EXTENT_WIDTH },
+        [ATTN_Q_BIAS] = { "attn_q.bias", EXTENT_ONE, EXTENT_Q, .optional = true },
+        [ATTN_K_BIAS] = { "attn_k.bias", EXTENT_ONE, EXTENT_KV, .optional = true },
+        [ATTN_V_BIAS] = { "attn_v.bias", EXTENT_ONE, EXTENT_KV, .optional = true },
+        [ATTN_Q_NORM] = { "attn_q_norm.weight", EXTENT_ONE, EXTENT_HEAD, .optional = true },
+        [ATTN_K_NORM] = { "attn_k_norm.weight", EXTENT_ONE, EXTENT_HEAD, .optional = true },
+        [ATTN_OUTPUT] = { "attn_output.weight", EXTENT_WIDTH, EXTENT_Q },
+        [ATTN_OUTPUT_BIAS] = { "attn_output.bias", EXTENT_ONE, EXTENT_WIDTH, .optional = true },
+        [FFN_NORM] = { "ffn_norm.weight", EXTENT_ONE, EXTENT_WIDTH },
+        [FFN_GATE] = { "ffn_gate.weight", EXTENT_FFN, EXTENT_WIDTH },
+        [FFN_UP] = { "ffn_up.weight", EXTENT_FFN, EXTENT_WIDTH },
+        [FFN_DOWN] = { "ffn_down.weight", EXTENT_WIDTH, EXTENT_FFN },
+};
+
+struct finding {
+        const struct gguf *gguf;
+        const struct traits *traits;
+        bool *found; /* by index in the file */
+        char *why;
+        size_t why_bytes;
+};
+
+static uint32_t extent_of(const struct traits *t, enum extent extent)
+{
+        switch (extent) {
+        case EXTENT_ONE:
+                return 1;
+        case EXTENT_WIDTH:
+                return t->width;
+        case EXTENT_Q:
+                return t->heads * t->head_dim;
+        case EXTENT_KV:
+                return t->kv_heads * t->head_dim;
+        case EXTENT_HEAD:
+                return t->head_dim;
+        case EXTENT_TURNS:
+                return t->rope_dims / 2;
+        case EXTENT_FFN:
+                return t->ffn;
+        case EXTENT_VOCAB:
+                return t->vocab;
+        }
+        assert(false);
+        return 0;
+}
+
+static int find(struct finding *f, const struct entry *entry, const char *name,
+                const struct tensor **ret_tensor)
+{
+        uint32_t rows = extent_of(f->traits, entry->rows);
+        uint32_t columns = extent_of(f->traits, entry->columns);
+        const struct tensor *t = gguf_tensor(f->gguf, name);
+
+        if (!t && !entry->optional)
+                return error_raise(
+                        why_say(f->why, f->why_bytes, -EINVAL, "tensor '%s' is missing", name));
+        if (t && t->unserved)
+                return error_raise(why_say(f->why, f->why_bytes, -EINVAL, "tensor '%s': %s", name,
+                                           t->unserved));
+        if (t && (t->rows != rows || t->columns != columns))
+                return error_raise(why_say(f->why, f->why_bytes, -EINVAL,
+                                           "tensor '%s' is %" PRIu32 " x %" PRIu32 ", not %" PRIu32
+                                           " x %" PRIu32 " as the metadata says",
+                                           name, t->rows, t->columns, rows, columns));
+        if (t)
+                f->found[t - gguf_tensor_at(f->gguf, 0)] = true;
+        *ret_tensor = t;
+        return 0;
+}
+
+static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *ret_tensors)
+{
+        char name[TENSOR_NAME_MAX];
+        int r;
+
+        for (unsigned i = 0; i < LAYER_TENSOR_N; i++) {
+                snprintf(name, sizeof(name), "blk.%" PRIu32 ".%s", layer, layer_entries[i].name);
+                r = find(f, &layer_entries[i], name, &ret_tensors->at[i]);
+                if (r)
+                        return error_pass(r);
+        }
+        return 0;
+}
+
+static int find_all(struct finding *f, struct tensors *tensors)
+{
+        int r;
+
+        for (unsigned i = 0; i < MODEL_TENSOR_N; i++) {
+                r = find(f, &model_entries[i], model_entries[i].name, &tensors->at[i]);
+                if (r)
+                        return error_pass(r);
+        }
+        for (uint32_t i = 0; i < f->traits->layers; i++) {
+                r = find_layer(f, i, &tensors->layers[i]);
+                if (r)
+                        return error_pass(r);
+        }
+        for (uint32_t i = 0; i < gguf_tensor_count(f->gguf); i++)
+                if (!f->found[i])
+                        return error_raise(why_say(f->why, f->why_bytes, -EINVAL,
+                                                   "tensor '%s' has no place in this model",
+                                                   shown(gguf_tensor_at(f->gguf, i)->name).text));
+        return 0;
+}
+
+int tensors_find(const struct gguf *gguf, const struct traits *traits, struct tensors *ret_tensors,
+                 char *why, size_t why_bytes)
+{
+        struct tensors tensors = { .layers = calloc(traits->layers, sizeof(*tensors.layers)) };
+        struct finding f = {
+                .gguf = gguf,
+                .traits = traits,
+                .found = calloc((size_t)gguf_tensor_count(gguf) + 1, sizeof(*f.found)),
+                .why = why,
+                .why_bytes = why_bytes,
+        };
+        int r;
+
+        if (!tensors.layers || !f.found)
+                r = error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its tensors"));
+        else
+                r = find_all(&f, &tensors);
+        free(f.found);
+        if (r) {
+                tensors_deinit(&tensors);
+                return error_pass(r);
+        }
+        *ret_tensors = tensors;
+        return 0;
+}
+
+void tensors_deinit(struct tensors *tensors)
+{
+        free(tensors->layers);
+        tensors->layers = NULL;
+}

@@ -1,0 +1,53 @@
+/*
+ * Which tensors a llama-like model has, by name and shape.
+ *
+ * tensors_find() looks every one of them up, so that a file is either whole and
+ * of the right shapes, or refused before anything is allocated for it.
+ */
+#ifndef DAEMON_ENGINE_TENSORS_H
+#define DAEMON_ENGINE_TENSORS_H
+
+#include "daemon/engine/gguf.h"
+#include "daemon/traits.h"
+
+enum model_tensor {
+        TOKEN_EMBD,
+        OUTPUT_NORM,
+        OUTPUT,
+        ROPE_FREQS,
+        MODEL_TENSOR_N,
+};
+
+enum layer_tensor {
+        ATTN_NORM,
+        ATTN_Q,
+        ATTN_K,
+        ATTN_V,
+        ATTN_Q_BIAS,
+        ATTN_K_BIAS,
+        ATTN_V_BIAS,
+        ATTN_Q_NORM,
+        ATTN_K_NORM,
+        ATTN_OUTPUT,
+        ATTN_OUTPUT_BIAS,
+        FFN_NORM,
+        FFN_GATE,
+        FFN_UP,
+        FFN_DOWN,
+        LAYER_TENSOR_N,
+};
+
+struct layer_tensors {
+        const struct tensor *at[LAYER_TENSOR_N]; /* NULL: may be absent, and is */
+};
+
+struct tensors {
+        const struct tensor *at[MODEL_TENSOR_N];
+        struct layer_tensors *layers; /* traits.layers of them */
+};
+
+int tensors_find(const struct gguf *gguf, const struct traits *traits, struct tensors *ret_tensors,
+                 char *why, size_t why_bytes);
+void tensors_deinit(struct tensors *tensors);
+
+#endif

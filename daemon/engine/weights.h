@@ -1,0 +1,29 @@
+/*
+ * Weights: a model file's tensors on their way into a backend's matrices.
+ *
+ * Which tensor goes where is engine/model.c's knowledge; how bytes get from the
+ * file to weights_put() is this module's: large reads, in order, through one
+ * buffer.  Later ways of reading (io_uring, the crew from the page cache) go
+ * behind the same call.  Runs before the threads start.
+ */
+#ifndef DAEMON_ENGINE_WEIGHTS_H
+#define DAEMON_ENGINE_WEIGHTS_H
+
+#include "daemon/engine/gguf.h"
+#include "kernels/kernels.h"
+
+struct weights_load {
+        const struct tensor *tensor;
+        struct mat *mat;
+        uint32_t part;
+};
+
+/* All of them, sorted by their place in the file.  -EIO: the file became shorter meanwhile. */
+int weights_read(const struct gguf *gguf, struct kernels *kernels, struct weights_load *loads,
+                 uint32_t load_count, char *why, size_t why_bytes);
+
+/* A small tensor of one row (a norm, a bias) as floats on the host, at ret_floats[0 .. columns). */
+int weights_read_floats(const struct gguf *gguf, const struct tensor *tensor, float *ret_floats,
+                        char *why, size_t why_bytes);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * A mailbox: how one thread hands things to one other.
+ *
+ * Bounded, one sender, one taker.  Ownership travels with the message: after
+ * mailbox_post() the sender does not touch what it sent until it comes back.
+ * Each mailbox is made large enough for everything that can be under way at
+ * once (a request is submitted once and cancelled once, a channel's flags let
+ * one message of a kind be under way), so a full one is a bug and asserted.
+ *
+ * CANCEL may cross RETIRED on its way.  So the loop keeps a request it has sent
+ * CANCEL for until the engine has taken that mail: taking it before RETIRED, the
+ * engine sets cancel_taken; taking it after, it posts RETIRED once more.
+ *
+ *      loop -> scribe      JOB                          scribe -> loop   JOB_DONE
+ *      loop -> engine      SUBMIT CANCEL ROOM HANGUP STOP
+ *      engine -> waker     WAKE RETIRED CHANNEL_GONE FAILED STOPPED
+ *      waker -> loop       the same, in the same order
+ *
+ * A taker sleeps in mailbox_take() on a futex; the loop thread, which sleeps in
+ * epoll, gives its mailboxes a bell instead, an eventfd of its own.
+ */
+#ifndef DAEMON_MAILBOX_H
+#define DAEMON_MAILBOX_H
+
+#include <stdint.h>
+
+#include <samovar/error.h>
+
+enum mail_kind {
+        MAIL_JOB,      /* struct scribe_job */
+        MAIL_JOB_DONE, /* struct scribe_job */
+        MAIL_SUBMIT,   /* struct request */
+        MAIL_CANCEL,   /* struct request; reason and code of its END */
+        MAIL_ROOM,     /* struct channel: its reader has read on after a stall */
+        MAIL_HANGUP,   /* struct channel: write no more into it */
+        MAIL_STOP,     /* nothing: the last mail down, when all requests and channels are gone */
+        MAIL_WAKE,     /* struct channel: it has something to read */
+        MAIL_RETIRED,  /* struct request: nobody else knows it any more */
+        MAIL_CHANNEL_GONE, /* struct channel: the same */
+        MAIL_FAILED,       /* result: the engine runs nothing any more, but takes mail until STOP */
+        MAIL_STOPPED,      /* nothing: the last mail up */
+};
+
+struct mail {
+        enum mail_kind kind;
+        enum smv_reason reason;
+        enum smv_code code;
+        int result;
+        void *what;
+};
+
+struct mailbox;
+
+/* bell: an eventfd to write to for a taker that sleeps elsewhere, or -1. */
+int mailbox_new(uint32_t capacity, int bell, struct mailbox **ret_mailbox);
+struct mailbox *mailbox_free(struct mailbox *mailbox);
+
+/* Sender's thread. */
+void mailbox_post(struct mailbox *mailbox, const struct mail *mail);
+
+/*
+ * Taker's thread: up to `most` mails, oldest first.  With none there, sleeps
+ * until one comes or the deadline has passed (0: does not sleep).
+ *
+ * A taker with a bell gives 0, and silences its bell before it takes, never
+ * after.  Then it may take as few as it likes: mails left behind ring again.
+ */
+uint32_t mailbox_take(struct mailbox *mailbox, struct mail *ret_mails, uint32_t most,
+                      uint64_t deadline_ns);
+
+#endif

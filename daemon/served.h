@@ -1,0 +1,28 @@
+/*
+ * A served model: weights, tokenizer, traits (and, in time, a chat template),
+ * as one counted object that every request carries.
+ *
+ * It is opened before the threads start.  Its parts are read-only from then on,
+ * so any thread may read them while somebody holds it; the count itself is the
+ * loop thread's, because requests are made and freed there.
+ */
+#ifndef DAEMON_SERVED_H
+#define DAEMON_SERVED_H
+
+#include <samovar/protocol.h>
+
+#include "daemon/traits.h"
+
+struct tokenizer; /* daemon/text/tokenizer.h */
+struct model;     /* daemon/engine/model.h */
+
+struct served {
+        char name[SMV_NAME_BYTES_MAX + 1];
+        uint32_t holds;
+        uint32_t context; /* positions a sequence may have here: traits.context or --ctx */
+        struct traits traits;
+        struct tokenizer *tokenizer;
+        struct model *model;
+};
+
+#endif

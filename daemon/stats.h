@@ -1,0 +1,44 @@
+/*
+ * Counts that one thread keeps and the loop shows in `status`.
+ *
+ * Every field has one writer, named below; reading them together is a snapshot
+ * only when nothing moves, which is enough to see that nothing leaked.  They
+ * are relaxed atomics: no other memory is ordered by them.
+ */
+#ifndef DAEMON_STATS_H
+#define DAEMON_STATS_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef _Atomic uint64_t counter;
+
+struct stats {
+        /* engine */
+        counter steps, rows, tokens_in, tokens_out, ends, numeric_faults;
+        counter blocks_total, blocks_free, blocks_held, blocks_promised;
+        counter waiting, running, stalled, ending;
+        counter channels_open;
+        /* waker */
+        counter wakes;
+        /* loop */
+        counter connections_seen, connections_refused, requests_seen, requests_refused;
+};
+
+static inline void counter_add(counter *c, uint64_t n) /* its writer only */
+{
+        atomic_store_explicit(c, atomic_load_explicit(c, memory_order_relaxed) + n,
+                              memory_order_relaxed);
+}
+
+static inline void counter_set(counter *c, uint64_t n)
+{
+        atomic_store_explicit(c, n, memory_order_relaxed);
+}
+
+static inline uint64_t counter_get(const counter *c)
+{
+        return atomic_load_explicit(c, memory_order_relaxed);
+}
+
+#endif

@@ -1,0 +1,347 @@
+#include "daemon/sys.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+static sys_fault fault_hook;
+static void *fault_arg;
+
+void sys_set_fault(sys_fault hook, void *arg)
+{
+        fault_hook = hook;
+        fault_arg = arg;
+}
+
+static int fault(const char *call)
+{
+        int r = fault_hook ? fault_hook(call, fault_arg) : 0;
+
+        assert(r <= 0);
+        return r;
+}
+
+/* The shape of every call below: the hook first, then again while interrupted. */
+#define CALL(name, expression)                                                                     \
+        ({                                                                                         \
+                long call_result = fault(name);                                                    \
+                if (!call_result) {                                                                \
+                        do                                                                         \
+                                call_result = (expression);                                        \
+                        while (call_result < 0 && errno == EINTR);                                 \
+                        if (call_result < 0)                                                       \
+                                call_result = -errno;                                              \
+                }                                                                                  \
+                call_result;                                                                       \
+        })
+
+uint64_t sys_clock_ns(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+int sys_random(void *bytes, size_t count)
+{
+        uint8_t *to = bytes;
+
+        while (count) {
+                ssize_t r = CALL("getrandom", getrandom(to, count, 0));
+
+                if (r < 0)
+                        return (int)r;
+                to += r;
+                count -= (size_t)r;
+        }
+        return 0;
+}
+
+int sys_open(const char *path, int flags, unsigned mode)
+{
+        return (int)CALL("open", open(path, flags | O_CLOEXEC, (mode_t)mode));
+}
+
+/* Linux frees the number even when close is interrupted: asking again would close a stranger. */
+int sys_close(int fd)
+{
+        if (fd >= 0)
+                close(fd);
+        return -1;
+}
+
+ssize_t sys_read(int fd, void *bytes, size_t count)
+{
+        return CALL("read", read(fd, bytes, count));
+}
+
+ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset)
+{
+        if (offset > INT64_MAX)
+                return -EINVAL;
+        return CALL("pread", pread(fd, bytes, count, (off_t)offset));
+}
+
+ssize_t sys_write(int fd, const void *bytes, size_t count)
+{
+        return CALL("write", write(fd, bytes, count));
+}
+
+ssize_t sys_send(int fd, const void *bytes, size_t count)
+{
+        return CALL("send", send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+int sys_writable(int fd)
+{
+        struct pollfd ask = { .fd = fd, .events = POLLOUT };
+
+        return (int)CALL("poll", poll(&ask, 1, 0));
+}
+
+int sys_file_size(int fd, uint64_t *ret_bytes)
+{
+        struct stat st;
+        int r = (int)CALL("fstat", fstat(fd, &st));
+
+        if (r < 0)
+                return r;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        *ret_bytes = (uint64_t)st.st_size;
+        return 0;
+}
+
+int sys_socket_unix(void)
+{
+        return (int)CALL("socket", socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+static int address(const char *path, struct sockaddr_un *ret_address)
+{
+        size_t bytes = strlen(path);
+
+        if (!bytes || bytes >= sizeof(ret_address->sun_path))
+                return bytes ? -ENAMETOOLONG : -EINVAL;
+        *ret_address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+        memcpy(ret_address->sun_path, path, bytes);
+        return 0;
+}
+
+/*
+ * A socket made with a loose mode and tightened afterwards can be connected to
+ * in between, so the umask makes it right from the start.  The umask is the
+ * whole process's: before any thread starts.
+ */
+int sys_bind_unix(int fd, const char *path, unsigned mode)
+{
+        struct sockaddr_un to;
+        mode_t before;
+        int r;
+
+        r = address(path, &to);
+        if (r < 0)
+                return r;
+        before = umask((mode_t)(~mode & 0777u));
+        r = (int)CALL("bind", bind(fd, (struct sockaddr *)&to, sizeof(to)));
+        umask(before);
+        return r;
+}
+
+int sys_connect_unix(int fd, const char *path)
+{
+        struct sockaddr_un to;
+        int r;
+
+        r = address(path, &to);
+        if (r < 0)
+                return r;
+        return (int)CALL("connect", connect(fd, (struct sockaddr *)&to, sizeof(to)));
+}
+
+int sys_listen(int fd, int backlog)
+{
+        return (int)CALL("listen", listen(fd, backlog));
+}
+
+int sys_accept(int fd)
+{
+        return (int)CALL("accept", accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+int sys_peer_cred(int fd, uint32_t *ret_uid, uint32_t *ret_gid, int32_t *ret_pid)
+{
+        struct ucred cred;
+        socklen_t bytes = sizeof(cred);
+        int r = (int)CALL("getsockopt", getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &bytes));
+
+        if (r < 0)
+                return r;
+        *ret_uid = cred.uid;
+        *ret_gid = cred.gid;
+        *ret_pid = cred.pid;
+        return 0;
+}
+
+int sys_set_nonblocking(int fd)
+{
+        int flags = (int)CALL("fcntl", fcntl(fd, F_GETFL));
+
+        if (flags < 0)
+                return flags;
+        return (int)CALL("fcntl", fcntl(fd, F_SETFL, flags | O_NONBLOCK));
+}
+
+int sys_flock(int fd)
+{
+        return (int)CALL("flock", flock(fd, LOCK_EX | LOCK_NB));
+}
+
+int sys_unlink(const char *path)
+{
+        return (int)CALL("unlink", unlink(path));
+}
+
+int sys_mkdir(const char *path, unsigned mode)
+{
+        return (int)CALL("mkdir", mkdir(path, (mode_t)mode));
+}
+
+int sys_eventfd(void)
+{
+        return (int)CALL("eventfd", eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+
+void *sys_map(size_t bytes)
+{
+        void *memory;
+
+        if (fault("mmap"))
+                return NULL;
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return memory == MAP_FAILED ? NULL : memory;
+}
+
+void sys_unmap(void *memory, size_t bytes)
+{
+        if (memory)
+                munmap(memory, bytes);
+}
+
+/* Signals are the loop thread's alone: a new thread inherits a mask that blocks them all. */
+int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg)
+{
+        char shown[16] = { 0 }; /* the kernel keeps 15 bytes of a name */
+        sigset_t all, before;
+        pthread_t thread;
+        int r = fault("thread");
+
+        if (r < 0)
+                return r;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        r = pthread_create(&thread, NULL, main, arg);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        if (r)
+                return -r;
+
+        memcpy(shown, name, strnlen(name, sizeof(shown) - 1));
+        pthread_setname_np(thread, shown);
+        *ret_thread = thread;
+        return 0;
+}
+
+/* Not asked of the hook: what fails here is a bug in an argument, not the world. */
+int sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t deadline_ns)
+{
+        struct timespec until = {
+                .tv_sec = (time_t)(deadline_ns / 1000000000u),
+                .tv_nsec = (long)(deadline_ns % 1000000000u),
+        };
+
+        if (syscall(SYS_futex, word, FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG, value,
+                    deadline_ns == UINT64_MAX ? NULL : &until, NULL, FUTEX_BITSET_MATCH_ANY) < 0 &&
+            errno != EAGAIN && errno != ETIMEDOUT && errno != EINTR)
+                return -errno;
+        return 0;
+}
+
+int sys_futex_wake(const uint32_t *word)
+{
+        return syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1) < 0 ? -errno : 0;
+}
+
+static int count_entries(const char *path, uint32_t *ret_count)
+{
+        int fd = sys_open(path, O_RDONLY | O_DIRECTORY, 0);
+        struct dirent *entry;
+        uint32_t count = 0;
+        DIR *directory;
+
+        if (fd < 0)
+                return fd;
+        directory = fdopendir(fd);
+        if (!directory) {
+                int r = -errno;
+
+                sys_close(fd);
+                return r;
+        }
+        while ((entry = readdir(directory)))
+                count += entry->d_name[0] != '.';
+        closedir(directory);
+        *ret_count = count;
+        return 0;
+}
+
+static int count_lines(const char *path, uint32_t *ret_count)
+{
+        int fd = sys_open(path, O_RDONLY, 0);
+        uint32_t count = 0;
+        char bytes[4096];
+        ssize_t n;
+
+        if (fd < 0)
+                return fd;
+        while ((n = sys_read(fd, bytes, sizeof(bytes))) > 0)
+                for (ssize_t i = 0; i < n; i++)
+                        count += bytes[i] == '\n';
+        sys_close(fd);
+        if (n < 0)
+                return (int)n;
+        *ret_count = count;
+        return 0;
+}
+
+int sys_holds(struct sys_holds *ret_holds)
+{
+        struct sys_holds holds;
+        int r;
+
+        r = count_entries("/proc/self/fd", &holds.descriptors);
+        if (!r)
+                r = count_entries("/proc/self/task", &holds.threads);
+        if (!r)
+                r = count_lines("/proc/self/maps", &holds.mappings);
+        if (r)
+                return r;
+        holds.descriptors--; /* the one that was reading */
+        *ret_holds = holds;
+        return 0;
+}

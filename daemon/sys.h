@@ -1,0 +1,64 @@
+/*
+ * The one door to the operating system.
+ *
+ * Every system call of the daemon that can fail passes here, as the plain call
+ * with negative errno for -1, so that a test can make the n-th one fail: while
+ * a sys_fault hook is set, each call asks it first.  Interrupted calls are
+ * begun again here and nowhere else.
+ *
+ * Time and randomness come from here too; code that must be replayable gets
+ * them as arguments instead.
+ */
+#ifndef DAEMON_SYS_H
+#define DAEMON_SYS_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+/* Called before each system call; a negative errno is returned in its place. */
+typedef int (*sys_fault)(const char *call, void *arg);
+void sys_set_fault(sys_fault hook, void *arg); /* NULL: none; before any thread starts */
+
+uint64_t sys_clock_ns(void); /* CLOCK_MONOTONIC */
+int sys_random(void *bytes, size_t count);
+
+int sys_open(const char *path, int flags, unsigned mode);
+int sys_close(int fd); /* returns -1, so that `fd = sys_close(fd)`; takes -1 */
+ssize_t sys_read(int fd, void *bytes, size_t count);
+ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset);
+ssize_t sys_write(int fd, const void *bytes, size_t count);
+ssize_t sys_send(int fd, const void *bytes, size_t count); /* never blocks, never a signal */
+int sys_writable(int fd);                       /* 1: a write now would not block; 0: it might */
+int sys_file_size(int fd, uint64_t *ret_bytes); /* -EINVAL: not a regular file */
+
+int sys_socket_unix(void); /* stream, close-on-exec, non-blocking */
+int sys_bind_unix(int fd, const char *path, unsigned mode); /* before any thread starts */
+int sys_connect_unix(int fd, const char *path);
+int sys_listen(int fd, int backlog);
+int sys_accept(int fd);
+int sys_peer_cred(int fd, uint32_t *ret_uid, uint32_t *ret_gid, int32_t *ret_pid);
+int sys_set_nonblocking(int fd);
+int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */
+int sys_unlink(const char *path);
+int sys_mkdir(const char *path, unsigned mode);
+int sys_eventfd(void);
+
+void *sys_map(size_t bytes); /* zeroed pages of our own, or NULL */
+void sys_unmap(void *memory, size_t bytes);
+
+int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);
+
+/* Sleeps while *word == value, at most until the deadline; 0 whatever the reason to go on. */
+int sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t deadline_ns);
+int sys_futex_wake(const uint32_t *word);
+
+/* What this process holds, as /proc tells: for status, and the tests that look for leaks. */
+struct sys_holds {
+        uint32_t descriptors, mappings, threads;
+};
+int sys_holds(struct sys_holds *ret_holds);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * Every feed looks at what is held and the new piece as one text, so a stop
+ * string finds itself wherever the token borders lie:
+ *
+ *      0            cut                  old              n
+ *      |  released  |   the next held    .                |
+ *                                        |  the new piece |
+ *
+ * A stop string can only end inside the new piece (had it ended before, the
+ * stream would be over), and it can only begin in this text: whatever was a
+ * beginning of one when the text ended there was held.  Ends are tried in order,
+ * so what the tokens were does not matter, only the bytes.
+ *
+ * The text begins at the border of a character, always: that is where the last
+ * one was cut.  So the characters are found by walking it from its beginning.
+ */
+#include "daemon/text/detok.h"
+#include "daemon/text/utf8.h"
+
+#include <assert.h>
+#include <string.h>
+
+void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const char *const *stops,
+                 const uint16_t *stop_bytes, uint32_t stop_count)
+{
+        for (uint32_t i = 0; i < stop_count; i++)
+                assert(stop_bytes[i] && stop_bytes[i] <= SMV_STOP_BYTES_MAX);
+
+        detok->tokenizer = tokenizer;
+        detok->stops = stops;
+        detok->stop_bytes = stop_bytes;
+        detok->stop_count = stop_count;
+        detok->held_count = 0;
+}
+
+/* The first stop string to end after `old`: true, and where it began. */
+static bool find_stop(const struct detok *detok, const char *text, size_t old, size_t n,
+                      size_t *ret_start)
+{
+        for (size_t end = old + 1; end <= n; end++) {
+                size_t start = end;
+
+                for (uint32_t i = 0; i < detok->stop_count; i++) {
+                        size_t bytes = detok->stop_bytes[i];
+
+                        if (bytes <= end && end - bytes < start &&
+                            !memcmp(text + end - bytes, detok->stops[i], bytes))
+                                start = end - bytes;
+                }
+                if (start < end) {
+                        *ret_start = start;
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* Where the text may turn out to be a stop string's beginning: n if nowhere. */
+static size_t find_beginning(const struct detok *detok, const char *text, size_t n)
+{
+        size_t at = n < SMV_STOP_BYTES_MAX ? 0 : n - (SMV_STOP_BYTES_MAX - 1);
+
+        for (; at < n; at++)
+                for (uint32_t i = 0; i < detok->stop_count; i++)
+                        if (n - at < detok->stop_bytes[i] &&
+                            !memcmp(text + at, detok->stops[i], n - at))
+                                return at;
+        return n;
+}
+
+/* The last border of a character at or before `most`. */
+static size_t find_border(const char *text, size_t most, size_t n)
+{
+        size_t at = 0;
+
+        while (at < most) {
+                int length = utf8_character(text + at, n - at);
+                size_t next = at + (length < 0 ? 1 : (size_t)length);
+
+                if (!length || next > most)
+                        break;
+                at = next;
+        }
+        return at;
+}
+
+int detok_feed(struct detok *detok, uint32_t id, char *ret_text, size_t *ret_bytes)
+{
+        size_t old = detok->held_count, bytes, n, cut;
+        const char *piece = tokenizer_piece(detok->tokenizer, id, &bytes);
+
+        memcpy(ret_text, detok->held, old);
+        memcpy(ret_text + old, piece, bytes);
+        n = old + bytes;
+
+        if (find_stop(detok, ret_text, old, n, &cut)) {
+                detok->held_count = 0;
+                *ret_bytes = cut;
+                return DETOK_E_STOP;
+        }
+
+        cut = find_border(ret_text, find_beginning(detok, ret_text, n), n);
+        assert(n - cut <= DETOK_HELD_MAX);
+        memcpy(detok->held, ret_text + cut, n - cut);
+        detok->held_count = (uint32_t)(n - cut);
+        *ret_bytes = cut;
+        return 0;
+}
+
+size_t detok_flush(struct detok *detok, char *ret_text)
+{
+        size_t bytes = detok->held_count;
+
+        memcpy(ret_text, detok->held, bytes);
+        detok->held_count = 0;
+        return bytes;
+}

@@ -1,0 +1,159 @@
+/*
+ * A job is done in slices, with a look at `cancelled` before each, so that a
+ * peer that hangs up is not paid for any longer.  A tokenizer that must see a
+ * text whole gets it in one slice.
+ */
+#include "daemon/text/scribe.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/sys.h"
+
+#define SLICE_BYTES (64u << 10)
+#define SLICE_IDS   (16u << 10)
+#define MAILS       16u
+
+struct scribe {
+        struct mailbox *inbox, *outbox;
+        pthread_t thread;
+};
+
+/* It orders nothing: the mails do. */
+static bool cancelled(struct scribe_job *job)
+{
+        return atomic_load_explicit(&job->cancelled, memory_order_relaxed);
+}
+
+/* For no bytes at all, too: NULL would say that nothing was made. */
+static void *make_room(size_t count, size_t bytes)
+{
+        return reallocarray(NULL, count ? count : 1, bytes);
+}
+
+static int encode(struct scribe_job *job)
+{
+        const struct tokenizer *tokenizer = job->tokenizer;
+        size_t slice = tokenizer_divisible(tokenizer) ? SLICE_BYTES : job->text_bytes;
+        size_t ids_max = tokenizer_ids_max(tokenizer, job->text_bytes);
+        size_t count = 0;
+        uint32_t *ids;
+
+        if (cancelled(job))
+                return -ECANCELED;
+        ids = make_room(ids_max + 1, sizeof(*ids));
+        if (!ids)
+                return error_raise(-ENOMEM);
+        if (job->first_id != UINT32_MAX)
+                ids[count++] = job->first_id;
+
+        for (size_t at = 0; at < job->text_bytes; at += slice) {
+                size_t left = job->text_bytes - at;
+
+                if (cancelled(job)) {
+                        free(ids);
+                        return -ECANCELED;
+                }
+                count += tokenizer_encode(tokenizer, job->text + at, left < slice ? left : slice,
+                                          ids + count);
+        }
+        assert(count <= ids_max + 1);
+        job->ids = ids;
+        job->id_count = count;
+        return 0;
+}
+
+/* Adds up the pieces' bytes, and writes them if there is a place for them. */
+static int join_pieces(struct scribe_job *job, char *text, size_t *ret_bytes)
+{
+        size_t bytes = 0;
+
+        for (size_t i = 0; i < job->id_count; i++) {
+                const char *piece;
+                size_t n;
+
+                if (i % SLICE_IDS == 0 && cancelled(job))
+                        return -ECANCELED;
+                piece = tokenizer_piece(job->tokenizer, job->ids[i], &n);
+                if (text)
+                        memcpy(text + bytes, piece, n);
+                bytes += n;
+        }
+        *ret_bytes = bytes;
+        return 0;
+}
+
+static int decode(struct scribe_job *job)
+{
+        size_t bytes;
+        char *text;
+        int r;
+
+        if (cancelled(job))
+                return -ECANCELED;
+        r = join_pieces(job, NULL, &bytes);
+        if (r)
+                return r;
+        text = make_room(bytes, 1);
+        if (!text)
+                return error_raise(-ENOMEM);
+        r = join_pieces(job, text, &bytes);
+        if (r) {
+                free(text);
+                return r;
+        }
+        job->text = text;
+        job->text_bytes = bytes;
+        return 0;
+}
+
+static void *scribe_main(void *arg)
+{
+        struct scribe *scribe = arg;
+        struct mail mails[MAILS];
+
+        for (;;) {
+                uint32_t count = mailbox_take(scribe->inbox, mails, MAILS, UINT64_MAX);
+
+                for (uint32_t i = 0; i < count; i++) {
+                        struct scribe_job *job = mails[i].what;
+
+                        if (mails[i].kind == MAIL_STOP)
+                                return NULL;
+                        assert(mails[i].kind == MAIL_JOB);
+                        job->result = job->work == SCRIBE_ENCODE ? encode(job) : decode(job);
+                        mailbox_post(scribe->outbox,
+                                     &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
+                }
+        }
+}
+
+int scribe_start(struct mailbox *inbox, struct mailbox *outbox, struct scribe **ret_scribe)
+{
+        struct scribe *scribe = malloc(sizeof(*scribe));
+        int r;
+
+        if (!scribe)
+                return error_raise(-ENOMEM);
+        scribe->inbox = inbox;
+        scribe->outbox = outbox;
+        r = sys_thread(&scribe->thread, "scribe", scribe_main, scribe);
+        if (r < 0) {
+                free(scribe);
+                return error_raise(r);
+        }
+        *ret_scribe = scribe;
+        return 0;
+}
+
+struct scribe *scribe_join(struct scribe *scribe)
+{
+        if (scribe)
+                pthread_join(scribe->thread, NULL);
+        free(scribe);
+        return NULL;
+}
