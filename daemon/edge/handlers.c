@@ -217,17 +217,16 @@ void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
 {
         struct wire_problem problem = { .id = 0 };
         struct wire_request asked;
-        uint32_t id = 0;
         int r;
 
         if (!count && peer->state == PEER_OPEN)
                 return;
         r = wire_decode(body, count, &asked, &problem);
         if (!r) {
-                id = asked.id;
+                problem.id = asked.id;
                 r = handle(peer, &asked, &problem);
                 wire_release(&asked);
         }
         if (r)
-                peer_answer_failure(peer, id, r, &problem);
+                peer_answer_failure(peer, problem.id, r, &problem);
 }

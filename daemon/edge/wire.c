@@ -390,6 +390,7 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
         r = read_all(&in, body, count);
         if (r) {
                 wire_release(&request);
+                ret_problem->id = request.id; /* whose answer it is, whatever failed */
                 return error_pass(r);
         }
         *ret_request = request;

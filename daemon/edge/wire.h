@@ -116,7 +116,8 @@ int wire_frame(const uint8_t *bytes, size_t count, size_t frame_max, size_t *ret
 
 /*
  * One frame's body to a request.  Which ids the model has is the admission's to judge.
- * 0, WIRE_E_REFUSED, or -ENOMEM.  Release after 0 only; texts point into `body`.
+ * 0, WIRE_E_REFUSED, or -ENOMEM (then only ret_problem->id is set).  Release after
+ * 0 only; texts point into `body`.
  */
 int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_request,
                 struct wire_problem *ret_problem);

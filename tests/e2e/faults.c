@@ -1,0 +1,320 @@
+#include "tests/e2e/faults.h"
+
+#include <assert.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "daemon/sys.h"
+
+#define SITES_MAX 1024u
+#define TOLD_MAX  32u
+
+/* An allocation's site is where it returns to, a call's is its name. */
+struct site {
+        _Atomic uintptr_t key;
+        _Atomic bool failed;
+};
+
+struct told {
+        uintptr_t key;
+        int error;
+};
+
+struct shared {
+        struct fault_plan plan;
+        _Atomic bool paused;
+        _Atomic uint32_t met, failed; /* since armed */
+        _Atomic uint64_t failed_ever;
+        struct told told[TOLD_MAX];
+        struct site sites[FAULT_KINDS][SITES_MAX];
+};
+
+static struct shared *shared;
+static bool armed;
+
+void faults_begin(void)
+{
+        shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                      0);
+        assert(shared != MAP_FAILED);
+}
+
+/* A table without deletions: a key is found at or after its place, before the first gap. */
+static struct site *find_site(enum fault_kind kind, uintptr_t key)
+{
+        size_t start = key * 0x9e3779b97f4a7c15u >> 32;
+
+        for (size_t i = 0; i < SITES_MAX; i++) {
+                struct site *site = &shared->sites[kind][(start + i) % SITES_MAX];
+                uintptr_t none = 0;
+
+                if (atomic_compare_exchange_strong(&site->key, &none, key) || none == key)
+                        return site;
+        }
+        abort();
+}
+
+static bool fails(enum fault_kind kind, uintptr_t key, int error)
+{
+        const struct fault_plan *plan;
+        struct site *site;
+        uint32_t number, at;
+
+        if (!armed || atomic_load(&shared->paused))
+                return false;
+        plan = &shared->plan;
+        site = find_site(kind, key);
+        if (plan->kind != kind)
+                return false;
+        number = atomic_fetch_add(&shared->met, 1);
+        if (number - plan->first >= plan->count)
+                return false;
+
+        atomic_store(&site->failed, true);
+        atomic_fetch_add(&shared->failed_ever, 1);
+        at = atomic_fetch_add(&shared->failed, 1);
+        if (at < TOLD_MAX)
+                shared->told[at] = (struct told){ .key = key, .error = error };
+        return true;
+}
+
+/* ---- system calls ---- */
+
+#define FLAVOURS 2
+
+static const struct {
+        const char *call;
+        int errors[FLAVOURS];
+} ways[] = {
+        { "accept", { EMFILE, ECONNABORTED } },
+        { "bind", { EADDRINUSE, EACCES } },
+        { "connect", { ECONNREFUSED, EAGAIN } },
+        { "eventfd", { EMFILE, ENOMEM } },
+        { "fcntl", { EPERM, EBADF } },
+        { "flock", { EWOULDBLOCK, ENOLCK } },
+        { "fstat", { EIO, ENOMEM } },
+        { "getrandom", { ENOSYS, EAGAIN } },
+        { "getsockopt", { ENOBUFS, ENOPROTOOPT } },
+        { "listen", { EADDRINUSE, ENOBUFS } },
+        { "mkdir", { EACCES, ENOSPC } },
+        { "mmap", { ENOMEM, ENOMEM } },
+        { "open", { EMFILE, ENOENT } },
+        { "poll", { ENOMEM, EINVAL } },
+        { "pread", { EIO, EISDIR } },
+        { "read", { EIO, ECONNRESET } },
+        { "send", { EPIPE, ENOBUFS } },
+        { "socket", { EMFILE, ENFILE } },
+        { "thread", { EAGAIN, EPERM } },
+        { "unlink", { EACCES, EROFS } },
+        { "write", { EAGAIN, ENOSPC } },
+};
+
+/* A helping thread writes to nothing but a bell, an eventfd, which cannot fail. */
+static bool cannot_fail(const char *call)
+{
+        return !strcmp(call, "write") && gettid() != getpid();
+}
+
+static int fail_call(const char *call, void *arg)
+{
+        (void)arg;
+        for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+                int error = ways[i].errors[shared->plan.flavour % FLAVOURS];
+
+                if (strcmp(ways[i].call, call))
+                        continue;
+                return !cannot_fail(call) && fails(FAULT_CALL, (uintptr_t)ways[i].call, error)
+                               ? -error
+                               : 0;
+        }
+        fprintf(stderr, "faults.c does not know how %s fails\n", call);
+        abort();
+}
+
+void faults_arm(const struct fault_plan *plan)
+{
+        shared->plan = *plan;
+        atomic_store(&shared->paused, false);
+        atomic_store(&shared->met, 0);
+        atomic_store(&shared->failed, 0);
+        armed = true;
+        sys_set_fault(fail_call, NULL);
+}
+
+void faults_disarm(void)
+{
+        armed = false;
+        sys_set_fault(NULL, NULL);
+}
+
+void faults_pause(bool paused)
+{
+        atomic_store(&shared->paused, paused);
+}
+
+/* ---- what has been ---- */
+
+uint32_t faults_failed(void)
+{
+        return atomic_load(&shared->failed);
+}
+
+static uint32_t told_count(void)
+{
+        uint32_t failed = faults_failed();
+
+        return failed < TOLD_MAX ? failed : TOLD_MAX;
+}
+
+bool faults_failed_call(const char *call)
+{
+        for (uint32_t i = 0; i < told_count() && shared->plan.kind == FAULT_CALL; i++)
+                if (!strcmp((const char *)shared->told[i].key, call))
+                        return true;
+        return false;
+}
+
+static void tell_site(FILE *to, enum fault_kind kind, uintptr_t key)
+{
+        Dl_info info = { 0 };
+
+        if (kind == FAULT_CALL) {
+                fprintf(to, "%s", (const char *)key);
+        } else {
+                dladdr((void *)key, &info);
+                fprintf(to, "%s+%#lx", info.dli_fname ? info.dli_fname : "?",
+                        (unsigned long)(key - (uintptr_t)info.dli_fbase));
+        }
+}
+
+void faults_tell(FILE *to)
+{
+        for (uint32_t i = 0; i < told_count(); i++) {
+                fprintf(to, "#   failed ");
+                tell_site(to, shared->plan.kind, shared->told[i].key);
+                fprintf(to, ": %s\n", strerror(shared->told[i].error));
+        }
+}
+
+struct faults_sum faults_sum(void)
+{
+        struct faults_sum sum = { .failed = atomic_load(&shared->failed_ever) };
+
+        for (size_t kind = 0; kind < FAULT_KINDS; kind++) {
+                for (size_t i = 0; i < SITES_MAX; i++) {
+                        sum.sites_met[kind] += atomic_load(&shared->sites[kind][i].key) != 0;
+                        sum.sites_failed[kind] += atomic_load(&shared->sites[kind][i].failed);
+                }
+        }
+        return sum;
+}
+
+void faults_tell_missed(FILE *to)
+{
+        for (size_t kind = 0; kind < FAULT_KINDS; kind++) {
+                for (size_t i = 0; i < SITES_MAX; i++) {
+                        struct site *site = &shared->sites[kind][i];
+
+                        if (!atomic_load(&site->key) || atomic_load(&site->failed))
+                                continue;
+                        fprintf(to, "#   never failed: ");
+                        tell_site(to, kind, atomic_load(&site->key));
+                        fprintf(to, "\n");
+                }
+        }
+}
+
+/* ---- allocations ---- */
+
+#ifdef FAULTS_WRAP
+#define OURS(name) __wrap_##name
+#define REAL(name) __real_##name
+#define PROTOTYPE(type, name, ...)                                                                 \
+        type REAL(name)(__VA_ARGS__);                                                              \
+        type OURS(name)(__VA_ARGS__)
+#else
+#define OURS(name)                 name
+#define REAL(name)                 __libc_##name
+#define PROTOTYPE(type, name, ...) type REAL(name)(__VA_ARGS__)
+#endif
+
+PROTOTYPE(void *, malloc, size_t bytes);
+PROTOTYPE(void *, calloc, size_t count, size_t bytes);
+PROTOTYPE(void *, realloc, void *memory, size_t bytes);
+
+#define FAILS fails(FAULT_ALLOC, (uintptr_t)__builtin_return_address(0), ENOMEM)
+
+static void *no_memory(void)
+{
+        errno = ENOMEM;
+        return NULL;
+}
+
+void *OURS(malloc)(size_t bytes)
+{
+        return FAILS ? no_memory() : REAL(malloc)(bytes);
+}
+
+void *OURS(calloc)(size_t count, size_t bytes)
+{
+        return FAILS ? no_memory() : REAL(calloc)(count, bytes);
+}
+
+void *OURS(realloc)(void *memory, size_t bytes)
+{
+        return FAILS ? no_memory() : REAL(realloc)(memory, bytes);
+}
+
+#ifdef FAULTS_WRAP
+
+PROTOTYPE(void *, aligned_alloc, size_t alignment, size_t bytes);
+PROTOTYPE(int, posix_memalign, void **ret_memory, size_t alignment, size_t bytes);
+PROTOTYPE(void *, reallocarray, void *memory, size_t count, size_t bytes);
+PROTOTYPE(char *, strdup, const char *text);
+
+void *OURS(aligned_alloc)(size_t alignment, size_t bytes)
+{
+        return FAILS ? no_memory() : REAL(aligned_alloc)(alignment, bytes);
+}
+
+int OURS(posix_memalign)(void **ret_memory, size_t alignment, size_t bytes)
+{
+        return FAILS ? ENOMEM : REAL(posix_memalign)(ret_memory, alignment, bytes);
+}
+
+void *OURS(reallocarray)(void *memory, size_t count, size_t bytes)
+{
+        return FAILS ? no_memory() : REAL(reallocarray)(memory, count, bytes);
+}
+
+char *OURS(strdup)(const char *text)
+{
+        return FAILS ? no_memory() : REAL(strdup)(text);
+}
+
+#else
+
+/* The C library's own reallocarray() and strdup() come by malloc() and realloc(), that is by us. */
+void *__libc_memalign(size_t alignment, size_t bytes);
+
+void *aligned_alloc(size_t alignment, size_t bytes)
+{
+        return FAILS ? no_memory() : __libc_memalign(alignment, bytes);
+}
+
+int posix_memalign(void **ret_memory, size_t alignment, size_t bytes)
+{
+        void *memory = FAILS ? NULL : __libc_memalign(alignment, bytes);
+
+        if (!memory)
+                return ENOMEM;
+        *ret_memory = memory;
+        return 0;
+}
+
+#endif

@@ -1,0 +1,104 @@
+#include "tests/e2e/play-daemon.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+int samovard_main(int argc, char **argv);
+
+static const char *const settings[] = {
+        "threads",  "2", "isa",         "c",  "connections",  "8",  "requests",           "16",
+        "max_seqs", "4", "step_tokens", "16", "uid_requests", "16", "uid_connects_burst", "1000",
+};
+#define SETTINGS (sizeof(settings) / sizeof(*settings))
+
+void play_write_config(const struct play *play)
+{
+        char path[96];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "%s/config", play->house->directory);
+        file = fopen(path, "w");
+        assert(file);
+        fprintf(file, "model = %s/babble.gguf\nsocket = %s\n", play->house->directory,
+                play->house->socket);
+        for (size_t i = 0; i < SETTINGS; i += 2)
+                fprintf(file, "%s = %s\n", settings[i], settings[i + 1]);
+        fclose(file);
+}
+
+/* The words of argv are few and live as long as the process. */
+static char *word(const char *format, const char *filling)
+{
+        char *made;
+
+        if (asprintf(&made, format, filling) < 0)
+                abort();
+        for (char *c = made; *c && format[0] == '-'; c++)
+                if (*c == '_')
+                        *c = '-';
+        return made;
+}
+
+static int fill_argv(const struct play *play, int fd, char **argv)
+{
+        int argc = 0;
+        char number[16];
+
+        argv[argc++] = word("%s", "samovard");
+        if (play->scene->by_config) {
+                argv[argc++] = word("%s", "--config");
+                argv[argc++] = word("%s/config", play->house->directory);
+                return argc;
+        }
+        argv[argc++] = word("%s", "--model");
+        argv[argc++] = word("%s/babble.gguf", play->house->directory);
+        snprintf(number, sizeof(number), "%d", fd);
+        argv[argc++] = word("--%s", play->scene->by_fd ? "fd" : "socket");
+        argv[argc++] = word("%s", play->scene->by_fd ? number : play->house->socket);
+        for (size_t i = 0; i < SETTINGS; i += 2) {
+                argv[argc++] = word("--%s", settings[i]);
+                argv[argc++] = word("%s", settings[i + 1]);
+        }
+        return argc;
+}
+
+/*
+ * cmocka catches what a crash raises and goes on with the next test: a daemon that it had caught
+ * would be a second run of all our tests.  So the child gets back what was there before.
+ */
+static const int crashes[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
+#define CRASHES (sizeof(crashes) / sizeof(*crashes))
+static struct sigaction before_cmocka[CRASHES];
+
+void play_begin(void)
+{
+        faults_begin();
+        for (size_t i = 0; i < CRASHES; i++)
+                if (sigaction(crashes[i], NULL, &before_cmocka[i]))
+                        abort();
+}
+
+static char *child_argv[64]; /* reachable, for a leak checker */
+
+void play_be_daemon(const struct play *play, int fd)
+{
+        int log = open(play->house->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+        int argc = fill_argv(play, fd, child_argv);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGPIPE, SIG_DFL);
+        for (size_t i = 0; i < CRASHES; i++)
+                sigaction(crashes[i], &before_cmocka[i], NULL);
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+        close(log);
+        if (play->fd >= 0)
+                close(play->fd);
+        faults_arm(&play->plan);
+        exit(samovard_main(argc, child_argv));
+}

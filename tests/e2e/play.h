@@ -1,0 +1,69 @@
+/*
+ * A play: the daemon's real main() in a child of this process, some of whose calls fail, clients
+ * who act a scene with it, and a judge.
+ *
+ * What is promised whatever fails: the daemon does not crash and does not hang.  It refuses to
+ * start, with one clear line and exit code 1, or it serves: every request gets its one reply or
+ * the connection is closed, every accepted one its one END or the connection is closed.  When the
+ * fault is over, somebody new is served as if nothing had been, nothing is held, and SIGTERM ends
+ * it with exit code 0.
+ *
+ * The clients are raw (talk.h), so that the faults are the daemon's alone.  A promise that is
+ * broken is told, with the calls that had failed and the daemon's log; a sweep goes on after it.
+ */
+#ifndef TESTS_E2E_PLAY_H
+#define TESTS_E2E_PLAY_H
+
+#include "tests/e2e/faults.h"
+#include "tests/e2e/talk.h"
+
+struct play;
+
+struct scene {
+        const char *name;
+        void (*act)(struct play *play);
+        bool by_config; /* its settings come from a file */
+        bool by_fd;     /* one client, over a socket that the daemon is given; it ends with it */
+};
+
+struct play {
+        struct house *house;
+        const struct scene *scene;
+        struct fault_plan plan;
+        uint64_t end_ms; /* of patience */
+        int fd;          /* our end, by_fd; -1: none */
+        int status;      /* of the daemon, once its pid is 0 */
+        bool served;     /* it has said ok to something */
+        bool failed;     /* the promise is broken; it was told how */
+};
+
+/* Once, before cmocka runs anything. */
+void play_begin(void);
+/* Makes the model, and plays every scene without a fault, for what is right. */
+void play_prepare(struct house *house);
+/* True: the promise was kept. */
+bool play_once(struct house *house, const struct scene *scene, const struct fault_plan *plan);
+
+struct plays_sum {
+        uint64_t plays, crashes;
+};
+struct plays_sum plays_sum(void);
+
+/* ---- for scenes ---- */
+
+enum { HELLO = 1 }; /* its id */
+
+/* A connection, or NULL when the daemon has ended. */
+struct talk *play_reach(struct play *play);
+void say_hello(struct talk *talk);
+/* The same prompt always, so that all streams begin alike. */
+void say_generate(struct talk *talk, uint32_t id, uint32_t tokens);
+
+#define ID(id) (1u << (id))
+/* Waits until what was asked is answered, and what was begun has ended; or for the hang-up. */
+void play_await(struct play *play, struct talk *talk, uint32_t asked, uint32_t streams);
+void play_await_hangup(struct play *play, struct talk *talk);
+
+extern const struct scene scene_asking, scene_crowd, scene_alone;
+
+#endif

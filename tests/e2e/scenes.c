@@ -1,0 +1,113 @@
+/* What clients do in a play.  Every step may meet a daemon that refuses, or hangs up. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "tests/e2e/play.h"
+
+#define LONG_TOKENS 40
+#define LARGE       20000 /* more than a frame may have uncharged */
+
+/* Two clients who ask for all there is, one of whom cancels, and a third who talks nonsense. */
+static void ask_all(struct play *play, struct talk *a, struct talk *b, struct talk *c)
+{
+        static const uint32_t ids[] = { 'h', 'i' };
+
+        say_hello(a);
+        say_hello(b);
+        say_generate(b, 2, LONG_TOKENS);
+        talk_say(a, "op=s id=u text=s", "tokenize", 2, "hi");
+        talk_say(a, "op=s id=u tokens=I", "detokenize", 3, ids, (size_t)2);
+        say_generate(a, 4, 8);
+        talk_say(a, "op=s id=u", "status", 5);
+        talk_send(c, "\x04\0\0\0\xc1\xc1\xc1\xc1", 8);
+        talk_say(b, "op=s id=u stream=u", "cancel", 3, 2);
+
+        play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4) | ID(5), ID(4));
+        play_await(play, b, ID(HELLO) | ID(2) | ID(3), ID(2));
+        play_await_hangup(play, c);
+}
+
+static void three(struct play *play,
+                  void (*act)(struct play *, struct talk *, struct talk *, struct talk *))
+{
+        struct talk *a = play_reach(play);
+        struct talk *b = a ? play_reach(play) : NULL;
+        struct talk *c = b ? play_reach(play) : NULL;
+
+        if (c)
+                act(play, a, b, c);
+        talk_close(a);
+        talk_close(b);
+        talk_close(c);
+}
+
+static void act_asking(struct play *play)
+{
+        three(play, ask_all);
+}
+
+static void say_large(struct talk *talk)
+{
+        uint32_t *ids = calloc(LARGE, sizeof(*ids));
+        char *text = malloc(LARGE);
+
+        assert_true(ids && text);
+        memset(text, 'x', LARGE);
+        talk_say(talk, "op=s id=u text=t", "tokenize", 2, text, (size_t)LARGE);
+        talk_say(talk, "op=s id=u tokens=I", "detokenize", 3, ids, (size_t)LARGE);
+        free(ids);
+        free(text);
+}
+
+/*
+ * More streams than run at once, from one who reads; large frames, from one who says that he has
+ * nothing more to ask; and one who goes away in the middle.
+ */
+static void crowd(struct play *play, struct talk *a, struct talk *b, struct talk *c)
+{
+        static const char *const stops[] = { "zzzz", "qqqq" };
+        static const uint32_t stop_ids[] = { 1, 2, 3 };
+        uint32_t streams = 0;
+
+        say_hello(a);
+        say_hello(b);
+        say_hello(c);
+        for (uint32_t id = 2; id < 10; id++, streams |= ID(id - 1))
+                say_generate(a, id, 12);
+        talk_say(a, "op=s id=u prompt=s stop=S stop_tokens=I seed=u max_tokens=u", "generate", 10,
+                 "stop", stops, (size_t)2, stop_ids, (size_t)3, 1, 8);
+        say_generate(c, 2, LONG_TOKENS);
+        say_large(b);
+        talk_say(a, "op=s id=u stream=u", "cancel", 11, 5);
+        talk_turn(c, 5);
+        shutdown(c->fd, SHUT_RDWR);
+        say_generate(b, 4, 8);
+        shutdown(b->fd, SHUT_WR);
+
+        play_await(play, a, ID(HELLO) | streams | ID(10) | ID(11), streams | ID(10));
+        play_await(play, b, ID(HELLO) | ID(2) | ID(3) | ID(4), ID(4));
+        play_await_hangup(play, b);
+}
+
+static void act_crowd(struct play *play)
+{
+        three(play, crowd);
+}
+
+/* Whom the daemon serves alone; he leaves, and it ends. */
+static void act_alone(struct play *play)
+{
+        struct talk *talk = talk_take(play->fd);
+
+        play->fd = -1;
+        say_hello(talk);
+        say_generate(talk, 2, 8);
+        talk_say(talk, "op=s id=u", "status", 3);
+        play_await(play, talk, ID(HELLO) | ID(2) | ID(3), ID(2));
+        talk_close(talk);
+}
+
+const struct scene scene_asking = { .name = "asking", .act = act_asking };
+const struct scene scene_crowd = { .name = "crowd", .act = act_crowd, .by_config = true };
+const struct scene scene_alone = { .name = "alone", .act = act_alone, .by_fd = true };

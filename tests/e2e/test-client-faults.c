@@ -1,0 +1,287 @@
+/*
+ * libsamovar, each time another allocation of which fails, once or twenty times in a row, beside a
+ * daemon that is well.
+ *
+ * What is promised: no crash and no hang; the call says -ENOMEM and can be made again, or the
+ * connection is lost and every stream has its END all the same; and the daemon keeps nothing.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <samovar/client.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/faults.h"
+#include "tests/e2e/harness.h"
+
+#define PERSISTENT  20
+#define BEYOND      3
+#define PATIENCE_MS 20000
+#define PROMPT      "once there was a samovar"
+#define TOKENS      40     /* of each stream */
+#define LARGE       200000 /* bytes of a text, more than the library has room for at first */
+#define STREAMS     9      /* more than the library has room for at first */
+
+struct seen {
+        uint32_t id;
+        uint32_t tokens[TOKENS];
+        size_t token_count;
+        bool ended, lost;
+};
+
+struct visit {
+        struct smv_client *client;
+        struct seen streams[STREAMS];
+        size_t stream_count;
+        uint32_t no_memory; /* so many calls have said -ENOMEM */
+        bool lost;
+};
+
+static struct seen alone;        /* what a stream brings when nothing fails */
+static uint32_t no_memory, lost; /* calls that said -ENOMEM, connections that were lost */
+
+/* What a call has come to: true: done; false: the connection is lost. */
+static bool is_done(struct visit *visit, int r)
+{
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+
+        if (r >= 0)
+                return true;
+        if (r != -ENOTCONN) {
+                smv_error(visit->client, &problem);
+                fail_msg("a call says %d: %s", r, problem.message);
+        }
+        assert_true(faults_failed() > 0);
+        visit->lost = true;
+        return false;
+}
+
+/* -ENOMEM, each time for another failure, and then something else. */
+#define PERSIST(visit, call)                                                                       \
+        ({                                                                                         \
+                int persist_r;                                                                     \
+                                                                                                   \
+                while ((persist_r = (call)) == -ENOMEM)                                            \
+                        assert_true(++(visit)->no_memory <= faults_failed());                      \
+                persist_r;                                                                         \
+        })
+
+static bool arrive(struct visit *visit, const struct house *house)
+{
+        char why[200] = "";
+        struct smv_connect options = {
+                SMV_SIZE(smv_connect),
+                .socket = house->socket,
+                .message = why,
+                .message_bytes = sizeof(why),
+        };
+        int r = PERSIST(visit, smv_connect(&options, &visit->client));
+
+        if (r)
+                fail_msg("smv_connect says %d: %s", r, why);
+        return true;
+}
+
+static char large[LARGE];
+
+static bool ask(struct visit *visit)
+{
+        const char *json, *text;
+        const uint32_t *tokens;
+        size_t count;
+
+        if (!is_done(visit,
+                     PERSIST(visit, smv_tokenize(visit->client, NULL, "hi", 2, &tokens, &count))))
+                return false;
+        assert_int_equal(count, 2);
+        assert_int_equal(tokens[0], 'h');
+        if (!is_done(visit, PERSIST(visit, smv_tokenize(visit->client, NULL, large, LARGE, &tokens,
+                                                        &count))))
+                return false;
+        assert_int_equal(count, LARGE);
+        if (!is_done(visit, PERSIST(visit, smv_detokenize(visit->client, NULL, tokens, count, &text,
+                                                          &count))))
+                return false;
+        assert_int_equal(count, LARGE);
+        if (!is_done(visit,
+                     PERSIST(visit, smv_detokenize(visit->client, NULL, (uint32_t[]){ 'h', 'o' }, 2,
+                                                   &text, &count))))
+                return false;
+        assert_int_equal(count, 2);
+        assert_memory_equal(text, "ho", 2);
+        if (!is_done(visit, PERSIST(visit, smv_status(visit->client, &json))))
+                return false;
+        assert_int_equal(json[0], '{');
+        return true;
+}
+
+static bool begin(struct visit *visit)
+{
+        static const char *const stops[] = { "zzzz", "qqqq" };
+        static const uint32_t stop_ids[] = { 1, 2 };
+        const struct smv_generate options = {
+                SMV_SIZE(smv_generate),     .prompt = PROMPT,      .max_tokens = TOKENS,
+                .set = SMV_SET_TEMPERATURE, .stops = stops,        .stop_count = 2,
+                .stop_tokens = stop_ids,    .stop_token_count = 2, .ignore_eos = 1,
+        };
+        struct seen *seen = &visit->streams[visit->stream_count];
+
+        if (!is_done(visit, PERSIST(visit, smv_generate(visit->client, &options, &seen->id))))
+                return false;
+        visit->stream_count++;
+        return true;
+}
+
+static void take_event(struct visit *visit, const struct smv_event *event)
+{
+        struct seen *seen = visit->streams;
+
+        while (seen < visit->streams + visit->stream_count && seen->id != event->stream)
+                seen++;
+        assert_true(seen < visit->streams + visit->stream_count);
+        assert_false(seen->ended);
+        if (event->kind == SMV_EVENT_TOKENS) {
+                assert_true(event->token_count <= TOKENS - seen->token_count);
+                memcpy(seen->tokens + seen->token_count, event->tokens,
+                       event->token_count * sizeof(uint32_t));
+                seen->token_count += event->token_count;
+                return;
+        }
+        assert_int_equal(event->kind, SMV_EVENT_END);
+        seen->ended = true;
+        seen->lost = event->reason == SMV_END_ERROR;
+        if (seen->lost)
+                assert_int_equal(event->code, SMV_LOST);
+}
+
+/* To the last END; a lost connection, too, ends its streams first. */
+static void read_all(struct visit *visit)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        int r;
+
+        for (;;) {
+                r = PERSIST(visit, smv_next(visit->client, &event, PATIENCE_MS));
+                if (r == 0)
+                        fail_msg("%s", "a hang: no event");
+                if (r < 0)
+                        break;
+                take_event(visit, &event);
+        }
+        if (r != -ENODATA && is_done(visit, r))
+                fail_msg("smv_next says %d", r);
+}
+
+static void judge(const struct visit *visit)
+{
+        for (size_t i = 0; i < visit->stream_count; i++) {
+                const struct seen *seen = &visit->streams[i];
+
+                assert_true(seen->ended);
+                assert_true(!seen->lost || visit->lost);
+                if (i != 1 && !seen->lost)
+                        assert_int_equal(seen->token_count, TOKENS);
+                assert_memory_equal(seen->tokens, alone.tokens,
+                                    seen->token_count * sizeof(uint32_t));
+        }
+        if (!visit->lost)
+                assert_int_equal(visit->stream_count, STREAMS);
+}
+
+/* All there is to ask; the second stream is cancelled. */
+static void act(struct visit *visit, const struct house *house)
+{
+        bool open = arrive(visit, house) && ask(visit);
+
+        while (open && visit->stream_count < STREAMS)
+                open = begin(visit);
+        if (open)
+                is_done(visit, PERSIST(visit, smv_cancel(visit->client, visit->streams[1].id)));
+        read_all(visit);
+        visit->client = smv_close(visit->client);
+}
+
+static void visit_with(const struct house *house, const struct fault_plan *plan)
+{
+        struct visit visit = { 0 };
+
+        faults_arm(plan);
+        act(&visit, house);
+        faults_disarm();
+        if (!alone.token_count)
+                alone = visit.streams[0];
+        judge(&visit);
+        no_memory += visit.no_memory;
+        lost += visit.lost;
+        assert_true(!faults_failed() || visit.no_memory || visit.lost);
+}
+
+static void sweep(struct house *house, uint32_t count)
+{
+        struct fault_plan plan = { .kind = FAULT_ALLOC, .count = count };
+        uint64_t failed_before = faults_sum().failed;
+
+        for (uint32_t beyond = 0; beyond < BEYOND; plan.first++) {
+                visit_with(house, &plan);
+                beyond = faults_failed() ? 0 : beyond + 1;
+        }
+        printf("# %u at a time: up to number %u\n", count, plan.first);
+        assert_true(faults_sum().failed > failed_before);
+}
+
+static void guest(void **state, uint32_t count)
+{
+        struct house *house = *state;
+
+        HOUSE(house, "--isa", "c", "--uid-connects-burst", "65536");
+        visit_with(house, &(struct fault_plan){ .kind = FAULT_ALLOC });
+        sweep(house, count);
+        house_stop(house);
+}
+
+static void an_allocation_of_the_client_fails(void **state)
+{
+        guest(state, 1);
+}
+
+static void allocations_of_the_client_fail_for_a_while(void **state)
+{
+        guest(state, PERSISTENT);
+}
+
+/* When a story fails in the middle, what is armed must not fail the others. */
+static int tear_down(void **state)
+{
+        struct house *house = *state;
+
+        faults_disarm();
+        if (house->pid)
+                faults_tell(stdout);
+        return house_tear_down(state);
+}
+
+#define VISIT(name) cmocka_unit_test_setup_teardown(name, house_set_up, tear_down)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                VISIT(an_allocation_of_the_client_fails),
+                VISIT(allocations_of_the_client_fail_for_a_while),
+        };
+        struct faults_sum faults;
+        int r;
+
+        memset(large, 'x', LARGE);
+        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        faults_begin();
+        r = cmocka_run_group_tests(tests, NULL, NULL);
+        faults = faults_sum();
+        faults_tell_missed(stdout);
+        printf("# %" PRIu64 " faults injected, %u calls said -ENOMEM, %u connections were lost, "
+               "%u of %u allocation sites\n",
+               faults.failed, no_memory, lost, faults.sites_failed[FAULT_ALLOC],
+               faults.sites_met[FAULT_ALLOC]);
+        return r;
+}

@@ -1,0 +1,391 @@
+/* The samovar command, as a shell sees it: what is on stdout, what on stderr, and the exit status. */
+#include <ctype.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/e2e/talk.h"
+
+#define SAMOVAR given("SAMOVAR")
+
+static struct stream *streamed(const struct house *house, const struct want *want)
+{
+        struct talk *talk = talk_greet(house);
+        struct stream *stream = stream_copy(talk_whole(talk, want));
+
+        talk_close(talk);
+        return stream;
+}
+
+static void complete_prints_the_continuation_and_nothing_else(void **state)
+{
+        const struct want want = { .prompt = "Once upon", .max_tokens = 60 };
+        struct house *house = *state;
+        struct stream *stream;
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        stream = streamed(house, &want);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon", "--max", "60", "--temp", "0");
+        assert_int_equal(ran.status, 0);
+        assert_int_equal(ran.out_bytes, stream->text_bytes);
+        assert_memory_equal(ran.out, stream->text, stream->text_bytes);
+        assert_string_equal(ran.err, "");
+        ran_free(&ran);
+
+        /* The prompt by stdin, and in words; the flags before and after. */
+        ran = RUN(house, "Once upon", SAMOVAR, "complete", "--max=60", "--temp=0");
+        assert_memory_equal(ran.out, stream->text, stream->text_bytes);
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "--temp", "0", "--max", "60", "--socket",
+                  house->socket, "Once", "upon");
+        assert_memory_equal(ran.out, stream->text, stream->text_bytes);
+        ran_free(&ran);
+        stream_free(stream);
+        house_stop(house);
+}
+
+static void sampling_flags_are_the_daemon_s(void **state)
+{
+        const struct want want = { .prompt = "Tea",
+                                   .max_tokens = 80,
+                                   .temperature = 0.9,
+                                   .top_k = 7,
+                                   .top_p = 0.9,
+                                   .min_p = 0.02,
+                                   .seed = 42,
+                                   .stop = "e" };
+        struct house *house = *state;
+        struct stream *stream;
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        stream = streamed(house, &want);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Tea", "--max", "80", "--temp", "0.9",
+                  "--top-k", "7", "--top-p", "0.9", "--min-p", "0.02", "--seed", "42", "--stop",
+                  "e");
+        assert_int_equal(ran.status, 0);
+        assert_int_equal(ran.out_bytes, stream->text_bytes);
+        assert_memory_equal(ran.out, stream->text, stream->text_bytes);
+        ran_free(&ran);
+        stream_free(stream);
+        house_stop(house);
+}
+
+/* A line of JSON, far enough to see that it is one: a value, and what follows it. */
+static const char *skip_json(const char *at)
+{
+        char close;
+
+        if (*at == '"') {
+                for (at++; *at && *at != '"'; at++) {
+                        assert_true((unsigned char)*at >= ' ');
+                        at += *at == '\\' && at[1];
+                }
+                assert_int_equal(*at, '"');
+                return at + 1;
+        }
+        if (*at != '{' && *at != '[') {
+                size_t word = strspn(at, "0123456789.+-eEaflnrstu");
+
+                assert_true(word > 0);
+                return at + word;
+        }
+        close = *at == '{' ? '}' : ']';
+        if (*++at == close)
+                return at + 1;
+        for (;;) {
+                at = skip_json(at);
+                if (close == '}') {
+                        assert_int_equal(*at, ':');
+                        at = skip_json(at + 1);
+                }
+                if (*at == close)
+                        return at + 1;
+                assert_int_equal(*at++, ',');
+        }
+}
+
+static void json_is_one_object_a_token(void **state)
+{
+        const struct want want = { .prompt = "Once upon", .max_tokens = 30 };
+        struct house *house = *state;
+        struct stream *stream;
+        struct ran ran;
+        size_t lines = 0, bytes = 0;
+        char *at;
+
+        HOUSE(house, "--threads", "1");
+        stream = streamed(house, &want);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon", "--max", "30", "--temp", "0",
+                  "--json");
+        assert_int_equal(ran.status, 0);
+        for (at = ran.out; *at; at++, lines++) {
+                const char *text = strstr(at, "\"text\":\"");
+
+                if (lines < stream->token_count) {
+                        char token[32];
+
+                        snprintf(token, sizeof(token), "{\"tokens\":[%u]", stream->tokens[lines]);
+                        assert_memory_equal(at, token, strlen(token));
+                        assert_int_equal(text[8], stream->text[bytes++]);
+                } else {
+                        assert_memory_equal(at, "{\"end\":\"length\"", 15);
+                        assert_non_null(strstr(at, "\"output_tokens\":30"));
+                        assert_non_null(strstr(at, "\"prompt_tokens\":10"));
+                }
+                at = (char *)(uintptr_t)skip_json(at);
+                assert_int_equal(*at, '\n');
+        }
+        assert_int_equal(lines, stream->token_count + 1);
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "status", "--json");
+        assert_int_equal(ran.status, 0);
+        assert_string_equal(skip_json(ran.out), "\n");
+        ran_free(&ran);
+        stream_free(stream);
+        house_stop(house);
+}
+
+static void tokenize_and_detokenize_are_a_pipe_to_themselves(void **state)
+{
+        static const char *const texts[] = { "hello", "two words\nand a line",
+                                             "\xc3\xa4 \xe2\x82\xac", "\"quoted\" \\ \t" };
+        struct house *house = *state;
+        struct ran ids, text;
+
+        HOUSE(house, "--threads", "1");
+        for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+                ids = RUN(house, texts[i], SAMOVAR, "tokenize");
+                assert_int_equal(ids.status, 0);
+                text = RUN(house, ids.out, SAMOVAR, "detokenize");
+                assert_int_equal(text.status, 0);
+                assert_string_equal(text.out, texts[i]);
+                ran_free(&ids);
+                ran_free(&text);
+        }
+        ids = RUN(house, NULL, SAMOVAR, "tokenize", "hi", "--json");
+        assert_string_equal(ids.out, "{\"tokens\":[104,105]}\n");
+        ran_free(&ids);
+        text = RUN(house, NULL, SAMOVAR, "detokenize", "104", "105", "10", "--json");
+        assert_string_equal(text.out, "{\"text\":\"hi\\n\"}\n");
+        ran_free(&text);
+        house_stop(house);
+}
+
+static void ask_says_that_there_is_no_template(void **state)
+{
+        struct house *house = *state;
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        ran = RUN(house, NULL, SAMOVAR, "ask", "Once upon", "--max", "20", "--temp", "0");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.err, "template"));
+        assert_int_equal(ran.out_bytes, 21);
+        assert_int_equal(ran.out[20], '\n');
+        ran_free(&ran);
+        house_stop(house);
+}
+
+static void status_is_a_table_for_people(void **state)
+{
+        struct house *house = *state;
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        ran = RUN(house, NULL, SAMOVAR, "status");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, "blocks.held"));
+        assert_non_null(strstr(ran.out, "charges.0.connections"));
+        ran_free(&ran);
+        house_stop(house);
+}
+
+static void a_private_daemon_is_gone_with_its_command(void **state)
+{
+        const struct want want = { .prompt = "Once upon", .max_tokens = 20 };
+        struct house *house = *state;
+        struct stream *stream;
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        stream = streamed(house, &want);
+        house_stop(house);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "--model", given("BABBLE"), "Once upon",
+                  "--max", "20", "--temp", "0");
+        assert_int_equal(ran.status, 0);
+        assert_int_equal(ran.out_bytes, stream->text_bytes);
+        assert_memory_equal(ran.out, stream->text, stream->text_bytes);
+        assert_no_process_left();
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", given("BABBLE"), "Once", "--max", "20");
+        assert_int_equal(ran.status, 0);
+        assert_no_process_left();
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", "./no-such.gguf", "Once");
+        assert_true(ran.status == 1 || ran.status == 3);
+        assert_non_null(strstr(ran.err, "no-such.gguf"));
+        assert_string_equal(ran.out, "");
+        assert_no_process_left();
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", given("SAMOVARD"), "Once"); /* no model */
+        assert_int_equal(ran.status, 3);
+        assert_non_null(strstr(ran.err, "samovard"));
+        assert_no_process_left();
+        ran_free(&ran);
+        stream_free(stream);
+}
+
+static void no_daemon_is_said_with_what_helps(void **state)
+{
+        struct house *house = *state;
+        struct ran ran = RUN(house, NULL, SAMOVAR, "complete", "Once");
+
+        assert_int_equal(ran.status, 3);
+        assert_non_null(strstr(ran.err, house->socket));
+        assert_non_null(strstr(ran.err, "samovard --model"));
+        assert_string_equal(ran.out, "");
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "status");
+        assert_int_equal(ran.status, 3);
+        ran_free(&ran);
+}
+
+static void what_was_typed_wrong_is_said(void **state)
+{
+        static const char *const cases[][5] = {
+                { "" },
+                { "dance" },
+                { "complete", "x", "--maxx", "3" },
+                { "complete", "x", "--max" },
+                { "complete", "x", "--max", "three" },
+                { "complete", "x", "--max", "-1" },
+                { "complete", "x", "--temp", "nan" },
+                { "complete", "x", "--json=1" },
+                { "status", "x" },
+                { "status", "--max", "3" },
+                { "detokenize", "1x" },
+                { "detokenize", "4294967296" },
+        };
+        struct house *house = *state;
+
+        HOUSE(house, "--threads", "1");
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                const char *argv[8] = { SAMOVAR };
+                struct ran ran;
+
+                for (size_t j = 0; j < 5 && cases[i][j] && *cases[i][j]; j++)
+                        argv[1 + j] = cases[i][j];
+                ran = run(house, NULL, argv);
+                if (ran.status != 2 || !*ran.err || *ran.out)
+                        fail_msg("samovar %s %s: %d \"%s\" \"%s\"", argv[1] ? argv[1] : "",
+                                 argv[2] ? argv[2] : "", ran.status, ran.out, ran.err);
+                ran_free(&ran);
+        }
+        house_stop(house);
+}
+
+static void refusal_of_the_daemon_is_told_and_fails(void **state)
+{
+        struct house *house = *state;
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        ran = RUN(house, NULL, SAMOVAR, "complete", "x", "--max", "100000");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "max_tokens"));
+        assert_non_null(strstr(ran.err, "2048"));
+        assert_string_equal(ran.out, "");
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "x", "--model", "nope");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "no_model"));
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "detokenize", "258");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "257"));
+        ran_free(&ran);
+        house_stop(house);
+}
+
+/* A long one, whose text goes to a file; interrupted when some of it is there. */
+static void interrupt_cancels_the_stream(void **state)
+{
+        struct house *house = *state;
+        char model[96], out[96];
+        struct stat file = { 0 };
+        struct ran ran;
+        pid_t pid;
+
+        snprintf(model, sizeof(model), "%s/long.gguf", house->directory);
+        snprintf(out, sizeof(out), "%s/out", house->directory);
+        ran = RUN(house, NULL, given("BABBLE_MAKER"), model, "--context", "262144", "--layers",
+                  "1");
+        assert_int_equal(ran.status, 0);
+        ran_free(&ran);
+        HOUSE(house, "--model", model, "--kv-bytes", "1G");
+        for (int i = 0; i < 3; i++) {
+                unlink(out);
+                pid = fork();
+                if (!pid) {
+                        prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        dup2(open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600), 1);
+                        dup2(open(house->log, O_WRONLY | O_APPEND), 2);
+                        execl(SAMOVAR, SAMOVAR, "complete", "Once", "--temp", "0", "--max",
+                              "200000", "--socket", house->socket, (char *)NULL);
+                        _exit(126);
+                }
+                for (file.st_size = 0; file.st_size < 10; stat(out, &file))
+                        sleep_ms(2);
+                assert_int_equal(house_status(house, "requests.alive"), 1);
+                kill(pid, SIGINT);
+                assert_int_equal(process_wait(pid, 10000), 130);
+                stat(out, &file);
+                assert_true(file.st_size < 200000);
+        }
+        house_stop(house);
+}
+
+/* As in `samovar complete ... | head -c 5`. */
+static void reader_that_has_enough_ends_it(void **state)
+{
+        struct house *house = *state;
+        char command[300];
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        snprintf(command, sizeof(command), "%s complete Once --max 2000 | head -c 5", SAMOVAR);
+        ran = RUN(house, NULL, "/bin/sh", "-c", command);
+        assert_int_equal(ran.status, 0);
+        assert_int_equal(ran.out_bytes, 5);
+        assert_string_equal(ran.err, "");
+        ran_free(&ran);
+        house_stop(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(complete_prints_the_continuation_and_nothing_else),
+                STORY(sampling_flags_are_the_daemon_s),
+                STORY(json_is_one_object_a_token),
+                STORY(tokenize_and_detokenize_are_a_pipe_to_themselves),
+                STORY(ask_says_that_there_is_no_template),
+                STORY(status_is_a_table_for_people),
+                STORY(a_private_daemon_is_gone_with_its_command),
+                STORY(no_daemon_is_said_with_what_helps),
+                STORY(what_was_typed_wrong_is_said),
+                STORY(refusal_of_the_daemon_is_told_and_fails),
+                STORY(interrupt_cancels_the_stream),
+                STORY(reader_that_has_enough_ends_it),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE", "BABBLE_MAKER", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

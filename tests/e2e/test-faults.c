@@ -1,0 +1,120 @@
+/*
+ * Scenes played again and again; each time another allocation or another system call of the daemon
+ * fails, once or twenty times in a row.  What is promised then: play.h.
+ *
+ * SMV_FAULT_STRIDE: every how many-th n is tried.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/e2e/play.h"
+
+#define FAILURES_MAX 10 /* of a sweep, before it is given up */
+#define PERSISTENT   20
+#define BEYOND       3 /* so many n in a row that were not reached: the scene has no more */
+
+#ifdef FAULTS_WRAP
+#define STRIDE 3 /* a sanitizer makes every play slow */
+#else
+#define STRIDE 1
+#endif
+
+static uint32_t stride(void)
+{
+        const char *given_stride = getenv("SMV_FAULT_STRIDE");
+        uint32_t n = given_stride ? (uint32_t)strtoul(given_stride, NULL, 10) : 0;
+
+        return n ? n : STRIDE;
+}
+
+/* Every n that the scene reaches, or every stride-th; how many broke the promise. */
+static uint32_t sweep(struct house *house, const struct scene *scene, enum fault_kind kind,
+                      uint32_t count, uint32_t flavour)
+{
+        struct fault_plan plan = { .kind = kind, .count = count, .flavour = flavour };
+        uint32_t failures = 0, beyond = 0, step = stride();
+        uint64_t began = now_ms(), failed_before = faults_sum().failed;
+
+        for (plan.first = flavour % step; beyond < BEYOND; plan.first += step) {
+                failures += !play_once(house, scene, &plan);
+                beyond = faults_failed() ? 0 : beyond + 1;
+                if (failures >= FAILURES_MAX)
+                        break;
+        }
+        printf("# %s: %s, %u at a time, up to number %u, %" PRIu64 " ms\n", scene->name,
+               kind == FAULT_ALLOC ? "allocations" : "system calls", count, plan.first,
+               now_ms() - began);
+        assert_true(faults_sum().failed > failed_before);
+        return failures;
+}
+
+static void sweep_scene(void **state, const struct scene *scene, enum fault_kind kind)
+{
+        uint32_t failures = 0;
+
+        play_prepare(*state);
+        for (uint32_t flavour = 0; flavour < 2; flavour++) {
+                failures += sweep(*state, scene, kind, 1, flavour);
+                failures += sweep(*state, scene, kind, PERSISTENT, flavour);
+        }
+        assert_int_equal(failures, 0);
+}
+
+static void allocations_fail_while_two_ask_and_one_raves(void **state)
+{
+        sweep_scene(state, &scene_asking, FAULT_ALLOC);
+}
+
+static void system_calls_fail_while_two_ask_and_one_raves(void **state)
+{
+        sweep_scene(state, &scene_asking, FAULT_CALL);
+}
+
+static void allocations_fail_in_a_crowd(void **state)
+{
+        sweep_scene(state, &scene_crowd, FAULT_ALLOC);
+}
+
+static void system_calls_fail_in_a_crowd(void **state)
+{
+        sweep_scene(state, &scene_crowd, FAULT_CALL);
+}
+
+static void allocations_fail_with_one_client_alone(void **state)
+{
+        sweep_scene(state, &scene_alone, FAULT_ALLOC);
+}
+
+static void system_calls_fail_with_one_client_alone(void **state)
+{
+        sweep_scene(state, &scene_alone, FAULT_CALL);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(allocations_fail_while_two_ask_and_one_raves),
+                STORY(system_calls_fail_while_two_ask_and_one_raves),
+                STORY(allocations_fail_in_a_crowd),
+                STORY(system_calls_fail_in_a_crowd),
+                STORY(allocations_fail_with_one_client_alone),
+                STORY(system_calls_fail_with_one_client_alone),
+        };
+        struct faults_sum faults;
+        struct plays_sum plays;
+        int r;
+
+        need((const char *const[]){ "BABBLE_MAKER", NULL });
+        play_begin();
+        r = cmocka_run_group_tests(tests, NULL, NULL);
+        faults = faults_sum();
+        plays = plays_sum();
+        faults_tell_missed(stdout);
+        printf("# %" PRIu64 " plays: %" PRIu64 " faults injected, %u of %u allocation sites, "
+               "%u of %u system calls, %" PRIu64 " crashes\n",
+               plays.plays, faults.failed, faults.sites_failed[FAULT_ALLOC],
+               faults.sites_met[FAULT_ALLOC], faults.sites_failed[FAULT_CALL],
+               faults.sites_met[FAULT_CALL], plays.crashes);
+        return r;
+}

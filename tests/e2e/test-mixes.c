@@ -1,0 +1,193 @@
+/*
+ * A stream's tokens are its own: whoever else is served, however its prompt was cut into steps,
+ * on however many threads, with however many plans in flight.  A dozen requests are asked one by
+ * one of an idle daemon; then they come in two hundred random mixes, at random moments, over
+ * several connections, some cancelled half-way; and each answer is held against the first, bit by
+ * bit.  Then the same with daemons that step differently.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/talk.h"
+
+#define MIXES  200
+#define WANTS  12
+#define TALKS  3
+#define GUESTS 8 /* of one mix, at most */
+
+static char prompts[WANTS][320];
+static struct want wants[WANTS];
+static struct stream *reference[WANTS]; /* from the first daemon, alone */
+
+static const struct want shapes[WANTS] = {
+        { .prompt_bytes = 1, .max_tokens = 40, .ignore_eos = true },
+        { .prompt_bytes = 15, .max_tokens = 1 },
+        { .prompt_bytes = 16, .max_tokens = 33, .ignore_eos = true },
+        { .prompt_bytes = 17, .max_tokens = 80, .temperature = 0.8, .seed = 11 },
+        { .prompt_bytes = 300, .max_tokens = 50, .ignore_eos = true },
+        { .prompt_bytes = 299, .max_tokens = 5, .temperature = 1.5, .seed = 12 },
+        { .prompt_bytes = 64, .max_tokens = 120, .temperature = 1, .seed = 13, .top_k = 5 },
+        { .prompt_bytes = 130, .max_tokens = 60, .temperature = 1, .seed = 14, .top_p = 0.7 },
+        { .prompt_bytes = 31, .max_tokens = 90, .temperature = 2, .seed = 15, .min_p = 0.1 },
+        { .prompt_bytes = 200, .max_tokens = 100, .temperature = 1, .seed = 13, .stop = "a" },
+        { .prompt_bytes = 48, .max_tokens = 100, .temperature = 1.1, .seed = 16, .stop = ". " },
+        { .prompt_bytes = 255, .max_tokens = 70, .as_ids = true, .ignore_eos = true },
+};
+
+static void write_prompts(void)
+{
+        static const char words[] = "once upon a time there was a samovar and all the guests ";
+
+        for (size_t i = 0; i < WANTS; i++) {
+                wants[i] = shapes[i];
+                for (size_t j = 0; j < shapes[i].prompt_bytes; j++)
+                        prompts[i][j] = words[(j + 7 * i) % (sizeof(words) - 1)];
+                wants[i].prompt = prompts[i];
+        }
+}
+
+struct guest {
+        size_t want, talk;
+        uint64_t start_ms, cancel_ms; /* of the mix; 0: never cancelled */
+        uint32_t id;                  /* 0: not asked yet */
+        bool cancelled, over;
+};
+
+static void invite(struct guest *guest)
+{
+        *guest = (struct guest){ .want = random_below(WANTS), .talk = random_below(TALKS) };
+        if (random_below(2))
+                guest->start_ms = random_below(30);
+        if (!random_below(4))
+                guest->cancel_ms = guest->start_ms + 1 + random_below(40);
+}
+
+static void look(struct guest *guest, struct talk *talk, uint64_t passed_ms,
+                 struct stream *const *alone)
+{
+        const struct reply *reply;
+        struct stream *stream;
+
+        if (!guest->id) {
+                if (passed_ms >= guest->start_ms)
+                        guest->id = talk_generate(talk, &wants[guest->want]);
+                return;
+        }
+        if (guest->cancel_ms && !guest->cancelled && passed_ms >= guest->cancel_ms) {
+                guest->cancelled = true;
+                talk_say(talk, "op=s id=u stream=u", "cancel", ++talk->last_id, guest->id);
+        }
+        reply = talk_replied(talk, guest->id);
+        if (reply && !reply->ok) {
+                if (reply->code != SMV_CANCELLED || !guest->cancelled)
+                        fail_msg("refused: %s", reply->message);
+                guest->over = true;
+                return;
+        }
+        stream = talk_stream(talk, guest->id);
+        if (!stream || !stream->ended)
+                return;
+        guest->over = true;
+        if (guest->cancelled && stream->end.reason == SMV_END_CANCELLED)
+                assert_prefix_stream(stream, alone[guest->want]);
+        else
+                assert_same_stream(stream, alone[guest->want]);
+}
+
+static void mix(struct talk **talks, struct stream *const *alone)
+{
+        struct guest guests[GUESTS];
+        uint32_t count = 2 + random_below(GUESTS - 1), over = 0;
+        uint64_t start = now_ms();
+
+        for (uint32_t i = 0; i < count; i++)
+                invite(&guests[i]);
+        while (over < count) {
+                if (now_ms() - start > 60000)
+                        fail_msg("%s", "a stream does not end");
+                for (uint32_t i = 0; i < count; i++) {
+                        if (guests[i].over)
+                                continue;
+                        look(&guests[i], talks[guests[i].talk], now_ms() - start, alone);
+                        over += guests[i].over;
+                }
+                talks_turn(talks, TALKS, over < count ? 1 : 0);
+        }
+}
+
+static void tell(struct house *house, struct talk **talks)
+{
+        printf("# %d mixes: %u steps, %u rows, %u streams\n", MIXES,
+               (unsigned)house_status(house, "steps"), (unsigned)house_status(house, "rows"),
+               (unsigned)house_status(house, "ends"));
+        for (size_t i = 0; i < TALKS; i++)
+                talk_close(talks[i]);
+}
+
+static void mixes(struct house *house)
+{
+        struct stream *alone[WANTS];
+        struct talk *talks[TALKS];
+
+        for (size_t i = 0; i < TALKS; i++)
+                talks[i] = talk_greet(house);
+        for (size_t i = 0; i < WANTS; i++) {
+                alone[i] = talk_whole(talks[i % TALKS], &wants[i]);
+                assert_true(alone[i]->token_count > 0);
+                if (!reference[i])
+                        reference[i] = stream_copy(alone[i]);
+                assert_same_stream(alone[i], reference[i]);
+        }
+        for (size_t i = 0; i < MIXES; i++)
+                mix(talks, alone);
+        tell(house, talks);
+        house_stop(house);
+}
+
+static void batched_is_as_alone(void **state)
+{
+        HOUSE(*state, "--log-level", "warn");
+        mixes(*state);
+}
+
+static void with_two_plans_in_flight_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--depth", "2");
+        mixes(*state);
+}
+
+static void chunked_in_small_steps_on_one_thread_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--step-tokens", "16", "--max-seqs", "4", "--threads", "1");
+        mixes(*state);
+}
+
+static void chunked_with_two_plans_in_flight_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--step-tokens", "7", "--max-seqs", "7", "--threads", "2", "--depth", "2");
+        mixes(*state);
+}
+
+static int forget(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < WANTS; i++)
+                stream_free(reference[i]);
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(batched_is_as_alone),
+                STORY(with_two_plans_in_flight_it_is_the_same),
+                STORY(chunked_in_small_steps_on_one_thread_it_is_the_same),
+                STORY(chunked_with_two_plans_in_flight_it_is_the_same),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        random_begin();
+        write_prompts();
+        return cmocka_run_group_tests(tests, NULL, forget);
+}

@@ -1,0 +1,316 @@
+/*
+ * Clients are processes, and die as processes do.  Whatever happens to one, the others' text is
+ * what it is without it, and when it is buried the daemon holds nothing of it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <samovar/client.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/e2e/honest.h"
+
+#define TOKENS 12000 /* more than a ring and a socket take without a reader */
+
+/* ---- a child: libsamovar, the text of one stream into a file ---- */
+
+static int stream_to(const char *socket, const char *prompt, int out)
+{
+        struct smv_connect at = { SMV_SIZE(smv_connect), .socket = socket };
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = prompt, .max_tokens = TOKENS,
+                                    .set = SMV_SET_TEMPERATURE, .ignore_eos = 1 };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct smv_client *client;
+        uint32_t stream;
+
+        if (smv_connect(&at, &client) || smv_generate(client, &ask, &stream))
+                return 2;
+        while (smv_next(client, &event, -1) > 0 && event.kind != SMV_EVENT_END)
+                if (write(out, event.text, event.text_bytes) != (ssize_t)event.text_bytes)
+                        return 3;
+        smv_close(client);
+        return event.reason == SMV_END_LENGTH ? 0 : 10 + (int)event.reason;
+}
+
+static pid_t start_stream(const struct house *house, const char *prompt, const char *name,
+                          char path[96])
+{
+        pid_t pid;
+        int out;
+
+        snprintf(path, 96, "%s/%s", house->directory, name);
+        out = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        pid = fork();
+        if (!pid) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                _exit(stream_to(house->socket, prompt, out));
+        }
+        close(out);
+        return pid;
+}
+
+static size_t file_bytes(const char *path)
+{
+        struct stat file;
+
+        return stat(path, &file) ? 0 : (size_t)file.st_size;
+}
+
+static void wait_bytes(const char *path, size_t bytes)
+{
+        uint64_t end = now_ms() + 60000;
+
+        while (file_bytes(path) < bytes) {
+                assert_true(now_ms() < end);
+                sleep_ms(1);
+        }
+}
+
+/* A model that talks for longer than the usual one, and is small, so that it takes no longer. */
+static void long_house(struct house *house)
+{
+        char model[96];
+        struct ran ran;
+
+        snprintf(model, sizeof(model), "%s/long.gguf", house->directory);
+        ran = RUN(house, NULL, given("BABBLE_MAKER"), model, "--context", "16384", "--layers", "1",
+                  "--width", "32", "--heads", "2", "--kv-heads", "1", "--head-dim", "8", "--ffn",
+                  "32");
+        assert_int_equal(ran.status, 0);
+        ran_free(&ran);
+        HOUSE(house, FAST, "--model", model, "--ring-bytes", "64K", "--kv-bytes", "128M");
+}
+
+static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
+{
+        char alone[96], third[96], killed[96], stopped[96], *expected, *text;
+        struct house *house = *state;
+        pid_t third_pid, killed_pid, stopped_pid;
+        uint64_t end;
+
+        long_house(house);
+        third_pid = start_stream(house, "Three is company", "alone", alone);
+        assert_int_equal(process_wait(third_pid, 120000), 0);
+
+        killed_pid = start_stream(house, "One", "killed", killed);
+        stopped_pid = start_stream(house, "Two", "stopped", stopped);
+        third_pid = start_stream(house, "Three is company", "third", third);
+        wait_bytes(killed, 20);
+        wait_bytes(stopped, 20);
+        wait_bytes(third, 20);
+        kill(killed_pid, SIGKILL);
+        kill(stopped_pid, SIGSTOP);
+        assert_int_equal(process_wait(killed_pid, 5000), -SIGKILL);
+        assert_true(file_bytes(killed) < TOKENS);
+        assert_int_equal(process_wait(third_pid, 120000), 0);
+
+        expected = file_text(alone);
+        text = file_text(third);
+        assert_int_equal(strlen(text), TOKENS);
+        assert_string_equal(text, expected);
+
+        assert_true(file_bytes(stopped) < TOKENS);
+        for (end = now_ms() + 10000; !house_status(house, "requests.stalled"); sleep_ms(20))
+                assert_true(now_ms() < end);
+        assert_int_equal(house_status(house, "requests.alive"), 1);
+        assert_true(house_status(house, "blocks.held") > 0);
+        assert_int_equal(waitpid(stopped_pid, NULL, WNOHANG), 0);
+        kill(stopped_pid, SIGKILL); /* it never woke */
+        assert_int_equal(process_wait(stopped_pid, 5000), -SIGKILL);
+        free(expected);
+        free(text);
+        house_stop(house);
+}
+
+/* The same, but the stopped one is woken: its text is whole. */
+static void one_that_was_stopped_goes_on_where_it_was(void **state)
+{
+        char alone[96], stopped[96], *expected, *text;
+        struct house *house = *state;
+        pid_t pid;
+        uint64_t end;
+
+        long_house(house);
+        pid = start_stream(house, "Two", "alone", alone);
+        assert_int_equal(process_wait(pid, 120000), 0);
+        pid = start_stream(house, "Two", "stopped", stopped);
+        wait_bytes(stopped, 20);
+        kill(pid, SIGSTOP);
+        for (end = now_ms() + 60000; !house_status(house, "requests.stalled"); sleep_ms(20))
+                assert_true(now_ms() < end);
+        kill(pid, SIGCONT);
+        assert_int_equal(process_wait(pid, 120000), 0);
+        expected = file_text(alone);
+        text = file_text(stopped);
+        assert_string_equal(text, expected);
+        free(expected);
+        free(text);
+        house_stop(house);
+}
+
+/* ---- clients that are killed, at whatever they are ---- */
+
+enum doing {
+        BEFORE_HELLO,
+        IN_A_FRAME,
+        QUEUED,
+        PREFILL,
+        DECODE,
+        NOT_READING,
+        WITH_THE_SCRIBE,
+        CANCELLING,
+        DOINGS
+};
+
+static void put_generate(struct bytes_out *to, uint32_t id, size_t prompt, uint32_t max_tokens)
+{
+        static char text[2048];
+
+        memset(text, 'a', sizeof(text));
+        frame_put(to, "op=s id=u prompt=t max_tokens=u ignore_eos=y", "generate", id, text, prompt,
+                  max_tokens, 1);
+}
+
+/* What it sends; no assert, for it is not the test that runs here. */
+static void put_doing(struct bytes_out *to, enum doing doing)
+{
+        static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
+
+        if (doing == BEFORE_HELLO)
+                return;
+        frame_put(to, "op=s id=u versions=I", "hello", 1u, versions, (size_t)2);
+        for (uint32_t i = 0; doing == QUEUED && i < 20; i++)
+                put_generate(to, 2 + i, 10, 300);
+        for (uint32_t i = 0; doing == NOT_READING && i < 6; i++)
+                put_generate(to, 2 + i, 10, 2000);
+        for (uint32_t i = 0; doing == CANCELLING && i < 20; i++) {
+                put_generate(to, 2 + i, 300, 100);
+                frame_put(to, "op=s id=u stream=u", "cancel", 100 + i, 2 + i);
+        }
+        if (doing == PREFILL)
+                put_generate(to, 2, 1900, 100);
+        if (doing == DECODE)
+                put_generate(to, 2, 3, 2000);
+        if (doing == WITH_THE_SCRIBE) {
+                char *text = calloc(1, 1 << 20);
+
+                frame_put(to, "op=s id=u text=t", "tokenize", 2u, text, (size_t)1 << 20);
+                frame_put(to, "op=s id=u prompt=t", "generate", 3u, text, (size_t)1 << 20);
+        }
+        if (doing == IN_A_FRAME) {
+                put_generate(to, 2, 500, 100);
+                to->count -= 1 + random_below(500);
+        }
+}
+
+static void be_a_client(const struct house *house, enum doing doing)
+{
+        struct bytes_out all = { 0 };
+        char bytes[4096];
+        int fd = connect_raw(house);
+        ssize_t n;
+
+        put_doing(&all, doing);
+        for (size_t at = 0; at < all.count; at += (size_t)n) {
+                n = send(fd, all.at + at, all.count - at, MSG_NOSIGNAL);
+                if (n <= 0)
+                        break;
+        }
+        while (doing == DECODE && read(fd, bytes, sizeof(bytes)) > 0)
+                ;
+        for (;;)
+                pause();
+}
+
+static void killed_clients_leave_nothing(void **state)
+{
+        uint32_t times = scaled(40, 1000), counts[DOINGS] = { 0 };
+        struct house *house = *state;
+        struct honest honest;
+        pid_t pids[6] = { 0 };
+
+        HOUSE(house, FAST, "--max-seqs", "6", "--ring-bytes", "64K", "--depth", "2");
+        honest = honest_begin(house);
+        for (uint32_t i = 0; i < times; i++) {
+                pid_t *pid = &pids[random_below(6)];
+                enum doing doing = i < DOINGS ? (enum doing)i : random_below(DOINGS);
+
+                if (*pid) {
+                        kill(*pid, SIGKILL);
+                        assert_int_equal(process_wait(*pid, 5000), -SIGKILL);
+                }
+                counts[doing]++;
+                random_below(2); /* so that children differ */
+                *pid = fork();
+                if (!*pid) {
+                        prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        be_a_client(house, doing);
+                }
+                honest_look_for(&honest, random_below(30));
+        }
+        for (size_t i = 0; i < 6; i++) {
+                if (!pids[i])
+                        continue;
+                kill(pids[i], SIGKILL);
+                assert_int_equal(process_wait(pids[i], 5000), -SIGKILL);
+        }
+        honest_end(&honest);
+        printf("# %u clients killed:", times);
+        for (size_t i = 0; i < DOINGS; i++)
+                printf(" %u", counts[i]);
+        printf("; %u honest streams beside them\n", honest.rounds);
+        house_stop(house);
+}
+
+/* The daemon dies instead: every stream of a client still ends, with LOST. */
+static void killed_daemon_leaves_no_stream_without_an_end(void **state)
+{
+        struct house *house = *state;
+        struct smv_connect at = { SMV_SIZE(smv_connect), .socket = house->socket };
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once", .max_tokens = 2000,
+                                    .ignore_eos = 1 };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct smv_client *client;
+        uint32_t stream, ends = 0;
+        int r;
+
+        HOUSE(house, "--threads", "1");
+        assert_int_equal(smv_connect(&at, &client), 0);
+        for (int i = 0; i < 5; i++)
+                assert_int_equal(smv_generate(client, &ask, &stream), 0);
+        assert_int_equal(smv_next(client, &event, 10000), 1);
+        kill(house->pid, SIGKILL);
+        while ((r = smv_next(client, &event, 10000)) > 0)
+                if (event.kind == SMV_EVENT_END) {
+                        assert_int_equal(event.reason, SMV_END_ERROR);
+                        assert_int_equal(event.code, SMV_LOST);
+                        ends++;
+                }
+        assert_int_equal(r, -ENOTCONN);
+        assert_int_equal(ends, 5);
+        assert_int_equal(smv_generate(client, &ask, &stream), -ENOTCONN);
+        smv_close(client);
+        assert_int_equal(house_wait(house), -SIGKILL);
+        assert_no_process_left();
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(one_killed_and_one_stopped_do_not_touch_the_third),
+                STORY(one_that_was_stopped_goes_on_where_it_was),
+                STORY(killed_clients_leave_nothing),
+                STORY(killed_daemon_leaves_no_stream_without_an_end),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
+        random_begin();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,342 @@
+/* What one user may have, and that it is given back; what one client may take its time for. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/honest.h"
+
+/* The one reply without an id that a client is turned away or hung up with. */
+static void assert_turned_away(struct talk *talk, enum smv_code code, const char *words)
+{
+        const struct reply *reply;
+
+        talk_hangup(talk);
+        assert_true(talk->reply_count > 0);
+        reply = talk->replies[talk->reply_count - 1];
+        if (reply->ok || reply->code != code || reply->id || !strstr(reply->message, words))
+                fail_msg("wanted %d \"%s\": %u %d \"%s\"", (int)code, words, (unsigned)reply->id,
+                         (int)reply->code, reply->message);
+        talk_close(talk);
+}
+
+static void connections_of_a_user_are_bounded(void **state)
+{
+        struct house *house = *state;
+        struct talk *talks[5];
+
+        HOUSE(house, FAST, "--uid-connections", "5");
+        for (size_t i = 0; i < 5; i++)
+                talks[i] = talk_greet(house);
+        assert_int_equal(talk_status(talks[0], "charges.0.connections"), 5);
+        for (int i = 0; i < 3; i++)
+                assert_turned_away(talk_open(house), SMV_QUOTA, "connections");
+        assert_int_equal(talk_status(talks[0], "charges.0.connections"), 5);
+        assert_true(talk_status(talks[0], "connections.refused") >= 3);
+        for (size_t i = 1; i < 5; i++)
+                talk_close(talks[i]);
+        while (talk_status(talks[0], "connections.open") > 1)
+                sleep_ms(5);
+        talk_close(talk_greet(house)); /* there is room again */
+        talk_close(talks[0]);
+        house_stop(house);
+}
+
+static void connections_of_all_are_bounded(void **state)
+{
+        struct house *house = *state;
+        struct talk *talks[4];
+
+        HOUSE(house, FAST, "--connections", "4");
+        for (size_t i = 0; i < 4; i++)
+                talks[i] = talk_greet(house);
+        assert_turned_away(talk_open(house), SMV_BUSY, "connections");
+        for (size_t i = 0; i < 4; i++)
+                talk_close(talks[i]);
+        sleep_ms(100);
+        house_stop(house);
+}
+
+static void connecting_too_often_is_refused_for_a_while(void **state)
+{
+        struct house *house = *state;
+        struct talk *talks[20];
+        uint32_t refused = 0;
+
+        HOUSE(house, "--uid-connects-burst", "12", "--uid-connects-per-s", "4");
+        for (size_t i = 0; i < 20; i++)
+                talks[i] = talk_open(house);
+        for (size_t i = 0; i < 20; i++) {
+                static const uint32_t versions[] = { 0, 0 };
+
+                talk_say(talks[i], "op=s id=u versions=I", "hello", 1u, versions, (size_t)2);
+                while (!talks[i]->reply_count)
+                        assert_true(talk_turn(talks[i], 10000));
+                refused += !talks[i]->replies[0]->ok;
+                if (!talks[i]->replies[0]->ok)
+                        assert_int_equal(talks[i]->replies[0]->code, SMV_QUOTA);
+        }
+        printf("# %u of 20 were refused\n", refused);
+        assert_in_range(refused, 8, 19);
+        for (size_t i = 0; i < 20; i++)
+                talk_close(talks[i]);
+        sleep_ms(1500); /* the bucket fills: six more */
+        for (size_t i = 0; i < 3; i++)
+                talk_close(talk_greet(house));
+        sleep_ms(1000);
+        house_stop(house);
+}
+
+static void requests_of_a_user_are_bounded_over_his_connections(void **state)
+{
+        const struct want want = { .prompt = "Once", .max_tokens = 1900, .ignore_eos = true };
+        struct house *house = *state;
+        struct talk *a, *b;
+        const struct reply *reply;
+        uint32_t first, id = 0;
+
+        HOUSE(house, FAST, "--uid-requests", "10", "--max-seqs", "4", "--kv-bytes", "32M");
+        a = talk_greet(house);
+        b = talk_greet(house);
+        first = a->last_id + 1;
+        for (int i = 0; i < 5; i++) {
+                id = talk_generate(a, &want);
+                assert_true(talk_reply(a, id)->ok);
+                id = talk_generate(b, &want);
+                assert_true(talk_reply(b, id)->ok);
+        }
+        assert_int_equal(talk_status(a, "charges.0.requests"), 10);
+        assert_true(talk_status(a, "charges.0.prompt_bytes") > 10 * 1900 * 4);
+        assert_int_equal(talk_status(a, "charges.0.ring_bytes"), 2 * 256 << 10);
+        for (int i = 0; i < 2000 && talk_status(a, "requests.waiting") != 6; i++)
+                sleep_ms(2); /* accepted is not yet seen by the engine */
+        assert_int_equal(talk_status(a, "requests.running"), 4);
+        assert_int_equal(talk_status(a, "requests.waiting"), 6);
+        for (int i = 0; i < 3; i++) {
+                id = talk_generate(i & 1 ? a : b, &want);
+                reply = talk_reply(i & 1 ? a : b, id);
+                assert_int_equal(reply->code, SMV_QUOTA);
+                assert_non_null(strstr(reply->message, "10"));
+                assert_non_null(strstr(reply->message, "requests"));
+        }
+        /* One that waits and one that runs are given up: there is room for two. */
+        talk_ask(a, "op=s stream=u", "cancel", first);
+        assert_int_equal(talk_end(a, first)->end.reason, SMV_END_CANCELLED);
+        talk_ask(a, "op=s stream=u", "cancel", first + 4);
+        assert_int_equal(talk_end(a, first + 4)->end.reason, SMV_END_CANCELLED);
+        while (talk_status(a, "charges.0.requests") > 8)
+                sleep_ms(2);
+        talk_close(b);
+        talk_close(a);
+        house_stop(house);
+}
+
+static void requests_of_all_are_bounded(void **state)
+{
+        const struct want want = { .prompt = "Once", .max_tokens = 1900, .ignore_eos = true };
+        struct house *house = *state;
+        struct talk *talk;
+        uint32_t id;
+
+        HOUSE(house, FAST, "--requests", "6");
+        talk = talk_greet(house);
+        for (int i = 0; i < 6; i++) {
+                id = talk_generate(talk, &want);
+                assert_true(talk_reply(talk, id)->ok);
+        }
+        id = talk_generate(talk, &want);
+        assert_int_equal(talk_reply(talk, id)->code, SMV_BUSY);
+        talk_close(talk);
+        house_stop(house);
+}
+
+static void prompt_bytes_of_a_user_are_bounded(void **state)
+{
+        static char text[200 << 10];
+        struct house *house = *state;
+        const struct reply *reply;
+        struct talk *talk;
+        uint32_t id;
+
+        HOUSE(house, FAST, "--uid-prompt-bytes", "100K");
+        talk = talk_greet(house);
+        memset(text, 'a', sizeof(text));
+        id = ++talk->last_id; /* its ids alone would be more */
+        talk_say(talk, "op=s id=u prompt=t", "generate", id, text, (size_t)40000);
+        reply = talk_reply(talk, id);
+        assert_int_equal(reply->code, SMV_QUOTA);
+        assert_non_null(strstr(reply->message, "102400"));
+        assert_int_equal(talk_status(talk, "charges.0.prompt_bytes"), 0);
+        id = ++talk->last_id;
+        talk_say(talk, "op=s id=u prompt=t max_tokens=u", "generate", id, text, (size_t)1000, 10u);
+        assert_true(talk_reply(talk, id)->ok);
+        talk_end(talk, id);
+        talk_close(talk);
+
+        /* A frame so long that not even its bytes may wait. */
+        talk = talk_greet(house);
+        talk_say(talk, "op=s id=u text=t", "tokenize", 7u, text, sizeof(text));
+        assert_turned_away(talk, SMV_QUOTA, "102400");
+        house_stop(house);
+}
+
+static void rings_of_a_user_are_bounded(void **state)
+{
+        const struct want want = { .prompt = "Once", .max_tokens = 5, .ignore_eos = true };
+        struct house *house = *state;
+        struct talk *talks[3];
+        uint32_t id;
+
+        HOUSE(house, FAST, "--ring-bytes", "64K", "--uid-ring-bytes", "128K");
+        for (size_t i = 0; i < 3; i++)
+                talks[i] = talk_greet(house);
+        assert_int_equal(talk_whole(talks[0], &want)->token_count, 5);
+        assert_int_equal(talk_whole(talks[1], &want)->token_count, 5);
+        id = talk_generate(talks[2], &want);
+        assert_int_equal(talk_reply(talks[2], id)->code, SMV_QUOTA);
+        talk_close(talks[0]);
+        while (talk_status(talks[2], "charges.0.ring_bytes") > 64 << 10)
+                sleep_ms(2);
+        assert_int_equal(talk_whole(talks[2], &want)->token_count, 5);
+        talk_close(talks[1]);
+        talk_close(talks[2]);
+        house_stop(house);
+}
+
+static void hello_that_does_not_come_is_not_waited_for(void **state)
+{
+        struct house *house = *state;
+        struct honest honest;
+        struct talk *silent, *slow;
+        uint64_t start;
+
+        HOUSE(house, FAST, "--hello-ms", "200");
+        honest = honest_begin(house);
+        start = now_ms();
+        silent = talk_open(house);
+        slow = talk_open(house);
+        while (!slow->hung_up && now_ms() - start < 5000) { /* a byte at a time is no hello */
+                if (!talk_send(slow, "\x1a", 1))
+                        break;
+                talk_send(slow, "\0", now_ms() - start < 20);
+                honest_look_for(&honest, 20);
+                talk_turn(slow, 0);
+                if (slow->reply_count)
+                        break;
+        }
+        talk_hangup(slow);
+        talk_close(slow);
+        assert_turned_away(silent, SMV_TIMEOUT, "200");
+        assert_in_range(now_ms() - start, 190, 4000);
+        honest_end(&honest);
+        house_stop(house);
+}
+
+static void frame_that_dribbles_is_not_waited_for(void **state)
+{
+        struct house *house = *state;
+        struct bytes_out frame = { 0 };
+        struct honest honest;
+        struct talk *talk, *idle;
+        uint64_t start;
+        size_t at = 0;
+
+        HOUSE(house, FAST, "--frame-ms", "200");
+        honest = honest_begin(house);
+        idle = talk_greet(house); /* between frames one may take all the time one likes */
+        talk = talk_greet(house);
+        frame_put(&frame, "op=s id=u text=s", "tokenize", 5u,
+                  "a text that is long enough for a byte every twenty milliseconds to be too slow");
+        for (start = now_ms(); at < frame.count && talk->reply_count == 1; at++) {
+                if (!talk_send(talk, frame.at + at, 1))
+                        break;
+                honest_look_for(&honest, 20);
+                talk_turn(talk, 0);
+        }
+        assert_in_range(now_ms() - start, 190, 4000);
+        assert_turned_away(talk, SMV_TIMEOUT, "200");
+        honest_look_for(&honest, 300);
+        assert_true(talk_ask(idle, "op=s", "status")->ok);
+        talk_close(idle);
+        free(frame.at);
+        honest_end(&honest);
+        house_stop(house);
+}
+
+static void replies_that_are_not_read_end_the_connection(void **state)
+{
+        struct house *house = *state;
+        struct bytes_out asks = { 0 };
+        struct honest honest;
+        struct talk *talk;
+        uint32_t asked = 0;
+
+        HOUSE(house, FAST, "--reply-bytes", "16K");
+        honest = honest_begin(house);
+        talk = talk_greet(house);
+        for (uint32_t i = 0; i < 100; i++)
+                frame_put(&asks, "op=s id=u", "status", 10u);
+        while (asked < 1000000 && send(talk->fd, asks.at, asks.count, MSG_NOSIGNAL) > 0) {
+                asked += 100;
+                honest_look(&honest);
+        }
+        printf("# hung up after %u questions\n", asked);
+        assert_true(asked < 1000000);
+        talk_hangup(talk);
+        talk_close(talk);
+        free(asks.at);
+        honest_end(&honest);
+        house_stop(house);
+}
+
+/* Many ends that wait to be read take the half of a ring that is theirs, and no more. */
+static void streams_of_a_connection_are_bounded_by_its_ring(void **state)
+{
+        const struct want want = { .prompt = "Once", .max_tokens = 5, .ignore_eos = true };
+        struct house *house = *state;
+        uint32_t accepted = 0, refused = 0, ids[1000];
+        struct talk *talk;
+
+        HOUSE(house, FAST, "--ring-bytes", "64K", "--uid-requests", "2000", "--requests", "2000",
+              "--max-seqs", "2");
+        talk = talk_greet(house);
+        for (uint32_t i = 0; i < 1000; i++)
+                ids[i] = talk_generate(talk, &want);
+        for (uint32_t i = 0; i < 1000; i++) {
+                const struct reply *reply = talk_reply(talk, ids[i]);
+
+                if (!reply->ok)
+                        assert_int_equal(reply->code, SMV_QUOTA);
+                accepted += reply->ok;
+                refused += !reply->ok;
+                if (reply->ok)
+                        assert_int_equal(talk_end(talk, ids[i])->token_count, 5);
+        }
+        printf("# %u streams were accepted, %u refused\n", accepted, refused);
+        assert_true(accepted >= 100 && refused > 0);
+        assert_int_equal(talk->stream_count, accepted);
+        talk_close(talk);
+        house_stop(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(connections_of_a_user_are_bounded),
+                STORY(connections_of_all_are_bounded),
+                STORY(connecting_too_often_is_refused_for_a_while),
+                STORY(requests_of_a_user_are_bounded_over_his_connections),
+                STORY(requests_of_all_are_bounded),
+                STORY(prompt_bytes_of_a_user_are_bounded),
+                STORY(rings_of_a_user_are_bounded),
+                STORY(hello_that_does_not_come_is_not_waited_for),
+                STORY(frame_that_dribbles_is_not_waited_for),
+                STORY(replies_that_are_not_read_end_the_connection),
+                STORY(streams_of_a_connection_are_bounded_by_its_ring),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,278 @@
+/* A client that does not read is waited for, for a while, by nobody but itself. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/honest.h"
+
+#define STREAMS 8 /* together more than a ring and a socket take without a reader */
+
+static struct want lengthy(uint32_t number)
+{
+        return (struct want){ .prompt = "Once upon a time",
+                              .max_tokens = 1900,
+                              .temperature = 1,
+                              .seed = 100 + number,
+                              .ignore_eos = true };
+}
+
+/* One by one, read as they come. */
+static void record_alone(const struct house *house, struct stream **alone)
+{
+        struct talk *talk = talk_greet(house);
+
+        for (uint32_t i = 0; i < STREAMS; i++) {
+                const struct want want = lengthy(i);
+
+                alone[i] = stream_copy(talk_whole(talk, &want));
+        }
+        talk_close(talk);
+}
+
+static void forget_alone(struct stream **alone)
+{
+        for (uint32_t i = 0; i < STREAMS; i++)
+                stream_free(alone[i]);
+}
+
+/* Asks for all, reads nothing, and is told of by status when all of them stall. */
+static struct talk *fall_asleep(const struct house *house, uint32_t *ids)
+{
+        struct talk *talk = talk_greet(house), *asking = talk_greet(house);
+        uint64_t end = now_ms() + 60000;
+
+        for (uint32_t i = 0; i < STREAMS; i++) {
+                const struct want want = lengthy(i);
+
+                ids[i] = talk_generate(talk, &want);
+        }
+        while (talk_status(asking, "requests.stalled") < STREAMS) {
+                assert_true(now_ms() < end);
+                sleep_ms(5);
+        }
+        talk_close(asking);
+        return talk;
+}
+
+static void reader_that_wakes_finds_every_token_in_order(void **state)
+{
+        struct stream *alone[STREAMS];
+        struct house *house = *state;
+        uint32_t ids[STREAMS];
+        struct talk *talk;
+        uint64_t steps;
+
+        HOUSE(house, "--ring-bytes", "64K");
+        record_alone(house, alone);
+        talk = fall_asleep(house, ids);
+        sleep_ms(50);
+        steps = house_status(house, "steps");
+        sleep_ms(200);
+        assert_int_equal(house_status(house, "steps"), steps); /* nobody computes in vain */
+        assert_int_equal(house_status(house, "requests.running"), STREAMS);
+        for (uint32_t i = 0; i < STREAMS; i++) {
+                assert_same_stream(talk_end(talk, ids[i]), alone[i]);
+                assert_true(talk_reply(talk, ids[i])->ok);
+        }
+        assert_int_equal(talk->stream_count, STREAMS);
+        talk_close(talk);
+        forget_alone(alone);
+        house_stop(house);
+}
+
+/* Bit by bit, with pauses: it stalls and wakes many times. */
+static void reader_that_sips_gets_all_of_it(void **state)
+{
+        struct stream *alone[STREAMS];
+        struct house *house = *state;
+        uint32_t ids[STREAMS];
+        struct talk *talk;
+
+        HOUSE(house, "--ring-bytes", "64K", "--depth", "2");
+        record_alone(house, alone);
+        talk = fall_asleep(house, ids);
+        for (uint32_t i = 0; i < 40; i++) {
+                talk_turn(talk, 10);
+                sleep_ms(5);
+        }
+        for (uint32_t i = 0; i < STREAMS; i++)
+                assert_same_stream(talk_end(talk, ids[i]), alone[i]);
+        talk_close(talk);
+        forget_alone(alone);
+        house_stop(house);
+}
+
+static uint64_t time_of(struct talk *talk, const struct want *want, const struct stream *alone)
+{
+        uint64_t start = now_ms(), took = UINT64_MAX;
+
+        for (uint32_t i = 0; i < 3; i++, start = now_ms()) {
+                const struct stream *stream = talk_whole(talk, want);
+                uint64_t now = now_ms();
+
+                if (alone)
+                        assert_same_stream(stream, alone);
+                took = now - start < took ? now - start : took;
+        }
+        return took;
+}
+
+static void others_run_as_if_it_were_not_there(void **state)
+{
+        const struct want want = lengthy(1);
+        struct house *house = *state;
+        uint64_t before, beside;
+        struct talk *sleeper, *talk;
+        struct stream *alone;
+        uint32_t ids[STREAMS];
+
+        HOUSE(house, "--ring-bytes", "64K");
+        talk = talk_greet(house);
+        before = time_of(talk, &want, NULL);
+        alone = stream_copy(talk_stream(talk, talk->last_id));
+        sleeper = fall_asleep(house, ids);
+        beside = time_of(talk, &want, alone);
+        printf("# a stream takes %u ms alone, %u ms beside %d stalled ones\n", (unsigned)before,
+               (unsigned)beside, STREAMS);
+        assert_int_equal(talk_status(talk, "requests.stalled"), STREAMS);
+        assert_true(beside <= 2 * before + 200); /* a busy machine, but no waiting */
+        talk_close(sleeper);
+        talk_close(talk);
+        stream_free(alone);
+        house_stop(house);
+}
+
+static void reader_that_never_wakes_is_ended_as_stalled(void **state)
+{
+        struct stream *alone[STREAMS];
+        struct house *house = *state;
+        struct honest honest;
+        uint32_t ids[STREAMS];
+        struct talk *talk;
+        uint64_t end;
+
+        HOUSE(house, "--ring-bytes", "64K", "--stall-ms", "300");
+        record_alone(house, alone);
+        honest = honest_begin(house);
+        talk = fall_asleep(house, ids);
+        honest_look_for(&honest, 400);
+        honest_end(&honest);
+        for (end = now_ms() + 30000; house_status(house, "blocks.held"); sleep_ms(100))
+                assert_true(now_ms() < end);
+        for (uint32_t i = 0; i < STREAMS; i++) {
+                const struct stream *stream = talk_end(talk, ids[i]);
+
+                assert_int_equal(stream->end.reason, SMV_END_STALLED);
+                assert_true(stream->token_count > 100);
+                assert_prefix_stream(stream, alone[i]);
+        }
+        assert_int_equal(
+                talk_whole(talk,
+                           &(struct want){ .prompt = "a", .max_tokens = 3, .ignore_eos = true })
+                        ->token_count,
+                3);
+        talk_close(talk);
+        forget_alone(alone);
+        house_stop(house);
+}
+
+static void reader_that_goes_while_it_stalls_leaves_nothing(void **state)
+{
+        struct house *house = *state;
+        uint32_t ids[STREAMS];
+
+        HOUSE(house, "--ring-bytes", "64K");
+        for (uint32_t i = 0; i < 3; i++) {
+                talk_close(fall_asleep(house, ids));
+                house_rest(house);
+        }
+        house_stop(house);
+}
+
+/* What cannot be sent at once is dropped on the floor: true while the daemon listens. */
+static bool shout(int fd, const struct bytes_out *bytes)
+{
+        struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
+        size_t at = 0;
+
+        while (at < bytes->count) {
+                ssize_t n =
+                        send(fd, bytes->at + at, bytes->count - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+                if (n > 0)
+                        at += (size_t)n;
+                else if (errno != EAGAIN)
+                        return false;
+                else if (poll(&poll_fd, 1, 10000) <= 0)
+                        fail_msg("%s", "the daemon neither listens nor hangs up");
+        }
+        return true;
+}
+
+static uint64_t resident_kib(pid_t pid)
+{
+        char path[64], *text, *at;
+        uint64_t kib;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+        text = file_text(path);
+        at = strstr(text, "VmRSS:");
+        kib = at ? strtoull(at + 6, NULL, 10) : 0;
+        free(text);
+        return kib;
+}
+
+static void asking_for_ever_without_reading_is_bounded(void **state)
+{
+        struct house *house = *state;
+        struct honest honest;
+        uint64_t before, after, most = 0;
+        struct talk *talk;
+        uint32_t pairs = 0;
+        bool listens = true;
+
+        HOUSE(house, "--ring-bytes", "64K");
+        honest = honest_begin(house);
+        before = resident_kib(house->pid);
+        talk = talk_greet(house);
+        while (listens && pairs < 1000000) {
+                struct bytes_out all = { 0 };
+
+                for (uint32_t i = 0; i < 20; i++, pairs++) {
+                        frame_put(&all, "op=s id=u prompt=s", "generate", 10 + 2 * pairs, "Once");
+                        frame_put(&all, "op=s id=u stream=u", "cancel", 11 + 2 * pairs,
+                                  10 + 2 * pairs);
+                }
+                listens = shout(talk->fd, &all);
+                free(all.at);
+                honest_look(&honest);
+                after = resident_kib(house->pid);
+                most = after > most ? after : most;
+        }
+        printf("# hung up after %u pairs; %u MiB more at most\n", pairs,
+               (unsigned)((most > before ? most - before : 0) >> 10));
+        assert_false(listens);
+        talk_hangup(talk); /* what was said before is whole frames, as they all are */
+        talk_close(talk);
+        honest_end(&honest);
+        house_stop(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(reader_that_wakes_finds_every_token_in_order),
+                STORY(reader_that_sips_gets_all_of_it),
+                STORY(others_run_as_if_it_were_not_there),
+                STORY(reader_that_never_wakes_is_ended_as_stalled),
+                STORY(reader_that_goes_while_it_stalls_leaves_nothing),
+                STORY(asking_for_ever_without_reading_is_bounded),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

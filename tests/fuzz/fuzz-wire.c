@@ -1,0 +1,322 @@
+/*
+ * Bytes from hell into the decoder.  Beyond not crashing, it must hold that
+ *
+ *      what the scan takes is one msgpack map to msgpack-c too, to the last byte,
+ *      and what msgpack-c takes is taken, unless a limit of ours is passed;
+ *      the decoder takes only what the scan takes;
+ *      every value of a request that is taken is in the range of its row, and
+ *      its texts lie inside the body;
+ *      a request that is taken, written again and read again, is the same one;
+ *      a refusal has a code, a message and a field that can be shown, and its
+ *      reply is a frame that the scan takes.
+ *
+ * With -DREPLAY it is a test: every file of the directory $FUZZ_CORPUS, or of
+ * the one beside this source, goes through the same function.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <msgpack.h>
+
+#include "daemon/edge/wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
+
+/* Does our scan have a reason of its own to refuse this?  msgpack-c's depth is bounded already. */
+static bool past_our_limits(const msgpack_object *object, uint32_t depth)
+{
+        bool past = false;
+
+        if (object->type == MSGPACK_OBJECT_EXT)
+                return true;
+        if (object->type == MSGPACK_OBJECT_ARRAY) {
+                past = depth > SMV_DEPTH_MAX;
+                for (uint32_t i = 0; !past && i < object->via.array.size; i++)
+                        past = past_our_limits(&object->via.array.ptr[i], depth + 1);
+        } else if (object->type == MSGPACK_OBJECT_MAP) {
+                past = depth > SMV_DEPTH_MAX || object->via.map.size > SMV_KEYS_MAX;
+                for (uint32_t i = 0; !past && i < object->via.map.size; i++)
+                        past = past_our_limits(&object->via.map.ptr[i].key, depth + 1) ||
+                               past_our_limits(&object->via.map.ptr[i].val, depth + 1);
+        }
+        return past;
+}
+
+/* msgpack-c takes memory for as many elements as a head declares, so what we refuse is only shown
+ * to it if no head can declare more than 65535. */
+static void compare_with_msgpack(const uint8_t *data, size_t count, bool taken)
+{
+        msgpack_unpacked unpacked;
+        size_t end = 0;
+        bool whole;
+
+        if (!taken && (memchr(data, 0xdd, count) || memchr(data, 0xdf, count)))
+                return;
+        msgpack_unpacked_init(&unpacked);
+        whole = msgpack_unpack_next(&unpacked, (const char *)data, count, &end) ==
+                        MSGPACK_UNPACK_SUCCESS &&
+                end == count && unpacked.data.type == MSGPACK_OBJECT_MAP;
+        if (taken)
+                assert(whole);
+        else
+                assert(!whole || past_our_limits(&unpacked.data, 1));
+        msgpack_unpacked_destroy(&unpacked);
+}
+
+static bool given(const struct wire_request *request, enum wire_field field)
+{
+        return request->given & 1u << field;
+}
+
+static void check_range(const struct wire_request *request, enum wire_field field, double value)
+{
+        const struct wire_row *row = wire_row(field);
+
+        assert(row->field == field);
+        if (!given(request, field))
+                return;
+        assert(row->ops & 1u << request->op);
+        assert(value >= row->low && value <= row->high && !(row->above && value == row->low));
+}
+
+static void check_inside(const struct wire_text *text, const uint8_t *data, size_t count)
+{
+        const uint8_t *at = (const uint8_t *)text->bytes;
+
+        if (text->bytes)
+                assert(at >= data && text->count <= count &&
+                       (size_t)(at - data) <= count - text->count);
+}
+
+static void check_request(const struct wire_request *request, const uint8_t *data, size_t count)
+{
+        check_range(request, WIRE_F_ID, request->id);
+        check_range(request, WIRE_F_MODEL, request->model.count);
+        check_range(request, WIRE_F_PROMPT, request->prompt.count);
+        check_range(request, WIRE_F_TOKENS, request->token_count);
+        check_range(request, WIRE_F_MAX_TOKENS, request->max_tokens);
+        check_range(request, WIRE_F_TEMPERATURE, request->temperature);
+        check_range(request, WIRE_F_TOP_K, request->top_k);
+        check_range(request, WIRE_F_TOP_P, request->top_p);
+        check_range(request, WIRE_F_MIN_P, request->min_p);
+        check_range(request, WIRE_F_STOP, request->stop_count);
+        check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
+        check_range(request, WIRE_F_STREAM, request->stream);
+        check_range(request, WIRE_F_TEXT, request->text.count);
+        assert(request->op < WIRE_OP_N && request->version_min <= request->version_max);
+        for (uint32_t i = 0; wire_row(i); i++)
+                assert(!(wire_row(i)->required & 1u << request->op) || given(request, i));
+
+        check_inside(&request->model, data, count);
+        check_inside(&request->prompt, data, count);
+        check_inside(&request->text, data, count);
+        for (uint32_t i = 0; i < request->stop_count; i++) {
+                check_inside(&request->stop[i], data, count);
+                assert(request->stop[i].count && request->stop[i].count <= SMV_STOP_BYTES_MAX);
+        }
+}
+
+static void put_text(struct wire_writer *writer, const struct wire_text *text)
+{
+        wire_put_bytes(writer, text->bytes, text->count);
+}
+
+static void put_ids(struct wire_writer *writer, const uint32_t *ids, uint32_t count)
+{
+        wire_put_array(writer, count);
+        for (uint32_t i = 0; i < count; i++)
+                wire_put_uint(writer, ids[i]);
+}
+
+static void put_field(struct wire_writer *writer, const struct wire_request *request,
+                      enum wire_field field)
+{
+        wire_put_text(writer, wire_row(field)->name);
+        switch (field) {
+        case WIRE_F_OP:
+                return wire_put_text(writer, wire_op_name(request->op));
+        case WIRE_F_ID:
+                return wire_put_uint(writer, request->id);
+        case WIRE_F_VERSIONS:
+                return put_ids(writer, (uint32_t[]){ request->version_min, request->version_max },
+                               2);
+        case WIRE_F_FEATURES: /* none is kept */
+                return wire_put_array(writer, 0);
+        case WIRE_F_TRANSPORT:
+                return wire_put_text(writer, "socket");
+        case WIRE_F_MODEL:
+                return put_text(writer, &request->model);
+        case WIRE_F_PROMPT:
+                return put_text(writer, &request->prompt);
+        case WIRE_F_TOKENS:
+                return put_ids(writer, request->tokens, request->token_count);
+        case WIRE_F_MAX_TOKENS:
+                return wire_put_uint(writer, request->max_tokens);
+        case WIRE_F_TEMPERATURE:
+                return wire_put_float(writer, request->temperature);
+        case WIRE_F_TOP_K:
+                return wire_put_uint(writer, request->top_k);
+        case WIRE_F_TOP_P:
+                return wire_put_float(writer, request->top_p);
+        case WIRE_F_MIN_P:
+                return wire_put_float(writer, request->min_p);
+        case WIRE_F_SEED:
+                return wire_put_uint(writer, request->seed);
+        case WIRE_F_STOP:
+                wire_put_array(writer, request->stop_count);
+                for (uint32_t i = 0; i < request->stop_count; i++)
+                        put_text(writer, &request->stop[i]);
+                return;
+        case WIRE_F_STOP_TOKENS:
+                return put_ids(writer, request->stop_tokens, request->stop_token_count);
+        case WIRE_F_IGNORE_EOS:
+                return wire_put_bool(writer, request->ignore_eos);
+        case WIRE_F_STREAM:
+                return wire_put_uint(writer, request->stream);
+        case WIRE_F_TEXT:
+                return put_text(writer, &request->text);
+        case WIRE_FIELD_N:
+                abort();
+        }
+}
+
+static bool same_text(const struct wire_text *a, const struct wire_text *b)
+{
+        return a->count == b->count && (!a->count || !memcmp(a->bytes, b->bytes, a->count));
+}
+
+static bool same_ids(const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+        return !count || !memcmp(a, b, count * sizeof(*a));
+}
+
+static void check_same(const struct wire_request *a, const struct wire_request *b)
+{
+        assert(a->op == b->op && a->id == b->id && a->given == b->given);
+        assert(a->version_min == b->version_min && a->version_max == b->version_max);
+        assert(a->transport == b->transport && a->max_tokens == b->max_tokens);
+        assert(a->temperature == b->temperature && a->top_p == b->top_p && a->min_p == b->min_p);
+        assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
+        assert(a->stream == b->stream && same_text(&a->model, &b->model));
+        assert(same_text(&a->prompt, &b->prompt) && same_text(&a->text, &b->text));
+        assert(a->token_count == b->token_count && same_ids(a->tokens, b->tokens, a->token_count));
+        assert(a->stop_token_count == b->stop_token_count);
+        assert(same_ids(a->stop_tokens, b->stop_tokens, a->stop_token_count));
+        assert(a->stop_count == b->stop_count);
+        for (uint32_t i = 0; i < a->stop_count; i++)
+                assert(same_text(&a->stop[i], &b->stop[i]));
+}
+
+static void check_round_trip(const struct wire_request *request)
+{
+        struct wire_problem problem;
+        struct wire_writer writer;
+        struct wire_request again;
+        struct buffer buffer;
+        int r;
+
+        buffer_init(&buffer, 64u << 20);
+        wire_begin(&writer, &buffer);
+        wire_put_map(&writer, (uint32_t)__builtin_popcount(request->given));
+        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
+                if (given(request, i))
+                        put_field(&writer, request, i);
+        r = wire_end(&writer);
+        assert(r == 0);
+        r = wire_decode(buffer.bytes + 4, buffer_count(&buffer) - 4, &again, &problem);
+        assert(r == 0);
+        check_same(request, &again);
+        wire_release(&again);
+        buffer_deinit(&buffer);
+}
+
+static void check_problem(const struct wire_problem *problem)
+{
+        struct buffer buffer;
+        int r;
+
+        assert(problem->code > SMV_OK && problem->code < SMV_LOST);
+        assert(problem->message[0] && problem->fatal == (problem->code == SMV_BAD_FRAME));
+        for (const char *c = problem->field; *c; c++)
+                assert((unsigned char)*c >= ' ' && *c != 0x7f);
+        for (const char *c = problem->message; *c; c++)
+                assert((unsigned char)*c >= ' ' && *c != 0x7f);
+        buffer_init(&buffer, 4096);
+        r = wire_error(&buffer, problem);
+        assert(r == 0 && wire_scan(buffer.bytes + 4, buffer_count(&buffer) - 4));
+        buffer_deinit(&buffer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
+{
+        bool taken = wire_scan(data, count);
+        struct wire_request request;
+        struct wire_problem problem;
+        int r;
+
+        compare_with_msgpack(data, count, taken);
+        r = wire_decode(data, count, &request, &problem);
+        assert(r == 0 || r == WIRE_E_REFUSED);
+        if (r) {
+                check_problem(&problem);
+                assert(problem.fatal == !taken);
+                return 0;
+        }
+        assert(taken);
+        check_request(&request, data, count);
+        check_round_trip(&request);
+        wire_release(&request);
+        return 0;
+}
+
+#ifdef REPLAY
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+static void corpus_is_read_without_harm(void **state)
+{
+        const char *here = getenv("FUZZ_CORPUS");
+        static uint8_t bytes[1u << 20];
+        char path[4096] = __FILE__;
+        struct dirent *entry;
+        uint32_t files = 0;
+        DIR *directory;
+
+        (void)state;
+        if (!here) {
+                strcpy(strstr(path, "fuzz-wire.c"), "corpus/wire");
+                here = strdupa(path);
+        }
+        directory = opendir(here);
+        if (!directory)
+                fail_msg("%s: no such corpus", here);
+        while ((entry = readdir(directory))) {
+                FILE *file;
+
+                if (entry->d_name[0] == '.')
+                        continue;
+                snprintf(path, sizeof(path), "%s/%s", here, entry->d_name);
+                file = fopen(path, "r");
+                assert_non_null(file);
+                LLVMFuzzerTestOneInput(bytes, fread(bytes, 1, sizeof(bytes), file));
+                fclose(file);
+                files++;
+        }
+        closedir(directory);
+        assert_true(files >= 40);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = { cmocka_unit_test(corpus_is_read_without_harm) };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+#endif

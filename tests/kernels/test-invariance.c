@@ -1,0 +1,216 @@
+/*
+ * A row's bits do not depend on its company.
+ *
+ * A small model of two layers is run from token to logits, one row at a time:
+ * that is what every position should give.  Then the same sequence is run in
+ * runs of 1 to 19 rows, in runs of random length, beside other sequences, and
+ * with its last row run again on pages that are not written, on every instruction
+ * set and with 1, 2 and 3 threads: same bits every time.
+ */
+#include "tests/kernels/world.h"
+
+#define LENGTH 45u
+
+struct result { /* of each position of slot 0 */
+        float *logits, *x;
+};
+
+static struct result result_new(const struct shape *s)
+{
+        struct result r = { calloc(LENGTH * s->vocab, sizeof(float)),
+                            calloc(LENGTH * s->columns, sizeof(float)) };
+
+        assert_non_null(r.logits);
+        assert_non_null(r.x);
+        return r;
+}
+
+static void result_free(struct result *r)
+{
+        free(r->logits);
+        free(r->x);
+}
+
+/* One step through the whole model; slot 0's rows come first. */
+static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_count,
+                    struct result *r)
+{
+        const struct shape *s = &m->host->s;
+        struct kernels *k = m->k;
+        size_t position = chunks[0].position, count = chunks[0].count;
+
+        assert_int_equal(chunks[0].slot, 0);
+        model_begin(m, chunks, chunk_count);
+        assert_int_equal(k->embed(k, m->head, 1, m->x), 0);
+        for (uint32_t layer = 0; layer < 2; layer++) {
+                model_qkv(m, layer);
+                model_attend(m, layer);
+                model_project(m, m->o, m->a);
+                model_gate(m);
+                model_project(m, m->down, m->g);
+        }
+        model_head(m);
+        k->get(k, r->x + position * s->columns, m->x, count * s->columns);
+        k->get(k, r->logits + position * s->vocab, m->logits, count * s->vocab);
+        model_end(m);
+}
+
+static void same(const struct shape *s, const struct kernels *k, uint32_t threads, const char *how,
+                 uint32_t most, const struct result *a, const struct result *b)
+{
+        for (uint32_t p = 0; p < LENGTH; p++) {
+                if (memcmp(a->x + p * s->columns, b->x + p * s->columns,
+                           s->columns * sizeof(float)) ||
+                    memcmp(a->logits + p * s->vocab, b->logits + p * s->vocab,
+                           s->vocab * sizeof(float)))
+                        fail_msg("%s, %u threads, %s %u: position %u has other bits", k->name,
+                                 threads, how, most, p);
+        }
+}
+
+/* The sequence in runs of `most` rows, or of random length when `most` is 0. */
+static void run_cut(struct model *m, uint32_t most, struct result *r)
+{
+        for (uint32_t at = 0; at < LENGTH;) {
+                uint32_t n = most ? most : 1 + random_below(20);
+                struct chunk chunk = { 0, at, n < LENGTH - at ? n : LENGTH - at };
+
+                forward(m, &chunk, 1, r);
+                at += chunk.count;
+        }
+}
+
+/* One row at a time, while two others are at anything. */
+static void run_beside(struct model *m, struct result *r)
+{
+        uint32_t others[2] = { 0, 0 };
+
+        for (uint32_t at = 0; at < LENGTH; at++) {
+                struct chunk chunks[3] = { { 0, at, 1 } };
+                uint32_t n = 1;
+
+                for (uint32_t o = 0; o < 2; o++) {
+                        uint32_t count = random_below(6);
+
+                        if (!count || others[o] + count > SLOT_PAGES * PAGE_POSITIONS)
+                                continue;
+                        chunks[n++] = (struct chunk){ o + 1, others[o], count };
+                        others[o] += count;
+                }
+                forward(m, chunks, n, r);
+        }
+}
+
+static const struct chunk again = { 0, LENGTH - 1, 1, .again = true };
+
+/* The last position once more, from what is in the pages. */
+static void run_again(struct model *m, struct result *r)
+{
+        memset(r->logits + (LENGTH - 1) * m->host->s.vocab, 0, m->host->s.vocab * sizeof(float));
+        forward(m, &again, 1, r);
+}
+
+/* Whatever is in the pages stays there, when a row does not write. */
+static void pages_are_only_read(struct model *m, struct result *r)
+{
+        size_t bytes = m->kv->page_bytes;
+        uint8_t *page = m->kv->pages + page_of(0, (LENGTH - 1) / PAGE_POSITIONS) * bytes;
+        uint8_t *zero = calloc(1, bytes);
+
+        assert_non_null(zero);
+        memset(page, 0, bytes);
+        forward(m, &again, 1, r);
+        assert_memory_equal(page, zero, bytes);
+        free(zero);
+}
+
+static void all_finite(const struct shape *s, const struct result *r)
+{
+        for (size_t i = 0; i < (size_t)LENGTH * s->vocab; i++)
+                assert_true(isfinite(r->logits[i]));
+}
+
+static void check_shape(const struct shape *s)
+{
+        struct result alone = result_new(s), other = result_new(s);
+        struct model m;
+        struct host h;
+
+        host_make(&h, s);
+        for (uint32_t i = 0; i < set_count; i++) {
+                model_open(&m, sets[i], &h);
+                run_cut(&m, 1, i ? &other : &alone);
+                model_close(&m);
+                if (i)
+                        same(s, sets[i], set_threads[i], "runs of", 1, &other, &alone);
+                else
+                        all_finite(s, &alone);
+
+                for (uint32_t most = 0; most < 20; most++) {
+                        if (most == 1 || (i && most && most != 1 + i && most != 19))
+                                continue; /* every length once, a few everywhere */
+                        model_open(&m, sets[i], &h);
+                        run_cut(&m, most, &other);
+                        model_close(&m);
+                        same(s, sets[i], set_threads[i], "runs of", most, &other, &alone);
+                }
+                model_open(&m, sets[i], &h);
+                run_beside(&m, &other);
+                same(s, sets[i], set_threads[i], "beside", 2, &other, &alone);
+                run_again(&m, &other);
+                same(s, sets[i], set_threads[i], "again", 1, &other, &alone);
+                pages_are_only_read(&m, &other);
+                model_close(&m);
+        }
+        host_free(&h);
+        result_free(&alone);
+        result_free(&other);
+}
+
+static const struct shape llama = {
+        .columns = 96,
+        .heads = 6,
+        .kv_heads = 2,
+        .head_dim = 20,
+        .ff = 150,
+        .vocab = 290,
+        .kv = KV_F16,
+        .pairing = ROPE_HALVES,
+        .rope_dims = 20,
+        .norm = true,
+};
+
+static void row_has_the_same_bits_in_any_company(void **state)
+{
+        (void)state;
+        check_shape(&llama);
+}
+
+static void row_has_the_same_bits_with_every_trait(void **state)
+{
+        struct shape s = llama;
+
+        (void)state;
+        s.columns = 33;
+        s.heads = 36; /* more heads than a block of queries has room for */
+        s.kv_heads = 1;
+        s.head_dim = 16;
+        s.rope_dims = 10;
+        s.kv = KV_F32;
+        s.window = 21;
+        s.softcap = 5;
+        s.bias = s.head_norm = s.sinks = s.slopes = true;
+        s.act = ACT_GELU_TANH;
+        check_shape(&s);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(row_has_the_same_bits_in_any_company),
+                cmocka_unit_test(row_has_the_same_bits_with_every_trait),
+        };
+
+        random_seed();
+        return cmocka_run_group_tests(tests, sets_open, sets_close);
+}

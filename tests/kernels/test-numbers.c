@@ -1,0 +1,204 @@
+/*
+ * Single numbers through the operators: every 16-bit weight is read as what it
+ * is, and the functions (silu, gelu, softcap) are right to a few units in the
+ * last place over all of their range.
+ */
+#include "tests/kernels/world.h"
+
+#include <errno.h>
+
+#define ALL       65536u
+#define EVERY_ROW 64u
+
+/* A step of `rows` rows that wants them all. */
+static void begin(struct kernels *k, struct kv *kv, uint32_t rows)
+{
+        static const struct pick greedy[ROWS_MAX];
+        static uint64_t number = 1;
+        struct step_row row[ROWS_MAX];
+        struct step_run run = { 0, rows };
+        struct step_page page = { 0, 0, 0 };
+        uint32_t want[ROWS_MAX];
+        struct step step = { .number = number++,
+                             .row_count = rows,
+                             .run_count = 1,
+                             .page_count = 1,
+                             .rows = row,
+                             .runs = &run,
+                             .pages = &page,
+                             .want_count = rows,
+                             .want = want,
+                             .picks = greedy };
+
+        for (uint32_t i = 0; i < rows; i++) {
+                row[i] = (struct step_row){ .position = i, .from_row = STEP_TOKEN };
+                want[i] = i;
+        }
+        assert_int_equal(k->step_begin(k, kv, &step), 0);
+}
+
+static struct kv *kv_small(struct kernels *k)
+{
+        struct kv *kv;
+
+        assert_int_equal(k->kv_new(k, &(struct kv_shape){ 1, 1, 4, 1, KV_F16 }, &kv), 0);
+        return kv;
+}
+
+static void every_16_bit_weight_is_read_as_it_is(void **state)
+{
+        enum row_type types[] = { ROW_F16, ROW_BF16 };
+        uint16_t *file = malloc(ALL * sizeof(*file));
+        float *got = malloc(ALL * sizeof(*got)), *x, *logits, one = 1;
+
+        (void)state;
+        for (uint32_t i = 0; i < ALL; i++)
+                file[i] = (uint16_t)i;
+        for (uint32_t i = 0; i < set_count * 2; i++) {
+                enum row_type type = types[i % 2];
+                struct mat_shape shape = { 1, 1, { ALL }, { type } };
+                struct kernels *k = sets[i / 2];
+                struct kv *kv = kv_small(k);
+                struct mat *mat;
+
+                assert_int_equal(k->mat_new(k, &shape, &mat), 0);
+                assert_int_equal(k->floats_new(k, 1, &x), 0);
+                assert_int_equal(k->floats_new(k, ALL, &logits), 0);
+                k->weights_put(k, mat, 0, 0, ALL, file);
+                k->put(k, x, &one, 1);
+                begin(k, kv, 1);
+                assert_int_equal(k->head(k, &(struct head){ .w = mat }, logits, x), 0);
+                assert_int_equal(k->step_end(k), 0);
+                k->get(k, got, logits, ALL);
+                for (uint32_t n = 0; n < ALL; n++) {
+                        float should = type == ROW_F16 ? half_to_float((uint16_t)n)
+                                                       : bfloat_to_float((uint16_t)n);
+
+                        /* a sum begins at 0, so -0 becomes 0 */
+                        if (isnan(should) ? !isnan(got[n]) : got[n] != should)
+                                fail_msg("%s: %s %04x is %g, not %g", k->name, row_type_name(type),
+                                         n, got[n], should);
+                }
+                k->floats_free(k, x);
+                k->floats_free(k, logits);
+                k->mat_free(k, mat);
+                k->kv_free(k, kv);
+        }
+        free(file);
+        free(got);
+}
+
+static double function(uint32_t which, double x)
+{
+        switch (which) {
+        case 0:
+                return x / (1 + exp(-x));
+        case 1:
+                return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+        default:
+                return 30 * tanh(x / 30);
+        }
+}
+
+/* What rounding alone explains: a part of the result, and of what cancelled on the way to it. */
+static double allowed(uint32_t which, double x, double y)
+{
+        double slack = fabs(y) * 6 * 0x1p-24;
+
+        if (which == 0) /* e^-x has the relative error of x, when that is large */
+                slack += fabs(y) * fabs(fmin(x, 0)) * 0x1p-24 + (x < -87 ? 2e-36 : 0);
+        if (which == 1) /* 1 + tanh cancels for negative x */
+                slack += fabs(x) * 4 * 0x1p-24;
+        return slack;
+}
+
+static void functions_hold(struct kernels *k, struct kv *kv, uint32_t which)
+{
+        float ones[2] = { 1, 0 }, bias[2] = { 0, 1 }, in[EVERY_ROW], got[EVERY_ROW];
+        struct mat_shape shape = { 1, which < 2 ? 2 : 1, { 1, 1 }, { ROW_F32, ROW_F32 } };
+        float *x, *out, *b;
+        struct mat *mat;
+
+        assert_int_equal(k->mat_new(k, &shape, &mat), 0);
+        assert_int_equal(k->floats_new(k, EVERY_ROW, &x), 0);
+        assert_int_equal(k->floats_new(k, EVERY_ROW, &out), 0);
+        assert_int_equal(k->floats_new(k, 2, &b), 0);
+        k->put(k, b, bias, 2);
+        for (uint32_t p = 0; p < shape.parts; p++) /* gate = x, up = 0 x + 1 */
+                k->weights_put(k, mat, p, 0, 1, &ones[p]);
+        for (uint32_t round = 0; round < 100; round++) {
+                float size = round < 50 ? 4 : 300;
+
+                for (uint32_t i = 0; i < EVERY_ROW; i++)
+                        in[i] = random_float() * size;
+                k->put(k, x, in, EVERY_ROW);
+                begin(k, kv, EVERY_ROW);
+                if (which < 2) {
+                        struct gate op = { .w = mat, .bias = b, .act = which };
+
+                        assert_int_equal(k->gate(k, &op, out, x), 0);
+                } else {
+                        struct head op = { .w = mat, .softcap = 30 };
+
+                        assert_int_equal(k->head(k, &op, out, x), 0);
+                }
+                assert_int_equal(k->step_end(k), 0);
+                k->get(k, got, out, EVERY_ROW);
+                for (uint32_t i = 0; i < EVERY_ROW; i++) {
+                        double should = function(which, in[i]);
+
+                        if (!(fabs(got[i] - should) <= allowed(which, in[i], should) + 1e-38))
+                                fail_msg("%s: function %u of %.9g is %.9g, not %.9g", k->name,
+                                         which, in[i], got[i], should);
+                }
+        }
+        k->floats_free(k, x);
+        k->floats_free(k, out);
+        k->floats_free(k, b);
+        k->mat_free(k, mat);
+}
+
+static void functions_are_right_to_a_few_units(void **state)
+{
+        (void)state;
+        for (uint32_t i = 0; i < set_count; i++) {
+                struct kv *kv = kv_small(sets[i]);
+
+                for (uint32_t which = 0; which < 3; which++)
+                        functions_hold(sets[i], kv, which);
+                sets[i]->kv_free(sets[i], kv);
+        }
+}
+
+static void unknown_instruction_set_is_refused(void **state)
+{
+        struct kernels_conf conf = { .threads = 1,
+                                     .isa = "mmx",
+                                     .rows_max = 1,
+                                     .slots_max = 1,
+                                     .pages_max = 1,
+                                     .vocab_max = 1,
+                                     .wants_max = 1 };
+        struct kernels *k = NULL;
+
+        (void)state;
+        assert_int_equal(kernels_open("cpu", &conf, &k), -EINVAL);
+        assert_null(k);
+        conf.isa = "auto";
+        assert_int_equal(kernels_open("cpu", &conf, &k), 0);
+        /* the best there is: the last of the sets, which go upwards */
+        assert_string_equal(k->name, sets[set_count - 1]->name);
+        k->close(k);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_16_bit_weight_is_read_as_it_is),
+                cmocka_unit_test(functions_are_right_to_a_few_units),
+                cmocka_unit_test(unknown_instruction_set_is_refused),
+        };
+
+        random_seed();
+        return cmocka_run_group_tests(tests, sets_open, sets_close);
+}

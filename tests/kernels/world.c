@@ -1,0 +1,376 @@
+#include "tests/kernels/world.h"
+
+#include <errno.h>
+#include <time.h>
+
+static uint64_t random_state;
+
+void random_seed(void)
+{
+        const char *seed = getenv("SEED");
+
+        random_state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
+        print_message("SEED=%llu\n", (unsigned long long)random_state);
+}
+
+uint32_t random_next(void)
+{
+        random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+        return (uint32_t)(random_state >> 32);
+}
+
+uint32_t random_below(uint32_t n)
+{
+        return (uint32_t)((uint64_t)random_next() * n >> 32);
+}
+
+float random_float(void)
+{
+        return (float)((int32_t)random_next() * 0x1p-31);
+}
+
+float *random_floats(size_t count)
+{
+        float *f = malloc(count * sizeof(*f));
+
+        assert_non_null(f);
+        for (size_t i = 0; i < count; i++)
+                f[i] = random_float();
+        return f;
+}
+
+/* ---- the sets: ref, and the cpu backend in every way it can be opened here ---- */
+
+struct kernels *ref;
+struct kernels *sets[SETS_MAX];
+uint32_t set_threads[SETS_MAX];
+uint32_t set_count;
+
+static struct kernels_conf conf_of(const char *isa, uint32_t threads)
+{
+        return (struct kernels_conf){
+                .threads = threads,
+                .isa = isa,
+                .rows_max = ROWS_MAX,
+                .slots_max = SLOTS,
+                .pages_max = SLOT_PAGES,
+                .vocab_max = VOCAB_MAX,
+                .wants_max = ROWS_MAX,
+        };
+}
+
+int sets_open(void **state)
+{
+        static const char *const isas[] = { "c", "avx2", "avx512" };
+        struct kernels_conf conf = conf_of("auto", 1);
+
+        (void)state;
+        assert_int_equal(kernels_open("ref", &conf, &ref), 0);
+        for (uint32_t i = 0; i < 3; i++) {
+                for (uint32_t threads = 1; threads <= 3; threads++) {
+                        int r;
+
+                        conf = conf_of(isas[i], threads);
+                        r = kernels_open("cpu", &conf, &sets[set_count]);
+                        if (r == -ENOTSUP) {
+                                print_message("no %s on this machine: not compared\n", isas[i]);
+                                break;
+                        }
+                        assert_int_equal(r, 0);
+                        set_threads[set_count++] = threads;
+                }
+        }
+        return 0;
+}
+
+int sets_close(void **state)
+{
+        (void)state;
+        ref->close(ref);
+        for (uint32_t i = 0; i < set_count; i++)
+                sets[i]->close(sets[i]);
+        return 0;
+}
+
+/* ---- a random model of one shape, on the host ---- */
+
+static void number_put(enum row_type type, uint8_t *to, float f)
+{
+        uint16_t half = type == ROW_F16 ? float_to_half(f) : (uint16_t)(float_bits(f) >> 16);
+
+        if (type == ROW_F32)
+                memcpy(to, &f, 4);
+        else
+                memcpy(to, &half, 2);
+}
+
+static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
+                          const uint32_t *rows)
+{
+        float *w;
+
+        *m = (struct host_mat){ .shape = { .columns = columns, .parts = parts } };
+        for (uint32_t p = 0; p < parts; p++)
+                m->rows += rows[p];
+        w = m->w = malloc((size_t)m->rows * columns * sizeof(*m->w));
+        for (uint32_t p = 0; p < parts; p++) {
+                enum row_type type = random_below(ROW_TYPE_N);
+                size_t number = row_bytes(type, 1), row = row_bytes(type, columns);
+
+                m->shape.rows[p] = rows[p];
+                m->shape.type[p] = type;
+                m->file[p] = malloc(rows[p] * row);
+                for (size_t i = 0; i < (size_t)rows[p] * columns; i++) {
+                        float f = random_float();
+
+                        if (random_below(16) == 0)
+                                f *= 0x1p-18f; /* a subnormal half */
+                        number_put(type, m->file[p] + i * number, f);
+                }
+                for (uint32_t r = 0; r < rows[p]; r++, w += columns)
+                        row_to_floats(type, m->file[p] + r * row, columns, w);
+        }
+}
+
+static void host_mat_free(struct host_mat *m)
+{
+        for (uint32_t p = 0; p < m->shape.parts; p++)
+                free(m->file[p]);
+        free(m->w);
+}
+
+void host_make(struct host *h, const struct shape *s)
+{
+        uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+
+        *h = (struct host){ .s = *s };
+        host_mat_make(&h->qkv, s->columns, 3, (uint32_t[]){ q, kv, kv });
+        host_mat_make(&h->o, q, 1, (uint32_t[]){ s->columns });
+        host_mat_make(&h->gate, s->columns, 2, (uint32_t[]){ s->ff, s->ff });
+        host_mat_make(&h->down, s->ff, 1, (uint32_t[]){ s->columns });
+        host_mat_make(&h->head, s->columns, 1, (uint32_t[]){ s->vocab });
+        h->norm = random_floats(s->columns);
+        h->qkv_bias = random_floats(q + 2 * kv);
+        h->q_norm = random_floats(s->head_dim);
+        h->k_norm = random_floats(s->head_dim);
+        h->frequency = random_floats(s->rope_dims / 2 + 1);
+        h->sinks = random_floats(s->heads);
+        h->slopes = random_floats(s->heads);
+        h->gate_bias = random_floats(2 * s->ff);
+        h->o_bias = random_floats(s->columns);
+}
+
+void host_free(struct host *h)
+{
+        host_mat_free(&h->qkv);
+        host_mat_free(&h->o);
+        host_mat_free(&h->gate);
+        host_mat_free(&h->down);
+        host_mat_free(&h->head);
+        free(h->norm);
+        free(h->qkv_bias);
+        free(h->q_norm);
+        free(h->k_norm);
+        free(h->frequency);
+        free(h->sinks);
+        free(h->slopes);
+        free(h->gate_bias);
+        free(h->o_bias);
+}
+
+/* ---- the same model in a backend ---- */
+
+static struct mat *mat_load(struct kernels *k, const struct host_mat *m)
+{
+        struct mat *mat;
+
+        assert_int_equal(k->mat_new(k, &m->shape, &mat), 0);
+        for (uint32_t p = 0; p < m->shape.parts; p++) {
+                size_t row = row_bytes(m->shape.type[p], m->shape.columns);
+                uint32_t some = m->shape.rows[p] / 3; /* in two pieces, cut anywhere */
+
+                k->weights_put(k, mat, p, some, m->shape.rows[p] - some, m->file[p] + some * row);
+                k->weights_put(k, mat, p, 0, some, m->file[p]);
+        }
+        return mat;
+}
+
+static float *floats_load(struct kernels *k, const float *host, size_t count)
+{
+        float *floats;
+
+        assert_int_equal(k->floats_new(k, count, &floats), 0);
+        if (host)
+                k->put(k, floats, host, count);
+        return floats;
+}
+
+void model_open(struct model *m, struct kernels *k, const struct host *h)
+{
+        const struct shape *s = &h->s;
+        uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+        struct kv_shape pool = { 2, s->kv_heads, s->head_dim, PAGES, s->kv };
+
+        *m = (struct model){ .k = k, .host = h };
+        m->qkv = mat_load(k, &h->qkv);
+        m->o = mat_load(k, &h->o);
+        m->gate = mat_load(k, &h->gate);
+        m->down = mat_load(k, &h->down);
+        m->head = mat_load(k, &h->head);
+        m->norm = floats_load(k, h->norm, s->columns);
+        m->qkv_bias = floats_load(k, h->qkv_bias, q + 2 * kv);
+        m->q_norm = floats_load(k, h->q_norm, s->head_dim);
+        m->k_norm = floats_load(k, h->k_norm, s->head_dim);
+        m->frequency = floats_load(k, h->frequency, s->rope_dims / 2 + 1);
+        m->sinks = floats_load(k, h->sinks, s->heads);
+        m->slopes = floats_load(k, h->slopes, s->heads);
+        m->gate_bias = floats_load(k, h->gate_bias, 2 * s->ff);
+        m->o_bias = floats_load(k, h->o_bias, s->columns);
+        m->x = floats_load(k, NULL, ROWS_MAX * s->columns);
+        m->q = floats_load(k, NULL, ROWS_MAX * q);
+        m->a = floats_load(k, NULL, ROWS_MAX * q);
+        m->g = floats_load(k, NULL, ROWS_MAX * s->ff);
+        m->logits = floats_load(k, NULL, ROWS_MAX * s->vocab);
+        assert_int_equal(k->kv_new(k, &pool, &m->kv), 0);
+        memset(m->kv->pages, 0xff, PAGES * m->kv->page_bytes); /* NaN in f16 and in f32 */
+}
+
+void model_close(struct model *m)
+{
+        struct kernels *k = m->k;
+        float *floats[] = { m->norm,  m->qkv_bias,  m->q_norm, m->k_norm, m->frequency,
+                            m->sinks, m->slopes,    m->x,      m->q,      m->a,
+                            m->g,     m->gate_bias, m->o_bias, m->logits };
+
+        for (size_t i = 0; i < sizeof(floats) / sizeof(floats[0]); i++)
+                k->floats_free(k, floats[i]);
+        k->mat_free(k, m->qkv);
+        k->mat_free(k, m->o);
+        k->mat_free(k, m->gate);
+        k->mat_free(k, m->down);
+        k->mat_free(k, m->head);
+        k->kv_free(k, m->kv);
+}
+
+void model_qkv(struct model *m, uint32_t layer)
+{
+        const struct shape *s = &m->host->s;
+        struct qkv op = {
+                .w = m->qkv,
+                .norm = s->norm ? m->norm : NULL,
+                .eps = 1e-5f,
+                .bias = s->bias ? m->qkv_bias : NULL,
+                .q_norm = s->head_norm ? m->q_norm : NULL,
+                .k_norm = s->head_norm ? m->k_norm : NULL,
+                .rope = { s->rope_dims, s->pairing, m->frequency, 1.25f },
+                .kv = m->kv,
+                .layer = layer,
+                .heads = s->heads,
+                .kv_heads = s->kv_heads,
+                .head_dim = s->head_dim,
+        };
+
+        assert_int_equal(m->k->qkv(m->k, &op, m->q, m->x), 0);
+}
+
+void model_attend(struct model *m, uint32_t layer)
+{
+        const struct shape *s = &m->host->s;
+        struct attend op = {
+                .kv = m->kv,
+                .layer = layer,
+                .heads = s->heads,
+                .kv_heads = s->kv_heads,
+                .head_dim = s->head_dim,
+                .scale = 1 / sqrtf((float)s->head_dim),
+                .softcap = s->softcap,
+                .window = s->window,
+                .sinks = s->sinks ? m->sinks : NULL,
+                .slopes = s->slopes ? m->slopes : NULL,
+        };
+
+        assert_int_equal(m->k->attend(m->k, &op, m->a, m->q), 0);
+}
+
+void model_project(struct model *m, const struct mat *w, const float *y)
+{
+        struct linear op = { w, m->host->s.bias ? m->o_bias : NULL };
+
+        assert_int_equal(m->k->project(m->k, &op, m->x, y), 0);
+}
+
+void model_gate(struct model *m)
+{
+        const struct shape *s = &m->host->s;
+        struct gate op = {
+                .w = m->gate,
+                .norm = s->norm ? m->norm : NULL,
+                .eps = 1e-5f,
+                .bias = s->bias ? m->gate_bias : NULL,
+                .act = s->act,
+        };
+
+        assert_int_equal(m->k->gate(m->k, &op, m->g, m->x), 0);
+}
+
+void model_head(struct model *m)
+{
+        const struct shape *s = &m->host->s;
+        struct head op = { m->head, s->norm ? m->norm : NULL, 1e-5f, s->softcap };
+
+        assert_int_equal(m->k->head(m->k, &op, m->logits, m->x), 0);
+}
+
+/* ---- steps ---- */
+
+uint32_t page_of(uint32_t slot, uint32_t index)
+{
+        return (slot * SLOT_PAGES + index) * 11 % PAGES;
+}
+
+/* Numbers only grow, whichever model of a backend is at work. */
+static uint64_t step_number;
+
+void model_begin(struct model *m, const struct chunk *chunks, uint32_t chunk_count)
+{
+        static const struct pick greedy[ROWS_MAX];
+        struct step_row rows[ROWS_MAX];
+        struct step_run runs[SLOTS];
+        struct step_page pages[SLOTS * SLOT_PAGES];
+        uint32_t want[ROWS_MAX], n = 0;
+        struct step step = { .number = ++step_number, .runs = runs, .rows = rows, .pages = pages };
+
+        for (uint32_t c = 0; c < chunk_count; c++) {
+                runs[step.run_count++] = (struct step_run){ n, chunks[c].count };
+                for (uint32_t i = 0; i < chunks[c].count; i++, n++) {
+                        rows[n] = (struct step_row){
+                                .slot = chunks[c].slot,
+                                .position = chunks[c].position + i,
+                                .token = (chunks[c].slot * 31 + (chunks[c].position + i) * 7) %
+                                         m->host->s.vocab,
+                                .from_row = STEP_TOKEN,
+                                .write = !chunks[c].again,
+                        };
+                        want[n] = n;
+                }
+        }
+        for (uint32_t i = 0; !m->step && i < SLOTS * SLOT_PAGES; i++)
+                pages[step.page_count++] =
+                        (struct step_page){ i / SLOT_PAGES, i % SLOT_PAGES,
+                                            page_of(i / SLOT_PAGES, i % SLOT_PAGES) };
+        step.row_count = step.want_count = n;
+        step.want = want;
+        step.picks = greedy;
+        m->step = step.number;
+        assert_int_equal(m->k->step_begin(m->k, m->kv, &step), 0);
+}
+
+void model_end(struct model *m)
+{
+        uint32_t picked[ROWS_MAX];
+
+        /* the same logits in every backend, so that every step is one that was picked from */
+        assert_int_equal(m->k->pick(m->k, m->logits, m->host->s.vocab), 0);
+        assert_int_equal(m->k->step_end(m->k), 0);
+        assert_int_equal(m->k->collect(m->k, m->step, picked), 0);
+}

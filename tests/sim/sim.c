@@ -1,0 +1,418 @@
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/count-alloc.h"
+
+/* One step of splitmix64: random enough, and the same everywhere. */
+static uint64_t mix(uint64_t x)
+{
+        x += UINT64_C(0x9e3779b97f4a7c15);
+        x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+        return x ^ x >> 31;
+}
+
+uint64_t sim_random(struct sim *sim)
+{
+        return mix(sim->random++);
+}
+
+uint32_t sim_below(struct sim *sim, uint32_t limit)
+{
+        return (uint32_t)(sim_random(sim) % limit);
+}
+
+static void *need(size_t count, size_t size)
+{
+        void *bytes = calloc(count ? count : 1, size);
+
+        assert_non_null(bytes);
+        return bytes;
+}
+
+void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, bool trace)
+{
+        static bool counting;
+        unsigned long allocs;
+
+        *sim = (struct sim){ .conf = *conf, .seed = seed, .random = mix(seed) };
+        assert_true(conf->depth <= SIM_DEPTH && conf->channels <= SIM_CHANNELS);
+        assert_true(conf->requests_max <= SIM_REQUESTS);
+        if (!counting)
+                count_allocs();
+        counting = true;
+        allocs = alloc_count;
+        assert_int_equal(sched_new(conf, &sim->sched), 0);
+        assert_true(alloc_count > allocs); /* else nothing is counted */
+        assert_int_equal(plan_init(&sim->plan, conf), 0);
+
+        sim->step_ns = 10 * SIM_MS;
+        sim->table_blocks = blocks_for(conf->context);
+        sim->requests = need(conf->requests_max, sizeof(*sim->requests));
+        for (uint32_t i = 0; i < conf->requests_max; i++) {
+                sim->requests[i].truth = need(conf->context, sizeof(uint32_t));
+                sim->requests[i].chain = need(conf->context, sizeof(uint64_t));
+                sim->requests[i].blocks = need(sim->table_blocks, sizeof(block_t));
+        }
+        for (uint32_t i = 0; i < SIM_DEPTH; i++)
+                sim->flights[i].rows = need(conf->rows, sizeof(struct sim_row));
+        for (uint32_t i = 0; i < conf->channels; i++)
+                sim->channels[i] = (struct sim_channel){ .capacity = 1000, .speed = SIM_FAST };
+        sim->tables = need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
+        sim->cells = need((size_t)conf->blocks * BLOCK_POSITIONS, sizeof(uint64_t));
+        sim->block_owner = need(conf->blocks, sizeof(struct sim_request *));
+        sim->slot_owner = need(conf->slots, sizeof(struct sim_request *));
+        if (trace) {
+                sim->trace_max = 64 * 1024;
+                sim->trace = need(sim->trace_max, 1);
+        }
+}
+
+void sim_close(struct sim *sim)
+{
+        struct sched_counts counts;
+
+        sim_must(sim, sim_alive(sim) == 0 && sim->flight_count == 0, "not everything has ended");
+        sched_count(sim->sched, &counts);
+        sim_must(sim,
+                 counts.blocks_free == sim->conf.blocks && !counts.blocks_held &&
+                         !counts.blocks_promised && !counts.waiting && !counts.running &&
+                         !counts.stalled && !counts.ending && !counts.plans_in_flight,
+                 "all is over, and not everything is free");
+        sched_check(sim->sched);
+        sim_free(sim);
+}
+
+void sim_free(struct sim *sim)
+{
+        if (!sim->sched)
+                return;
+        for (uint32_t i = 0; i < sim->conf.requests_max; i++) {
+                free(sim->requests[i].truth);
+                free(sim->requests[i].chain);
+                free(sim->requests[i].blocks);
+                if (sim->requests[i].alive)
+                        free(sim->requests[i].core.sequence.tokens);
+        }
+        for (uint32_t i = 0; i < SIM_DEPTH; i++)
+                free(sim->flights[i].rows);
+        free(sim->requests);
+        free(sim->tables);
+        free(sim->cells);
+        free(sim->block_owner);
+        free(sim->slot_owner);
+        free(sim->trace);
+        plan_deinit(&sim->plan);
+        sim->sched = sched_free(sim->sched);
+}
+
+static void note(struct sim *sim, const struct sched_event *event)
+{
+        unsigned long allocs = alloc_count;
+
+        sched_note(sim->sched, event, sim->now_ns);
+        sim_must(sim, alloc_count == allocs, "an event allocates");
+        if (event->kind != SCHED_ROOM)
+                sched_check(sim->sched);
+}
+
+/* The model: what the KV of a row is, and which token follows. */
+static uint64_t cell_of(uint64_t before, uint32_t token, uint32_t position)
+{
+        return mix(before ^ mix((uint64_t)token << 32 | position));
+}
+
+static uint32_t token_after(uint64_t cell)
+{
+        return (uint32_t)(cell % 50000);
+}
+
+/* Its whole life, alone. */
+static void foretell(struct sim_request *request, uint64_t seed)
+{
+        uint32_t prompt = request->core.prompt_count, most = request->core.max_tokens;
+        uint64_t cell = 0;
+
+        for (uint32_t at = 0; at < prompt + most; at++) {
+                request->truth[at] =
+                        at < prompt ? (uint32_t)mix(seed + at) % 50000 : token_after(cell);
+                cell = cell_of(cell, request->truth[at], at);
+                request->chain[at] = cell;
+        }
+}
+
+struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
+{
+        struct sim_request *request = sim->requests;
+        uint32_t number = 0, total = ask->prompt + ask->most;
+
+        while (number < sim->conf.requests_max && sim->requests[number].alive)
+                number++;
+        if (number == sim->conf.requests_max)
+                return NULL;
+        request = &sim->requests[number];
+        *request = (struct sim_request){
+                .core = { .number = number,
+                          .prompt_count = ask->prompt,
+                          .max_tokens = ask->most,
+                          .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
+                          .end_bytes_max = 100,
+                          .state = REQUEST_WAITING,
+                          .sequence = { .token_count = ask->prompt, .slot = SEQUENCE_NO_SLOT } },
+                .alive = true,
+                .worst = blocks_for(total - 1),
+                .end_at = ask->end_at,
+                .verdict = ask->verdict,
+                .truth = request->truth,
+                .chain = request->chain,
+                .blocks = request->blocks,
+                .channel = ask->channel,
+                .arrival = sim->arrivals++,
+                .slot = SEQUENCE_NO_SLOT,
+                .stalled_first = SIM_NEVER,
+                .stalled_surely = SIM_NEVER,
+        };
+        snprintf(request->name, sizeof(request->name), "%s", ask->name);
+        foretell(request, sim_random(sim));
+
+        /* Exactly as large as promised, so that a sanitizer sees one token too many. */
+        request->core.sequence.request = &request->core;
+        request->core.sequence.tokens = need(total, sizeof(uint32_t));
+        memcpy(request->core.sequence.tokens, request->truth, ask->prompt * sizeof(uint32_t));
+
+        sim_must(sim, !sched_fits(&sim->conf, ask->prompt, ask->most), "%s does not fit",
+                 request->name);
+        note(sim, &(struct sched_event){ .kind = SCHED_SUBMIT,
+                                         .request = &request->core,
+                                         .channel = ask->channel });
+        sim_must(sim, request->core.state == REQUEST_WAITING, "%s was submitted", request->name);
+        return request;
+}
+
+void sim_cancel(struct sim *sim, struct sim_request *request)
+{
+        bool decided = request->decided;
+
+        note(sim, &(struct sched_event){ .kind = SCHED_CANCEL,
+                                         .request = &request->core,
+                                         .reason = SMV_END_CANCELLED,
+                                         .code = SMV_OK });
+        if (!decided)
+                audit_decide(sim, request, SMV_END_CANCELLED, SMV_OK);
+}
+
+/* What a reader has read by now, at its speed of up to now. */
+static void read_on(struct sim *sim, struct sim_channel *channel)
+{
+        uint64_t ms = (sim->now_ns - channel->read_ns) / SIM_MS;
+
+        if (channel->speed == SIM_FAST || (ms && channel->speed > channel->used / ms))
+                channel->used = 0;
+        else
+                channel->used -= channel->speed * ms;
+        channel->read_ns =
+                channel->speed == SIM_FAST ? sim->now_ns : channel->read_ns + ms * SIM_MS;
+}
+
+void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms)
+{
+        read_on(sim, &sim->channels[channel]);
+        sim->channels[channel].speed = bytes_per_ms;
+        sim->channels[channel].read_ns = sim->now_ns;
+}
+
+static void tell_rooms(struct sim *sim)
+{
+        for (uint32_t i = 0; i < sim->conf.channels; i++) {
+                struct sim_channel *channel = &sim->channels[i];
+
+                read_on(sim, channel);
+                channel->told = channel->capacity - channel->used;
+                note(sim, &(struct sched_event){
+                                  .kind = SCHED_ROOM, .channel = i, .room = channel->told });
+        }
+}
+
+/* The token that a row reads: it was sent along, or it lies on the device. */
+static uint32_t token_of(struct sim *sim, const struct plan_row *row)
+{
+        if (row->from_row == PLAN_TOKEN)
+                return row->token;
+        for (uint32_t i = 0; i < sim->flight_count; i++)
+                if (sim->flights[i].number == row->from_plan)
+                        return sim->flights[i].rows[row->from_row].result;
+        sim_fault(sim, __FILE__, __LINE__, "from_plan", "names a plan that is not in flight");
+}
+
+/* Every row reads all positions before its own, as attention does. */
+static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row *ret_row)
+{
+        struct sim_request *owner = sim_of(sim, row->sequence->request);
+        const block_t *table = sim->tables + (size_t)row->slot * sim->table_blocks;
+        uint64_t *cell, before = 0;
+
+        for (uint32_t at = 0; at <= row->position; at++) {
+                cell = &sim->cells[table[at / BLOCK_POSITIONS] * BLOCK_POSITIONS +
+                                   at % BLOCK_POSITIONS];
+                if (at == row->position)
+                        break;
+                sim_must(sim, *cell == owner->chain[at],
+                         "the row of %s at %u reads at %u what is not its own", owner->name,
+                         row->position, at);
+                before = *cell;
+        }
+        if (row->write)
+                *cell = cell_of(before, token_of(sim, row), row->position);
+        sim_must(sim, *cell == owner->chain[row->position],
+                 "%s at %u is not what it would be alone", owner->name, row->position);
+        *ret_row = (struct sim_row){ .owner = owner,
+                                     .position = row->position,
+                                     .pending = row->want == PLAN_LOGITS,
+                                     .result = token_after(*cell) };
+}
+
+static void launch(struct sim *sim)
+{
+        const struct plan *plan = &sim->plan;
+        struct sim_flight *flight = &sim->flights[sim->flight_count];
+        uint64_t begin = sim->now_ns;
+
+        for (uint32_t i = 0; i < plan->page_count; i++)
+                sim->tables[plan->pages[i].slot * sim->table_blocks + plan->pages[i].index] =
+                        plan->pages[i].block;
+        for (uint32_t i = 0; i < plan->row_count; i++) {
+                run_row(sim, &plan->rows[i], &flight->rows[i]);
+                flight->rows[i].owner->flying++;
+        }
+        if (sim->flight_count && sim->flights[sim->flight_count - 1].done_ns > begin)
+                begin = sim->flights[sim->flight_count - 1].done_ns;
+        flight->number = plan->number;
+        flight->row_count = plan->row_count;
+        flight->done_ns = begin + sim->step_ns;
+        sim->flight_count++;
+}
+
+/* The core knows it no more, so it may be gone: whoever still looks at it will be lost. */
+static void forget(struct sim_request *request)
+{
+        free(request->core.sequence.tokens);
+        memset(&request->core, 0xa5, sizeof(request->core));
+}
+
+void sim_step(struct sim *sim)
+{
+        struct sched_counts counts;
+        unsigned long allocs;
+
+        tell_rooms(sim);
+        allocs = alloc_count;
+        sched_next(sim->sched, sim->now_ns, &sim->plan);
+        sim_must(sim, alloc_count == allocs, "a plan allocates");
+        sim->step_count++;
+        sched_count(sim->sched, &counts);
+        if (sim->trace)
+                sim_trace(sim, sim->held_then + sim->plan.page_count - counts.blocks_held);
+        sim->held_then = counts.blocks_held;
+        audit_plan(sim);
+        sched_check(sim->sched);
+        for (uint32_t i = 0; i < sim->plan.retired_count; i++)
+                forget(sim_of(sim, sim->plan.retired[i]));
+        if (sim->plan.row_count)
+                launch(sim);
+}
+
+/* One token: its record goes into the ring, for which there must be room; then it is told. */
+static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row)
+{
+        struct sim_row *result = &flight->rows[row];
+        struct sim_request *owner = result->owner;
+        struct sim_channel *channel = &sim->channels[owner->channel];
+        enum sched_verdict verdict = SCHED_GO_ON;
+        uint32_t bytes = (uint32_t)owner->core.record_bytes_max;
+        bool decided = owner->decided;
+
+        result->pending = false;
+        if (result->position + 2 - owner->core.prompt_count == owner->end_at)
+                verdict = owner->verdict;
+        if (decided && sim->ragged) {
+                if (sim_below(sim, 2))
+                        return;
+                verdict = (enum sched_verdict)sim_below(sim, SCHED_NUMERIC + 1);
+        }
+        if (!decided && verdict != SCHED_NUMERIC) {
+                if (sim->ragged && sim_below(sim, 2))
+                        bytes = sim_below(sim, bytes + 1);
+                sim_must(sim, bytes <= channel->capacity - channel->used,
+                         "a token of %s is computed and has no room", owner->name);
+                channel->used += bytes;
+        }
+        note(sim, &(struct sched_event){ .kind = SCHED_RESULT,
+                                         .plan = flight->number,
+                                         .row = row,
+                                         .token = result->result,
+                                         .verdict = verdict });
+        audit_result(sim, owner, result->result, verdict);
+}
+
+void sim_collect(struct sim *sim)
+{
+        struct sim_flight *flight = &sim->flights[0], done;
+
+        assert_true(sim->flight_count > 0);
+        for (uint32_t i = 0; i < flight->row_count; i++) {
+                if (!flight->rows[i].pending)
+                        continue;
+                tell_result(sim, flight, i);
+                if (sim->between)
+                        sim->between(sim);
+        }
+        note(sim, &(struct sched_event){ .kind = SCHED_DONE, .plan = flight->number });
+
+        for (uint32_t i = 0; i < flight->row_count; i++)
+                flight->rows[i].owner->flying--;
+        done = sim->flights[0];
+        memmove(sim->flights, sim->flights + 1, (SIM_DEPTH - 1) * sizeof(done));
+        sim->flights[SIM_DEPTH - 1] = done;
+        sim->flight_count--;
+}
+
+void sim_turn(struct sim *sim, uint64_t until_ns)
+{
+        uint32_t rows;
+
+        sim_step(sim);
+        rows = sim->plan.row_count;
+        if (sim->flight_count && (sim->flight_count == sim->conf.depth || !rows)) {
+                if (sim->now_ns < sim->flights[0].done_ns)
+                        sim->now_ns = sim->flights[0].done_ns;
+                sim_collect(sim);
+        } else if (!sim->flight_count) {
+                uint64_t wake = sim->plan.wake_ns < until_ns ? sim->plan.wake_ns : until_ns;
+
+                /* A reader that reads on after a stall wakes the engine; it looks each ms. */
+                for (uint32_t i = 0; i < sim->conf.channels; i++)
+                        if (sim->plan.stalled && sim->channels[i].used && sim->channels[i].speed &&
+                            wake > sim->now_ns + SIM_MS)
+                                wake = sim->now_ns + SIM_MS;
+                if (wake > sim->now_ns)
+                        sim->now_ns = wake;
+        }
+}
+
+void sim_run(struct sim *sim, uint64_t until_ms)
+{
+        while (sim->now_ns < until_ms * SIM_MS)
+                sim_turn(sim, until_ms * SIM_MS);
+}
+
+uint32_t sim_alive(const struct sim *sim)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < sim->conf.requests_max; i++)
+                count += sim->requests[i].alive;
+        return count;
+}

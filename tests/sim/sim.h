@@ -1,0 +1,183 @@
+/*
+ * A world around the real scheduler.
+ *
+ * Time is a number, a model is a hash, a reader is a speed.  The world plays the
+ * engine: it tells rooms, asks for a plan, runs it and brings results back, up
+ * to `depth` plans late.  It computes what a model would: the KV of a position
+ * is a hash over the row's token and the KV of the position before it, kept per
+ * (block, offset) and read through the page tables that the plans wrote.  So a
+ * block that is dealt twice, a page that is missing or a row that is off by one
+ * does not only look wrong: it makes another token than the request would have
+ * made alone, and that is known beforehand.
+ *
+ * The auditor (audit.c) keeps books of its own from the plans, and judges every
+ * plan by what sched.h promises.  Anything amiss fails the test with the seed and
+ * the step; with a trace, if there is one.
+ */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include <stddef.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "daemon/core/sched.h"
+
+#define SIM_NEVER    UINT64_MAX
+#define SIM_FAST     UINT64_MAX
+#define SIM_MS       UINT64_C(1000000)
+#define SIM_DEPTH    2u
+#define SIM_CHANNELS 8u
+#define SIM_REQUESTS 32u
+
+/* One request as a test asks for it. */
+struct sim_ask {
+        const char *name;
+        uint32_t channel, prompt, most;
+        uint32_t record_bytes;      /* 0: 10 */
+        uint32_t end_at;            /* its end_at-th token gets the verdict; 0: none does */
+        enum sched_verdict verdict; /* ... this one */
+};
+
+struct sim_request {
+        struct request core; /* first: sim_of() counts on it */
+        char name[12];
+        bool alive; /* submitted, and not yet retired */
+
+        /* What it would do alone, from its seed. */
+        uint32_t worst; /* blocks */
+        uint32_t end_at;
+        enum sched_verdict verdict;
+        uint32_t *truth; /* its tokens, if nothing ends it early */
+        uint64_t *chain; /* the KV of every position */
+
+        /* The auditor's books. */
+        uint32_t channel;
+        uint64_t arrival;
+        bool admitted, decided, ended;
+        enum smv_reason reason; /* once decided */
+        enum smv_code code;
+        uint32_t slot;
+        uint32_t dealt;      /* the position of its next row */
+        uint32_t dealt_then; /* ... as it was before this plan */
+        uint32_t flying;     /* rows in flight */
+        uint32_t made;       /* tokens that came back */
+        block_t *blocks;
+        uint32_t block_count;
+        /* Left out for want of room; some cases are open to either reading, so two times. */
+        uint64_t stalled_first, stalled_surely;
+};
+
+struct sim_row {
+        struct sim_request *owner;
+        uint32_t position;
+        bool pending; /* its result has not been told */
+        uint32_t result;
+};
+
+struct sim_flight {
+        uint64_t number, done_ns;
+        uint32_t row_count;
+        struct sim_row *rows;
+};
+
+struct sim_channel {
+        uint64_t capacity, used; /* bytes of a ring that TOKENS may take, and have taken */
+        uint64_t speed;          /* bytes that are read in a millisecond */
+        uint64_t read_ns;        /* up to when it has read */
+        uint64_t told;
+};
+
+struct sim {
+        struct sched_conf conf;
+        struct sched *sched;
+        struct plan plan;
+        uint64_t now_ns, step_ns;
+
+        uint64_t seed, random;
+        uint64_t step_count, arrivals;
+        struct sim_request *requests; /* requests_max */
+        struct sim_channel channels[SIM_CHANNELS];
+        struct sim_flight flights[SIM_DEPTH];
+        uint32_t flight_count;
+        uint64_t last_plan;
+
+        /* The device. */
+        block_t *tables; /* [slots][table_blocks] */
+        uint32_t table_blocks;
+        uint64_t *cells; /* [blocks][BLOCK_POSITIONS] */
+
+        /* The auditor's. */
+        struct sim_request **block_owner, **slot_owner;
+        uint32_t held_then;
+        uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
+
+        bool ragged;                   /* records smaller than their most; ending results dropped */
+        void (*between)(struct sim *); /* called between the results of a plan, if set */
+
+        char *trace; /* NULL: none kept */
+        size_t trace_count, trace_max;
+        char idle[128]; /* the last line, if nothing ran: not said twice */
+};
+
+void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, bool trace);
+/* Expects that everything has ended and everything is free. */
+void sim_close(struct sim *sim);
+/* Frees a world that has failed; nothing if it is closed. */
+void sim_free(struct sim *sim);
+
+/* NULL: requests_max are alive.  It must fit. */
+struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask);
+void sim_cancel(struct sim *sim, struct sim_request *request);
+void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
+
+/* Rooms told, a plan asked for, audited and launched. */
+void sim_step(struct sim *sim);
+/* The oldest plan in flight comes back. */
+void sim_collect(struct sim *sim);
+/* As the engine turns: a step, and a wait for results or for the time of waking. */
+void sim_turn(struct sim *sim, uint64_t until_ns);
+/* Turns until then, which is when time stands at it or has just passed. */
+void sim_run(struct sim *sim, uint64_t until_ms);
+uint32_t sim_alive(const struct sim *sim);
+
+/* Compares the trace since the last time with this text. */
+void sim_expect(struct sim *sim, const char *text);
+
+uint64_t sim_random(struct sim *sim);
+uint32_t sim_below(struct sim *sim, uint32_t limit);
+
+/* Something is not as promised. */
+#define sim_must(sim, what, ...)                                                                   \
+        do {                                                                                       \
+                if (!(what))                                                                       \
+                        sim_fault(sim, __FILE__, __LINE__, #what, __VA_ARGS__);                    \
+        } while (0)
+void sim_fault(struct sim *sim, const char *file, int line, const char *what, const char *format,
+               ...) __attribute__((noreturn, format(printf, 5, 6)));
+
+/* trace.c: a line for the plan that has just been made, with so many blocks dropped. */
+void sim_trace(struct sim *sim, uint32_t drops);
+
+/* audit.c */
+void audit_plan(struct sim *sim);
+void audit_decide(struct sim *sim, struct sim_request *request, enum smv_reason reason,
+                  enum smv_code code);
+void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
+                  enum sched_verdict verdict);
+/* What rows in flight may still write into a channel. */
+uint64_t audit_charged(const struct sim *sim, uint32_t channel);
+
+/* Not by its number, which is gone once it has retired: a wrong plan must not lead astray. */
+static inline struct sim_request *sim_of(struct sim *sim, const struct request *request)
+{
+        size_t at = (size_t)((const struct sim_request *)request - sim->requests);
+
+        assert_true(at < sim->conf.requests_max);
+        return &sim->requests[at];
+}
+
+#endif

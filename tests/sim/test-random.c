@@ -1,0 +1,314 @@
+/*
+ * Random lives, judged step by step.
+ *
+ * Every seed is a world of its own: a pool, slots and budget that are mostly too
+ * small, requests that come in crowds or drop by drop, readers that stop and
+ * go on, cancels at the worst moments.  After `steps` steps the faults cease:
+ * readers read and nobody comes or goes.  Then everybody has to end within as
+ * many turns as there are rows to run, and nothing may be left behind.
+ *
+ *      SMV_SIM_SEEDS=n   how many seeds; SMV_SIM_STEPS=n of each
+ *      SMV_SIM_SEED=n    only this one, with a trace
+ */
+#include "tests/sim/sim.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct moods {
+        uint32_t submit, cancel, reader, jump, meet, early; /* of 1000 */
+        uint32_t prompt_max, most_max, record_max;
+        uint32_t verdicts; /* of 100 requests, those that end before their time */
+        bool split;        /* plans are asked for between the results of another */
+} moods;
+
+static uint64_t seed_now;
+static struct sim dice, world; /* a failed one is freed by its test's teardown */
+
+/* An assert of the core ends the process: say which seed it was. */
+static void on_abort(int number)
+{
+        char text[96];
+        int count = snprintf(text, sizeof(text), "aborted: SMV_SIM_SEED=%llu shows it\n",
+                             (unsigned long long)seed_now);
+
+        (void)!write(STDERR_FILENO, text, (size_t)count);
+        signal(number, SIG_DFL);
+}
+
+static bool chance(struct sim *sim, uint32_t of_1000)
+{
+        return sim_below(sim, 1000) < of_1000;
+}
+
+/* Mostly small, sometimes anything. */
+static uint32_t size(struct sim *sim, uint32_t most)
+{
+        uint32_t limit = sim_below(sim, 4) ? 1 + most / 6 : most;
+
+        return 1 + sim_below(sim, limit);
+}
+
+static void submit(struct sim *sim)
+{
+        struct sim_ask ask = { 0 };
+        enum smv_code code;
+        uint32_t total;
+        char name[12];
+
+        /* One draw a statement, here and below: a seed is the same life with every compiler. */
+        ask.channel = sim_below(sim, sim->conf.channels);
+        ask.prompt = size(sim, moods.prompt_max);
+        ask.most = size(sim, moods.most_max);
+        ask.record_bytes = 1 + sim_below(sim, moods.record_max);
+        total = ask.prompt + ask.most;
+        code = sched_fits(&sim->conf, ask.prompt, ask.most);
+        sim_must(sim,
+                 code == (total > sim->conf.context                  ? SMV_TOO_LONG
+                          : blocks_for(total - 1) > sim->conf.blocks ? SMV_TOO_LARGE
+                                                                     : SMV_OK),
+                 "%u and %u: code %u", ask.prompt, ask.most, code);
+        if (code)
+                return;
+        if (sim_below(sim, 100) < moods.verdicts) {
+                ask.end_at = 1 + sim_below(sim, ask.most);
+                ask.verdict = (enum sched_verdict)(SCHED_EOS + sim_below(sim, 3));
+        }
+        snprintf(name, sizeof(name), "r%u", (unsigned)sim->arrivals % 100000);
+        ask.name = name;
+        sim_submit(sim, &ask);
+}
+
+/* Whoever is alive, ending or not; sometimes twice. */
+static void cancel(struct sim *sim)
+{
+        struct sim_request *request = &sim->requests[sim_below(sim, sim->conf.requests_max)];
+
+        if (!request->alive)
+                return;
+        sim_cancel(sim, request);
+        if (!sim_below(sim, 4))
+                sim_cancel(sim, request);
+}
+
+static void change_reader(struct sim *sim)
+{
+        const uint64_t speeds[] = { 0, 0, 1, 5, SIM_FAST, SIM_FAST };
+
+        uint32_t channel = sim_below(sim, sim->conf.channels);
+
+        sim_speed(sim, channel, speeds[sim_below(sim, 6)]);
+}
+
+static void happen(struct sim *sim)
+{
+        for (uint32_t crowd = 1 + sim_below(sim, 4); crowd && chance(sim, moods.submit); crowd--)
+                submit(sim);
+        if (chance(sim, moods.cancel))
+                cancel(sim);
+        if (chance(sim, moods.reader))
+                change_reader(sim);
+}
+
+static void between(struct sim *sim)
+{
+        if (chance(sim, moods.cancel))
+                cancel(sim);
+        if (moods.split && !sim_below(sim, 8)) {
+                happen(sim);
+                sim_step(sim);
+        }
+}
+
+/* To when somebody has been stalled too long, or just not yet; maybe its reader wakes then. */
+static void meet_deadline(struct sim *sim)
+{
+        const struct sim_request *request = &sim->requests[sim_below(sim, sim->conf.requests_max)];
+        uint64_t then = request->stalled_surely + sim->conf.stall_ns - sim_below(sim, 2);
+
+        if (!request->alive || request->stalled_surely == SIM_NEVER || then < sim->now_ns ||
+            sim->conf.stall_ns == SIM_NEVER)
+                return;
+        sim->now_ns = then;
+        if (sim_below(sim, 2))
+                sim_speed(sim, request->channel, SIM_FAST);
+}
+
+static void pass_time(struct sim *sim)
+{
+        if (chance(sim, moods.meet))
+                meet_deadline(sim);
+        else if (chance(sim, moods.jump))
+                sim->now_ns += sim_below(sim, 2000) * SIM_MS;
+        else if (sim_below(sim, 3))
+                sim->now_ns += sim_below(sim, 5000) * (SIM_MS / 1000);
+}
+
+static void open_world(uint64_t seed, uint32_t depth, bool trace)
+{
+        const struct sched_conf none = {
+                .blocks = 1,
+                .slots = 1,
+                .rows = 1,
+                .context = 1,
+                .depth = 1,
+                .requests_max = 1,
+                .channels = 1,
+                .stall_ns = 1,
+        };
+        struct sched_conf conf = { .depth = depth };
+        uint32_t spare[] = { 0, 1, 7, 16, 40, 100 };
+
+        sim_open(&dice, &none, seed, false);
+        conf.slots = 1 + sim_below(&dice, sim_below(&dice, 2) ? 3 : 12);
+        conf.rows = conf.slots + spare[sim_below(&dice, 6)];
+        conf.context = 2 + sim_below(&dice, 160);
+        conf.blocks = 1 + sim_below(&dice, sim_below(&dice, 2) ? 8 : 60);
+        conf.requests_max = 1 + sim_below(&dice, 20);
+        conf.channels = 1 + sim_below(&dice, 4);
+        conf.stall_ns = sim_below(&dice, 16) ? (1 + sim_below(&dice, 200)) * SIM_MS : SIM_NEVER;
+        moods.submit = 20 + sim_below(&dice, 600);
+        moods.cancel = sim_below(&dice, 3) ? sim_below(&dice, 60) : 0;
+        moods.reader = sim_below(&dice, 3) ? sim_below(&dice, 100) : 0;
+        moods.jump = sim_below(&dice, 2) ? sim_below(&dice, 30) : 0;
+        moods.meet = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
+        moods.early = sim_below(&dice, 1000);
+        moods.prompt_max = 1 + sim_below(&dice, conf.context);
+        moods.most_max = 1 + sim_below(&dice, conf.context);
+        moods.record_max = 1 + sim_below(&dice, 60);
+        moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
+        moods.split = sim_below(&dice, 2);
+        seed = sim_random(&dice);
+        sim_close(&dice);
+
+        sim_open(&world, &conf, seed, trace);
+        world.seed = seed_now;
+        world.ragged = true;
+        world.between = between;
+        for (uint32_t i = 0; i < conf.channels; i++)
+                world.channels[i].capacity = sim_below(&world, 8)
+                                                     ? moods.record_max + sim_below(&world, 300)
+                                                     : UINT64_MAX / 2; /* as of one that is shut */
+}
+
+static void live(struct sim *sim, uint64_t steps)
+{
+        bool full;
+
+        while (sim->step_count < steps) {
+                happen(sim);
+                pass_time(sim);
+                full = sim->flight_count == sim->conf.depth;
+                if (!full || sim_below(sim, 2)) /* with no more plans to make, ENDs still come */
+                        sim_step(sim);
+                full = sim->flight_count == sim->conf.depth;
+                if (sim->flight_count && (chance(sim, moods.early) || !sim->plan.row_count ||
+                                          (full && sim_below(sim, 4))))
+                        sim_collect(sim);
+        }
+}
+
+/* No more faults: a turn runs a row, or brings one back, or ends somebody. */
+static void calm_down(struct sim *sim)
+{
+        uint64_t bound = 4;
+
+        sim->between = NULL;
+        for (uint32_t i = 0; i < sim->conf.channels; i++)
+                sim_speed(sim, i, SIM_FAST);
+        for (uint32_t i = 0; i < sim->conf.requests_max; i++) {
+                const struct sim_request *r = &sim->requests[i];
+
+                if (r->alive)
+                        bound += 2 * (r->core.prompt_count + r->core.max_tokens - r->dealt) + 2;
+        }
+        while (sim_alive(sim) || sim->flight_count) {
+                sim_must(sim, bound--, "%u do not come to their end", sim_alive(sim));
+                sim_turn(sim, sim->now_ns + SIM_MS);
+        }
+}
+
+static uint64_t number_from(const char *name, uint64_t otherwise)
+{
+        const char *text = getenv(name);
+        uint64_t number;
+        char *end;
+
+        if (!text)
+                return otherwise;
+        number = strtoull(text, &end, 10);
+        if (end == text || *end || !number)
+                fail_msg("%s is to be a number, not '%s'", name, text);
+        return number;
+}
+
+static void lives(uint32_t depth)
+{
+        uint64_t seeds = number_from("SMV_SIM_SEEDS", 300);
+        uint64_t steps = number_from("SMV_SIM_STEPS", 2000);
+        uint64_t only = number_from("SMV_SIM_SEED", 0);
+        uint64_t total = 0, ends[SMV_END_ERROR + 1] = { 0 };
+        struct timespec begin, end;
+        double seconds;
+
+        if (only && only % 2 != depth % 2) /* odd seeds run at depth one, even ones at two */
+                skip();
+        clock_gettime(CLOCK_MONOTONIC, &begin);
+        for (seed_now = only ? only : 1; seed_now <= (only ? only : seeds); seed_now++) {
+                if (seed_now % 2 != depth % 2)
+                        continue;
+                open_world(seed_now, depth, only != 0);
+                live(&world, steps);
+                calm_down(&world);
+                total += world.step_count;
+                for (int reason = 0; reason <= SMV_END_ERROR; reason++)
+                        ends[reason] += world.end_counts[reason];
+                sim_close(&world);
+        }
+        clock_gettime(CLOCK_MONOTONIC, &end);
+        seconds =
+                (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
+        print_message("depth %u: %.0f steps/s; %llu steps; ends: %llu eos, %llu stop, %llu length, "
+                      "%llu cancelled, %llu stalled, %llu error\n",
+                      depth, (double)total / seconds, (unsigned long long)total,
+                      (unsigned long long)ends[1], (unsigned long long)ends[2],
+                      (unsigned long long)ends[3], (unsigned long long)ends[4],
+                      (unsigned long long)ends[5], (unsigned long long)ends[6]);
+        assert_true(total > 0);
+        for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR && seeds >= 100 && !only; reason++)
+                assert_true(ends[reason] > 0); /* else these worlds are too small to tell */
+}
+
+static void everything_promised_holds_at_depth_one(void **state)
+{
+        (void)state;
+        lives(1);
+}
+
+static void everything_promised_holds_at_depth_two(void **state)
+{
+        (void)state;
+        lives(2);
+}
+
+static int clear(void **state)
+{
+        (void)state;
+        sim_free(&dice);
+        sim_free(&world);
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_teardown(everything_promised_holds_at_depth_one, clear),
+                cmocka_unit_test_teardown(everything_promised_holds_at_depth_two, clear),
+        };
+
+        signal(SIGABRT, on_abort);
+        return cmocka_run_group_tests_name("sim-random", tests, NULL, NULL);
+}

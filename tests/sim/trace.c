@@ -1,0 +1,120 @@
+/* What a world tells of itself: a line for each plan, and the last words of one that fails. */
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void print(struct sim *sim, const char *format, ...)
+{
+        va_list args;
+
+        if (!sim->trace)
+                return;
+        va_start(args, format);
+        sim->trace_count += (size_t)vsnprintf(sim->trace + sim->trace_count,
+                                              sim->trace_max - sim->trace_count, format, args);
+        va_end(args);
+        assert_true(sim->trace_count < sim->trace_max);
+}
+
+void sim_fault(struct sim *sim, const char *file, int line, const char *what, const char *format,
+               ...)
+{
+        char text[512];
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(text, sizeof(text), format, args);
+        va_end(args);
+        if (sim->trace)
+                fputs(sim->trace, stderr);
+        print_error("%s:%d: seed %llu, step %llu, %llu ms: %s\n        (%s)\n", file, line,
+                    (unsigned long long)sim->seed, (unsigned long long)sim->step_count,
+                    (unsigned long long)(sim->now_ns / SIM_MS), text, what);
+        _fail(file, line);
+        abort(); /* not reached */
+}
+
+static const char *reason_name(const struct plan_end *end)
+{
+        static const char *const names[] = { "?",         "eos",     "stop", "length",
+                                             "cancelled", "stalled", "error" };
+
+        return end->code == SMV_NUMERIC ? "numeric" : names[end->reason];
+}
+
+static void trace_rows(struct sim *sim)
+{
+        const struct plan *plan = &sim->plan;
+
+        for (uint32_t i = 0, n; i < plan->row_count; i += n) {
+                const struct plan_row *row = &plan->rows[i];
+                const struct sim_request *owner = sim_of(sim, row->sequence->request);
+
+                for (n = 1; i + n < plan->row_count && row[n].slot == row->slot; n++)
+                        ;
+                if (row->position < owner->core.prompt_count)
+                        print(sim, "; prefill %s %u..%u%s", owner->name, row->position,
+                              row->position + n, row[n - 1].want == PLAN_LOGITS ? "*" : "");
+                else if (row->from_row == PLAN_TOKEN)
+                        print(sim, "; decode %s %u", owner->name, row->position);
+                else
+                        print(sim, "; decode %s %u of %u/%u", owner->name, row->position,
+                              (unsigned)row->from_plan, row->from_row);
+        }
+}
+
+/* "[ 10] prefill a 0..64; decode b 10; end c length; retire c; take 2 drop 0" */
+void sim_trace(struct sim *sim, uint32_t drops)
+{
+        const struct plan *plan = &sim->plan;
+        size_t line, begin;
+
+        if (sim->trace_count > sim->trace_max / 2) { /* the older half goes */
+                size_t half = sim->trace_count / 2;
+
+                memmove(sim->trace, sim->trace + half, sim->trace_count - half + 1);
+                sim->trace_count -= half;
+        }
+        line = sim->trace_count;
+        print(sim, "[%3u]", (unsigned)(sim->now_ns / SIM_MS));
+        begin = sim->trace_count;
+        trace_rows(sim);
+        if (plan->stalled)
+                print(sim, "; stalled %u", plan->stalled);
+        for (uint32_t i = 0; i < plan->end_count; i++)
+                print(sim, "; end %s %s", sim_of(sim, plan->ends[i].request)->name,
+                      reason_name(&plan->ends[i]));
+        for (uint32_t i = 0; i < plan->retired_count; i++)
+                print(sim, "; retire %s", sim_of(sim, plan->retired[i])->name);
+        if (plan->page_count || drops)
+                print(sim, "; take %u drop %u", plan->page_count, drops);
+        if (!plan->row_count && !sim->flight_count && plan->wake_ns != PLAN_SLEEP)
+                print(sim, "; sleep until %u", (unsigned)(plan->wake_ns / SIM_MS));
+
+        if (sim->trace_count == begin ||
+            (!plan->row_count && !strcmp(sim->trace + begin, sim->idle))) {
+                sim->trace_count = line; /* nothing to tell, or nothing new */
+                sim->trace[line] = 0;
+        } else {
+                snprintf(sim->idle, sizeof(sim->idle), "%s",
+                         plan->row_count ? "" : sim->trace + begin);
+                sim->trace[begin] = ' ';
+                memmove(sim->trace + begin + 1, sim->trace + begin + 2,
+                        sim->trace_count - begin - 1);
+                sim->trace[sim->trace_count - 1] = '\n';
+                sim->trace[sim->trace_count] = 0;
+        }
+}
+
+void sim_expect(struct sim *sim, const char *text)
+{
+        bool same = !strcmp(sim->trace, text);
+
+        if (!same)
+                fprintf(stderr, "expected:\n%s\nand it was:\n%s", text, sim->trace);
+        assert_true(same);
+        sim->trace_count = 0;
+        sim->trace[0] = 0;
+}

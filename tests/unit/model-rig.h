@@ -1,0 +1,127 @@
+/*
+ * A model on a backend, run a step at a time without scheduler or engine.
+ *
+ * Every slot has pages of its own, given out back to front and interleaved, so
+ * that neither neighbours nor order in memory can make a test pass.
+ */
+#ifndef TESTS_UNIT_MODEL_RIG_H
+#define TESTS_UNIT_MODEL_RIG_H
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "daemon/engine/model.h"
+
+#define RIG_ROWS  64u
+#define RIG_SLOTS 3u
+
+struct rig {
+        struct gguf *gguf;
+        struct traits traits;
+        struct kernels *kernels;
+        struct model *model;
+        uint32_t pages; /* a slot */
+        uint64_t number;
+        char why[256];
+};
+
+/* Some rows of one slot. */
+struct rig_part {
+        uint32_t slot, position, count;
+        const uint32_t *tokens;
+};
+
+static inline int rig_open(struct rig *rig, const char *path, const char *backend, uint32_t threads,
+                           uint32_t context)
+{
+        struct kernels_conf conf = {
+                .threads = threads,
+                .isa = "auto",
+                .rows_max = RIG_ROWS,
+                .slots_max = RIG_SLOTS,
+                .wants_max = RIG_ROWS,
+        };
+        struct model_conf model = {
+                .rows_max = RIG_ROWS,
+                .wants_max = RIG_ROWS,
+                .kv = KV_F32,
+        };
+        int r;
+
+        *rig = (struct rig){ .pages = (context + PAGE_POSITIONS - 1) / PAGE_POSITIONS };
+        r = gguf_open(path, &rig->gguf, rig->why, sizeof(rig->why));
+        if (!r)
+                r = traits_read(rig->gguf, &rig->traits, rig->why, sizeof(rig->why));
+        conf.pages_max = rig->pages;
+        conf.vocab_max = rig->traits.vocab;
+        model.blocks = rig->pages * RIG_SLOTS;
+        if (!r)
+                r = kernels_open(backend, &conf, &rig->kernels);
+        if (!r)
+                r = model_open(rig->gguf, &rig->traits, rig->kernels, &model, &rig->model, rig->why,
+                               sizeof(rig->why));
+        return r;
+}
+
+static inline void rig_close(struct rig *rig)
+{
+        model_close(rig->model);
+        if (rig->kernels)
+                rig->kernels->close(rig->kernels);
+        gguf_close(rig->gguf);
+        *rig = (struct rig){ 0 };
+}
+
+/* One step.  ret_logits: (rows, vocab), or NULL; ret_tokens: greedy, a row each. */
+static inline int rig_run(struct rig *rig, const struct rig_part *parts, uint32_t part_count,
+                          uint32_t *ret_tokens, float *ret_logits)
+{
+        struct step_row rows[RIG_ROWS];
+        struct step_run runs[RIG_SLOTS];
+        struct step_page pages[RIG_ROWS];
+        uint32_t want[RIG_ROWS];
+        struct pick picks[RIG_ROWS] = { 0 };
+        struct step step = {
+                .number = ++rig->number,
+                .run_count = part_count,
+                .rows = rows,
+                .runs = runs,
+                .pages = pages,
+                .want = want,
+                .picks = picks,
+        };
+        int r;
+
+        assert(part_count <= RIG_SLOTS);
+        for (uint32_t p = 0; p < part_count; p++) {
+                runs[p] = (struct step_run){ step.row_count, parts[p].count };
+                for (uint32_t i = 0; i < parts[p].count; i++) {
+                        uint32_t slot = parts[p].slot, position = parts[p].position + i;
+                        uint32_t index = position / PAGE_POSITIONS, row = step.row_count++;
+
+                        assert(row < RIG_ROWS && index < rig->pages);
+                        rows[row] = (struct step_row){
+                                .slot = slot,
+                                .position = position,
+                                .token = parts[p].tokens[i],
+                                .from_row = STEP_TOKEN,
+                                .write = 1,
+                        };
+                        want[row] = row;
+                        if (position % PAGE_POSITIONS == 0)
+                                pages[step.page_count++] = (struct step_page){
+                                        slot, index, (rig->pages - 1 - index) * RIG_SLOTS + slot
+                                };
+                }
+        }
+        step.want_count = step.row_count;
+        if ((r = model_forward(rig->model, &step)) ||
+            (r = model_collect(rig->model, step.number, ret_tokens)))
+                return r;
+        for (uint32_t i = 0; ret_logits && i < step.want_count; i++)
+                model_logits(rig->model, i, ret_logits + (size_t)i * rig->traits.vocab);
+        return 0;
+}
+
+#endif

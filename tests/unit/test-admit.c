@@ -1,0 +1,421 @@
+/* Admission: every refusal by name, and after each of them, and after all else, nothing is held. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/edge/admit.h"
+#include "daemon/text/tokenizer.h"
+
+#define VOCAB   300u
+#define CONTEXT 128u
+#define POOL    80u /* positions: 5 blocks */
+#define UID     7u
+
+struct world {
+        struct quota *quota;
+        struct admit *admit;
+        struct served served;
+};
+
+static size_t record_bytes_max(size_t piece_max, size_t stop_bytes_max)
+{
+        return 1000 * piece_max + stop_bytes_max;
+}
+
+static size_t end_bytes_max(size_t stop_bytes_max)
+{
+        return 64 + stop_bytes_max;
+}
+
+static uint64_t seed(void)
+{
+        return 42;
+}
+
+static const struct admit_conf conf = {
+        .sched = { .blocks = POOL / BLOCK_POSITIONS,
+                   .slots = 4,
+                   .rows = 16,
+                   .context = CONTEXT,
+                   .depth = 1,
+                   .requests_max = 8,
+                   .channels = 4 },
+        .max_tokens = 20,
+        .requests_max = 8,
+        .record_bytes_max = record_bytes_max,
+        .end_bytes_max = end_bytes_max,
+        .seed = seed,
+};
+
+static int set_up(void **state)
+{
+        const struct quota_conf quota = { .max = { [QUOTA_CONNECTIONS] = 1,
+                                                   [QUOTA_REQUESTS] = 6,
+                                                   [QUOTA_PROMPT_BYTES] = 10000,
+                                                   [QUOTA_RING_BYTES] = 1 } };
+        struct world *world = calloc(1, sizeof(*world));
+
+        assert_int_equal(quota_new(&quota, &world->quota), 0);
+        assert_int_equal(admit_new(&conf, world->quota, &world->admit), 0);
+        assert_int_equal(tokenizer_open_bytes(VOCAB, &world->served.tokenizer), 0);
+        world->served.context = CONTEXT;
+        world->served.traits = (struct traits){ .vocab = VOCAB, .context = CONTEXT, .bos = 256 };
+        *state = world;
+        return 0;
+}
+
+/* quota_free() and admit_free() assert that nothing is held. */
+static int tear_down(void **state)
+{
+        struct world *world = *state;
+
+        assert_int_equal(world->served.holds, 0);
+        admit_free(world->admit);
+        quota_free(world->quota);
+        tokenizer_close(world->served.tokenizer);
+        free(world);
+        return 0;
+}
+
+static void expect_nothing_held(struct world *world)
+{
+        uint32_t index = 0;
+
+        assert_null(quota_next(world->quota, &index));
+        assert_int_equal(admit_alive(world->admit), 0);
+        assert_int_equal(admit_jobs(world->admit), 0);
+}
+
+static struct wire_request asking(void)
+{
+        return (struct wire_request){ .op = WIRE_GENERATE, .id = 5, .temperature = 1, .top_p = 1 };
+}
+
+static const uint32_t some_ids[200] = { 1, 2, 3 };
+
+static struct wire_request with_ids(uint32_t count)
+{
+        struct wire_request asked = asking();
+
+        asked.tokens = some_ids;
+        asked.token_count = count;
+        return asked;
+}
+
+static struct wire_request with_text(const char *text)
+{
+        struct wire_request asked = asking();
+
+        asked.prompt = (struct wire_text){ text, (uint32_t)strlen(text) };
+        return asked;
+}
+
+static void expect_refused(struct world *world, const struct wire_request *asked,
+                           enum smv_code code, const char *field, const char *said)
+{
+        struct wire_problem problem;
+        struct request *request = NULL;
+
+        assert_int_equal(admit_ask(world->admit, UID, &world->served, asked, &request, &problem),
+                         WIRE_E_REFUSED);
+        assert_null(request);
+        assert_int_equal(problem.code, code);
+        assert_int_equal(problem.id, asked->id);
+        assert_string_equal(problem.field, field);
+        assert_false(problem.fatal);
+        if (!strstr(problem.message, said))
+                fail_msg("'%s' is not in '%s'", said, problem.message);
+        expect_nothing_held(world);
+}
+
+static struct request *expect_admitted(struct world *world, const struct wire_request *asked)
+{
+        struct wire_problem problem;
+        struct request *request = NULL;
+
+        assert_int_equal(admit_ask(world->admit, UID, &world->served, asked, &request, &problem),
+                         0);
+        return request;
+}
+
+static void ids_are_taken_as_they_are(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(3);
+        struct request *request;
+
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->prompt_count, 3);
+        assert_int_equal(request->sequence.token_count, 3);
+        assert_memory_equal(request->sequence.tokens, some_ids, 12);
+        assert_ptr_not_equal(request->sequence.tokens, some_ids);
+        assert_ptr_equal(request->sequence.request, request);
+        assert_int_equal(request->sequence.slot, SEQUENCE_NO_SLOT);
+        assert_int_equal(request->max_tokens, 20);
+        assert_int_equal(request->stream, 5);
+        assert_int_equal(request->uid, UID);
+        assert_int_equal(request->state, REQUEST_WAITING);
+        assert_ptr_equal(request->model, &world->served);
+        assert_int_equal(world->served.holds, 1);
+        admit_forget(world->admit, request);
+        expect_nothing_held(world);
+}
+
+static void what_was_asked_is_copied(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(1);
+        char stops[2][8] = { "stop", "halting" };
+        struct request *request;
+
+        asked.stop_count = 2;
+        asked.stop[0] = (struct wire_text){ stops[0], 4 };
+        asked.stop[1] = (struct wire_text){ stops[1], 7 };
+        asked.stop_token_count = 1;
+        asked.stop_tokens[0] = 299;
+        asked.temperature = 0.5f;
+        asked.top_k = 3;
+        asked.seed = 99;
+        asked.given = 1u << WIRE_F_SEED;
+        asked.ignore_eos = true;
+        request = expect_admitted(world, &asked);
+        memset(stops, 'x', sizeof(stops));
+        assert_int_equal(request->stop_count, 2);
+        assert_int_equal(request->stop_bytes[1], 7);
+        assert_memory_equal(request->stops[0], "stop", 4);
+        assert_memory_equal(request->stops[1], "halting", 7);
+        assert_int_equal(request->stop_tokens[0], 299);
+        assert_int_equal(request->sampling.seed, 99);
+        assert_true(request->sampling.temperature == 0.5f);
+        assert_true(request->ignore_eos);
+        assert_int_equal(request->end_bytes_max, 64 + 7);
+        assert_int_equal(request->record_bytes_max,
+                         1000 * tokenizer_piece_max(world->served.tokenizer) + 7);
+        admit_forget(world->admit, request);
+
+        asked.given = 0;
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->sampling.seed, 42);
+        admit_forget(world->admit, request);
+}
+
+static void ids_that_are_not_the_models_are_refused_by_field_and_index(void **state)
+{
+        struct world *world = *state;
+        uint32_t ids[] = { 0, VOCAB - 1, VOCAB };
+        struct wire_request asked = with_ids(3);
+
+        asked.tokens = ids;
+        expect_refused(world, &asked, SMV_BAD_VALUE, "tokens", "300 at index 2");
+        asked = with_ids(1);
+        asked.stop_token_count = 1;
+        asked.stop_tokens[0] = UINT32_MAX;
+        expect_refused(world, &asked, SMV_BAD_VALUE, "stop_tokens", "the largest id is 299");
+}
+
+static void an_empty_prompt_needs_a_token_to_begin_with(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_text("");
+        struct wire_problem problem;
+        struct request *request;
+
+        request = expect_admitted(world, &asked);
+        assert_int_equal(admit_finish(world->admit, request, (uint32_t[]){ 256 }, 1, &problem), 0);
+        assert_int_equal(request->prompt_count, 1);
+        admit_forget(world->admit, request);
+        world->served.traits.bos = TRAITS_NO_TOKEN;
+        expect_refused(world, &asked, SMV_BAD_VALUE, "prompt", "is empty");
+}
+
+static void what_exceeds_the_context_is_too_long(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(CONTEXT);
+
+        expect_refused(world, &asked, SMV_TOO_LONG, "tokens", "128 tokens");
+        asked = with_ids(30);
+        asked.max_tokens = CONTEXT - 30 + 1;
+        expect_refused(world, &asked, SMV_TOO_LONG, "max_tokens",
+                       "30 tokens and max_tokens is 99; together they may be 128");
+        asked.max_tokens = UINT32_MAX;
+        expect_refused(world, &asked, SMV_TOO_LONG, "max_tokens", "4294967295");
+}
+
+static void what_exceeds_the_pool_is_too_large(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(30);
+        struct request *request;
+
+        asked.max_tokens = POOL - 30;
+        request = expect_admitted(world, &asked);
+        admit_forget(world->admit, request);
+        asked.max_tokens = CONTEXT - 30;
+        expect_refused(world, &asked, SMV_TOO_LARGE, "max_tokens", "the KV pool has 80 positions");
+        asked = with_ids(POOL + 2);
+        expect_refused(world, &asked, SMV_TOO_LARGE, "tokens", "82 tokens");
+}
+
+static void a_default_length_is_cut_to_what_fits(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(POOL - 5);
+        struct request *request;
+
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->max_tokens, 5);
+        admit_forget(world->admit, request);
+        world->served.context = 50;
+        asked = with_ids(40);
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->max_tokens, 10);
+        admit_forget(world->admit, request);
+}
+
+static void a_text_is_measured_when_its_ids_are_known(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_text("hello");
+        struct wire_problem problem;
+        struct request *request;
+
+        request = expect_admitted(world, &asked);
+        assert_null(request->sequence.tokens);
+        assert_int_equal(admit_finish(world->admit, request, some_ids, CONTEXT, &problem),
+                         WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_TOO_LONG);
+        assert_string_equal(problem.field, "prompt");
+        assert_int_equal(admit_finish(world->admit, request, some_ids, 0, &problem),
+                         WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_BAD_VALUE);
+        assert_int_equal(admit_finish(world->admit, request, some_ids, 6, &problem), 0);
+        assert_int_equal(request->prompt_count, 6);
+        admit_forget(world->admit, request);
+        expect_nothing_held(world);
+}
+
+static void charges_follow_what_is_held(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_text("hello");
+        struct wire_problem problem;
+        struct request *request;
+        uint32_t index = 0;
+
+        request = expect_admitted(world, &asked);
+        assert_int_equal(quota_next(world->quota, &index)->held[QUOTA_PROMPT_BYTES],
+                         sizeof(*request) + 5 + 6 * 4);
+        assert_int_equal(admit_finish(world->admit, request, some_ids, 6, &problem), 0);
+        index = 0;
+        assert_int_equal(quota_next(world->quota, &index)->held[QUOTA_PROMPT_BYTES],
+                         sizeof(*request) + (6 + 20) * 4);
+        index = 0;
+        assert_int_equal(quota_next(world->quota, &index)->held[QUOTA_REQUESTS], 1);
+        admit_forget(world->admit, request);
+        expect_nothing_held(world);
+}
+
+static void a_user_over_his_requests_is_refused_and_another_is_not(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(3);
+        struct wire_problem problem;
+        struct request *requests[8], *one_more;
+
+        for (uint32_t i = 0; i < 6; i++)
+                requests[i] = expect_admitted(world, &asked);
+        assert_int_equal(admit_ask(world->admit, UID, &world->served, &asked, &one_more, &problem),
+                         WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_QUOTA);
+        assert_non_null(strstr(problem.message, "6 requests"));
+        assert_int_equal(admit_job(world->admit, UID, 9, 10, &problem), WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_QUOTA);
+
+        /* Two more of another user, and the daemon itself is full; jobs count as well. */
+        assert_int_equal(
+                admit_ask(world->admit, UID + 1, &world->served, &asked, &requests[6], &problem),
+                0);
+        assert_int_equal(admit_job(world->admit, UID + 1, 9, 10, &problem), 0);
+        assert_int_equal(
+                admit_ask(world->admit, UID + 1, &world->served, &asked, &one_more, &problem),
+                WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_BUSY);
+        assert_non_null(strstr(problem.message, "8 requests"));
+        admit_job_done(world->admit, UID + 1, 10);
+        for (uint32_t i = 0; i < 7; i++)
+                admit_forget(world->admit, requests[i]);
+        expect_nothing_held(world);
+}
+
+static void bytes_over_the_limit_are_refused_with_the_number(void **state)
+{
+        struct world *world = *state;
+        static char text[9990];
+        struct wire_request asked = asking();
+        struct wire_problem problem;
+
+        memset(text, 'x', sizeof(text));
+        asked.prompt = (struct wire_text){ text, sizeof(text) };
+        expect_refused(world, &asked, SMV_QUOTA, "", "10000 prompt_bytes");
+        assert_int_equal(admit_job(world->admit, UID, 9, 10001, &problem), WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_QUOTA);
+        expect_nothing_held(world);
+}
+
+static void numbers_of_the_living_differ(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(3);
+        struct request *alive[6] = { NULL };
+        uint32_t draw = 1;
+
+        for (uint32_t i = 0; i < 1000; i++) {
+                uint32_t seen = 0;
+                uint32_t at;
+
+                draw = draw * 1664525 + 1013904223;
+                at = draw / 65536 % 6;
+                if (alive[at])
+                        alive[at] = admit_forget(world->admit, alive[at]);
+                else
+                        alive[at] = expect_admitted(world, &asked);
+                for (uint32_t j = 0; j < 6; j++) {
+                        if (!alive[j])
+                                continue;
+                        assert_in_range(alive[j]->number, 0, conf.requests_max - 1);
+                        assert_false(seen & 1u << alive[j]->number);
+                        seen |= 1u << alive[j]->number;
+                }
+        }
+        for (uint32_t j = 0; j < 6; j++)
+                admit_forget(world->admit, alive[j]);
+        expect_nothing_held(world);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        const struct CMUnitTest tests[] = {
+                TEST(ids_are_taken_as_they_are),
+                TEST(what_was_asked_is_copied),
+                TEST(ids_that_are_not_the_models_are_refused_by_field_and_index),
+                TEST(an_empty_prompt_needs_a_token_to_begin_with),
+                TEST(what_exceeds_the_context_is_too_long),
+                TEST(what_exceeds_the_pool_is_too_large),
+                TEST(a_default_length_is_cut_to_what_fits),
+                TEST(a_text_is_measured_when_its_ids_are_known),
+                TEST(charges_follow_what_is_held),
+                TEST(a_user_over_his_requests_is_refused_and_another_is_not),
+                TEST(bytes_over_the_limit_are_refused_with_the_number),
+                TEST(numbers_of_the_living_differ),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,501 @@
+/* libsamovar against a daemon whose every byte is scripted: what it promises to programs. */
+#include "tests/unit/client-rig.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "tests/unit/count-alloc.h"
+
+/* Sends the script in two pieces, the second once the first was read. */
+struct feed {
+        int fd, reader;
+        size_t cut;
+};
+
+static void *feed(void *arg)
+{
+        struct feed *f = arg;
+        int waiting = 1;
+
+        send_all(f->fd, script.at, f->cut);
+        for (int i = 0; i < 200000 && waiting; i++) {
+                if (ioctl(f->reader, FIONREAD, &waiting) < 0)
+                        break;
+                sched_yield();
+        }
+        send_all(f->fd, script.at + f->cut, script.count - f->cut);
+        return NULL;
+}
+
+static void tell_story(int fd)
+{
+        struct smv_client *client;
+        const uint32_t *ids;
+        size_t count;
+
+        assert_int_equal(connect_fd(fd, &client), 0);
+        assert_int_equal(generate(client), 2);
+        expect_tokens(client, 2, 0, 1, "a");
+        assert_int_equal(smv_tokenize(client, NULL, "x y z", 5, &ids, &count), 0);
+        assert_int_equal(count, 3);
+        assert_int_equal(ids[0], 7);
+        assert_int_equal(ids[1], 8);
+        assert_int_equal(ids[2], 256);
+        expect_tokens(client, 2, 1, 3, "bcd");
+        expect_tokens(client, 2, 4, 1, "");
+        expect_tokens(client, 2, 5, 0, "\xc3\xa9");
+        expect_end(client, 2, SMV_END_LENGTH, SMV_OK);
+        assert_int_equal(next_now(client), -ENODATA);
+        smv_close(client);
+}
+
+static void split_at_every_byte_the_story_is_the_same(void **state)
+{
+        size_t all;
+
+        (void)state;
+        story(&script);
+        all = script.count;
+        for (size_t cut = 0; cut <= all; cut++) {
+                struct feed f = { .cut = cut };
+                pthread_t thread;
+                int pair[2];
+
+                assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+                f.fd = pair[0];
+                f.reader = pair[1];
+                pthread_create(&thread, NULL, feed, &f);
+                tell_story(pair[1]);
+                pthread_join(thread, NULL);
+                close(pair[0]);
+        }
+}
+
+static void records_that_come_before_a_reply_keep_their_order(void **state)
+{
+        const uint32_t *ids;
+        const char *json;
+        struct wire w;
+        size_t count;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        tokens_frame(&script, 2, 0, 0, 1, "a");
+        tokens_frame(&script, 2, 1, 1, 1, "b");
+        ok_begin(&script, 3, 1);
+        text(&script, "tokens");
+        byte(&script, 0x91);
+        number(&script, 5);
+        frame_end(&script);
+        tokens_frame(&script, 2, 2, 2, 1, "c");
+        records_begin(&script); /* no record at all is allowed */
+        records_end(&script);
+        ok_begin(&script, 4, 1);
+        text(&script, "status");
+        byte(&script, 0x80);
+        frame_end(&script);
+        end_frame(&script, 2, 3, SMV_END_EOS);
+        open_wire(&w);
+
+        generate(w.client);
+        expect_tokens(w.client, 2, 0, 1, "a");
+        assert_int_equal(smv_tokenize(w.client, NULL, "x", 1, &ids, &count), 0);
+        assert_int_equal(count, 1);
+        assert_int_equal(smv_status(w.client, &json), 0);
+        assert_string_equal(json, "{}");
+        expect_tokens(w.client, 2, 1, 1, "b");
+        expect_tokens(w.client, 2, 2, 2 - 1, "c");
+        expect_end(w.client, 2, SMV_END_EOS, SMV_OK);
+        assert_int_equal(w.client->records_ahead, 0);
+        close_wire(&w);
+}
+
+static void two_streams_interleave(void **state)
+{
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        tokens_frame(&script, 2, 0, 0, 1, "a");
+        ok(&script, 3);
+        records_begin(&script);
+        tokens_record(&script, 3, 0, 0, 1, "A");
+        tokens_record(&script, 2, 1, 1, 1, "b");
+        end_record(&script, 2, 2, SMV_END_STOP, 0);
+        tokens_record(&script, 3, 1, 1, 1, "B");
+        records_end(&script);
+        end_frame(&script, 3, 2, SMV_END_EOS);
+        open_wire(&w);
+
+        assert_int_equal(generate(w.client), 2);
+        assert_int_equal(generate(w.client), 3);
+        expect_tokens(w.client, 2, 0, 1, "a");
+        expect_tokens(w.client, 3, 0, 1, "A");
+        expect_tokens(w.client, 2, 1, 1, "b");
+        expect_end(w.client, 2, SMV_END_STOP, SMV_OK);
+        expect_tokens(w.client, 3, 1, 1, "B");
+        expect_end(w.client, 3, SMV_END_EOS, SMV_OK);
+        assert_int_equal(next_now(w.client), -ENODATA);
+        close_wire(&w);
+}
+
+static void refusal_names_field_and_message(void **state)
+{
+        struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "x" };
+        struct smv_problem p;
+        struct wire w;
+        uint32_t stream = 77;
+
+        (void)state;
+        begin();
+        refusal(&script, 2, "bad_value", SMV_BAD_VALUE, "top_p", "top_p is 9");
+        refusal(&script, 3, "from_the_future", 4000, NULL, "what");
+        ok(&script, 4);
+        open_wire(&w);
+
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EREMOTEIO);
+        assert_int_equal(stream, 77);
+        p = problem(w.client);
+        assert_int_equal(p.code, SMV_BAD_VALUE);
+        assert_string_equal(p.name, "bad_value");
+        assert_string_equal(p.field, "top_p");
+        assert_string_equal(p.message, "top_p is 9");
+
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EREMOTEIO);
+        p = problem(w.client);
+        assert_string_equal(p.name, "from_the_future");
+        assert_string_equal(p.field, "");
+        assert_string_equal(smv_code_name(p.code), "unknown");
+
+        assert_int_equal(generate(w.client), 4);
+        assert_int_equal(problem(w.client).code, SMV_OK);
+        close_wire(&w);
+}
+
+static void every_reason_of_an_end_arrives(void **state)
+{
+        struct smv_event e;
+        struct wire w;
+
+        (void)state;
+        begin();
+        for (uint32_t reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++) {
+                ok(&script, 1 + reason);
+                records_begin(&script);
+                end_record(&script, 1 + reason, 0, reason,
+                           reason == SMV_END_ERROR ? SMV_NUMERIC : SMV_OK);
+                records_end(&script);
+        }
+        open_wire(&w);
+        for (uint32_t reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++) {
+                generate(w.client);
+                e = next(w.client);
+                assert_int_equal(e.reason, reason);
+                assert_int_equal(e.code, reason == SMV_END_ERROR ? SMV_NUMERIC : SMV_OK);
+                assert_int_equal(e.prompt_tokens, 3);
+                assert_int_equal(e.cached_tokens, 1);
+                assert_int_equal(e.output_tokens, 7);
+                assert_int_equal(e.queued_ns, 11);
+                assert_int_equal(e.prefill_ns, 12);
+                assert_int_equal(e.decode_ns, 13);
+        }
+        close_wire(&w);
+}
+
+static void cancel_of_an_ended_stream_is_no_error(void **state)
+{
+        uint8_t sent[4096];
+        struct wire w;
+        size_t n;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_wire(&w);
+        generate(w.client);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_true(n > 0);
+
+        assert_int_equal(smv_cancel(w.client, 2), 0);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(n, 4 + 3 + 3 + 7 + 3 + 1 + 7 + 1);
+        assert_memory_equal(sent + 4,
+                            "\xde\0\x03\xa2op\xa6"
+                            "cancel\xa2id\x03\xa6stream\x02",
+                            25);
+
+        end_frame(&script, 2, 0, SMV_END_CANCELLED);
+        ok(&script, 3);
+        send_script(&w);
+        expect_end(w.client, 2, SMV_END_CANCELLED, SMV_OK);
+        assert_int_equal(smv_cancel(w.client, 2), 0);
+        assert_int_equal(smv_cancel(w.client, 0), 0);
+        assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
+        assert_int_equal(next_now(w.client), -ENODATA);
+        close_wire(&w);
+}
+
+static void request_holds_what_was_given_and_nothing_else(void **state)
+{
+        static const char want[] = "\xde\0\x0a\xa2op\xa8generate\xa2id\x02\xa5model\xa1m\xa6prompt"
+                                   "\xa2hi\xaamax_tokens\x05\xabtemperature\xcb\0\0\0\0\0\0\0\0"
+                                   "\xa4seed\x00\xaaignore_eos\xc3\xa4stop\x92\xa1x\xa2yz"
+                                   "\xabstop_tokens\x91\xcd\x01\x00";
+        static const char *const stops[] = { "x", "yz" };
+        static const uint32_t stop_ids[] = { 256 };
+        struct smv_generate g = {
+                SMV_SIZE(smv_generate), .model = "m",    .prompt = "hidden",
+                .prompt_bytes = 2,      .max_tokens = 5, .set = SMV_SET_TEMPERATURE | SMV_SET_SEED,
+                .stops = stops,         .stop_count = 2, .stop_tokens = stop_ids,
+                .stop_token_count = 1,  .ignore_eos = 1,
+        };
+        uint8_t sent[4096];
+        uint32_t length, stream;
+        struct wire w;
+        size_t n;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_wire(&w);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_true(n > 4);
+        assert_memory_equal(
+                sent + 4,
+                "\xde\0\x04\xa2op\xa5hello\xa2id\x01\xa8versions\x92\0\0\xa9transport\xa6socket",
+                n - 4);
+        g.prompt = "hidden";
+        g.prompt = "hi";
+        assert_int_equal(smv_generate(w.client, &g, &stream), 0);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(n, 4 + sizeof(want) - 1);
+        memcpy(&length, sent, 4);
+        assert_int_equal(le32toh(length), sizeof(want) - 1);
+        assert_memory_equal(sent + 4, want, sizeof(want) - 1);
+        close_wire(&w);
+}
+
+static void request_that_is_too_long_stays_at_home(void **state)
+{
+        struct smv_generate g = { SMV_SIZE(smv_generate) };
+        char *long_prompt = malloc(9u << 20);
+        struct wire w;
+        uint32_t stream;
+
+        (void)state;
+        assert_non_null(long_prompt);
+        memset(long_prompt, 'x', 9u << 20);
+        g.prompt = long_prompt;
+        g.prompt_bytes = 9u << 20;
+        begin();
+        ok(&script, 3);
+        open_wire(&w);
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EMSGSIZE);
+        assert_non_null(strstr(problem(w.client).message, "8388608"));
+        assert_int_equal(generate(w.client), 3);
+        free(long_prompt);
+        close_wire(&w);
+}
+
+static void fd_is_readable_when_something_has_come(void **state)
+{
+        struct pollfd p;
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_wire(&w);
+        generate(w.client);
+        p = (struct pollfd){ .fd = smv_fd(w.client), .events = POLLIN };
+        assert_int_equal(next_now(w.client), 0);
+        assert_int_equal(poll(&p, 1, 0), 0);
+        tokens_frame(&script, 2, 0, 0, 1, "a");
+        send_script(&w);
+        assert_int_equal(poll(&p, 1, 1000), 1);
+        expect_tokens(w.client, 2, 0, 1, "a");
+        assert_int_equal(next_now(w.client), 0);
+        assert_int_equal(poll(&p, 1, 0), 0);
+        hang_up(&w);
+        assert_int_equal(poll(&p, 1, 1000), 1);
+        expect_lost(w.client, 1);
+        close_wire(&w);
+}
+
+static void structs_of_an_older_header_work(void **state)
+{
+        struct smv_generate g = { .size = offsetof(struct smv_generate, max_tokens),
+                                  .prompt = "x",
+                                  .max_tokens = 99,
+                                  .ignore_eos = 1 };
+        struct {
+                struct smv_generate g;
+                uint64_t future;
+        } newer = { .g = { .size = sizeof(newer), .prompt = "x" } };
+        struct smv_event small, big;
+        uint8_t sent[4096];
+        struct wire w;
+        uint32_t stream;
+        size_t n;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        ok(&script, 3);
+        tokens_frame(&script, 2, 0, 0, 1, "abc");
+        open_wire(&w);
+        sent_so_far(&w, sent, sizeof(sent));
+        assert_int_equal(smv_generate(w.client, &g, &stream), 0);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_null(memmem(sent, n, "max_tokens", 10));
+        assert_null(memmem(sent, n, "ignore_eos", 10));
+
+        assert_int_equal(smv_generate(w.client, &newer.g, &stream), 0);
+        newer.future = 1;
+        assert_int_equal(smv_generate(w.client, &newer.g, &stream), -E2BIG);
+        newer.g.size = 0;
+        assert_int_equal(smv_generate(w.client, &newer.g, &stream), -EINVAL);
+
+        memset(&small, 0xaa, sizeof(small));
+        small.size = 0;
+        assert_int_equal(smv_next(w.client, &small, 0), -EINVAL);
+        small.size = offsetof(struct smv_event, text);
+        big = small;
+        assert_int_equal(smv_next(w.client, &small, 0), 1);
+        assert_int_equal(small.kind, SMV_EVENT_TOKENS);
+        assert_int_equal(small.token_count, 1);
+        assert_int_equal(small.size, offsetof(struct smv_event, text));
+        assert_memory_equal(&small.text, &big.text, sizeof(small) - small.size);
+        close_wire(&w);
+}
+
+static void token_costs_no_allocation(void **state)
+{
+        struct smv_event e = { SMV_SIZE(smv_event) };
+        unsigned long before = 0;
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_wire(&w);
+        generate(w.client);
+        for (uint32_t i = 0; i < 4096; i++) {
+                tokens_frame(&script, 2, i, i, 1 + i % 4, "some words");
+                send_script(&w);
+                if (i == 16)
+                        before = alloc_count;
+                if (smv_next(w.client, &e, 1000) != 1)
+                        fail();
+        }
+        assert_true(before > 0); /* the counter does count */
+        assert_int_equal(alloc_count, before);
+        close_wire(&w);
+}
+
+static void answers_do_not_pile_up(void **state)
+{
+        const char *text_back;
+        struct wire w;
+        size_t bytes;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        end_frame(&script, 2, 0, SMV_END_EOS);
+        open_wire(&w);
+        generate(w.client);
+        expect_end(w.client, 2, SMV_END_EOS, SMV_OK);
+        for (uint32_t id = 3; id < 5000; id++) {
+                ok_begin(&script, id, 1);
+                text(&script, "text");
+                if (id % 2) {
+                        text(&script, "back again");
+                } else {
+                        byte(&script, 0xc4);
+                        byte(&script, 10);
+                        raw(&script, "back again", 10);
+                }
+                frame_end(&script);
+                send_script(&w);
+                assert_int_equal(
+                        smv_detokenize(w.client, NULL, &(uint32_t){ 1 }, 1, &text_back, &bytes), 0);
+                assert_int_equal(bytes, 10);
+                assert_memory_equal(text_back, "back again", 10);
+        }
+        assert_true(w.client->link.in.size <= 65536);
+        close_wire(&w);
+}
+
+static void usual_place_is_found_by_environment(void **state)
+{
+        struct smv_connect o = { SMV_SIZE(smv_connect) };
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char dir[] = "/tmp/samovar-test-XXXXXX", sub[64], why[256] = "";
+        struct smv_client *client;
+        pthread_t thread;
+        void *accepted;
+        int listener;
+
+        (void)state;
+        assert_non_null(mkdtemp(dir));
+        snprintf(sub, sizeof(sub), "%s/samovar", dir);
+        assert_int_equal(mkdir(sub, 0700), 0);
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", sub);
+        unsetenv("SAMOVAR_SOCKET");
+        setenv("XDG_RUNTIME_DIR", dir, 1);
+
+        o.message = why;
+        o.message_bytes = sizeof(why);
+        assert_int_equal(smv_connect(&o, &client), -ENOENT);
+        assert_non_null(strstr(why, address.sun_path));
+
+        listener = socket(AF_UNIX, SOCK_STREAM, 0);
+        assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+        assert_int_equal(listen(listener, 4), 0);
+        for (int named = 0; named < 2; named++) {
+                begin();
+                if (named) {
+                        setenv("XDG_RUNTIME_DIR", "/nowhere", 1);
+                        setenv("SAMOVAR_SOCKET", address.sun_path, 1);
+                }
+                pthread_create(&thread, NULL, accept_one, &listener);
+                assert_int_equal(smv_connect(named ? NULL : &o, &client), 0);
+                pthread_join(thread, &accepted);
+                smv_close(client);
+                close((int)(intptr_t)accepted);
+        }
+        close(listener);
+        unlink(address.sun_path);
+        rmdir(sub);
+        rmdir(dir);
+        unsetenv("SAMOVAR_SOCKET");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(split_at_every_byte_the_story_is_the_same),
+                cmocka_unit_test(records_that_come_before_a_reply_keep_their_order),
+                cmocka_unit_test(two_streams_interleave),
+                cmocka_unit_test(refusal_names_field_and_message),
+                cmocka_unit_test(every_reason_of_an_end_arrives),
+                cmocka_unit_test(cancel_of_an_ended_stream_is_no_error),
+                cmocka_unit_test(request_holds_what_was_given_and_nothing_else),
+                cmocka_unit_test(request_that_is_too_long_stays_at_home),
+                cmocka_unit_test(fd_is_readable_when_something_has_come),
+                cmocka_unit_test(structs_of_an_older_header_work),
+                cmocka_unit_test(token_costs_no_allocation),
+                cmocka_unit_test(answers_do_not_pile_up),
+                cmocka_unit_test(usual_place_is_found_by_environment),
+        };
+
+        count_allocs();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,317 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "kernels/page.h"
+
+static char why[256];
+
+/* Reads `samovard` and these flags. */
+#define READ(config, ...)                                                                          \
+        config_read(config, (int)(sizeof((char *[]){ __VA_ARGS__ }) / sizeof(char *)) + 1,         \
+                    (char *[]){ "samovard", __VA_ARGS__, NULL }, why, sizeof(why))
+
+#define ACCEPTS(field, expected, ...)                                                              \
+        do {                                                                                       \
+                struct config accepted;                                                            \
+                assert_int_equal(READ(&accepted, "--model", "m", __VA_ARGS__), 0);                 \
+                assert_int_equal(accepted.field, expected);                                        \
+                config_deinit(&accepted);                                                          \
+        } while (0)
+
+#define REFUSES(text, ...)                                                                         \
+        do {                                                                                       \
+                struct config refused;                                                             \
+                assert_int_equal(READ(&refused, __VA_ARGS__), -EINVAL);                            \
+                assert_string_equal(why, text);                                                    \
+        } while (0)
+
+static int parse(struct config *config, const char *text)
+{
+        assert_int_equal(config_init(config), 0);
+        return config_parse(config, text, strlen(text), why, sizeof(why));
+}
+
+static void defaults_are_those_that_are_documented(void **state)
+{
+        struct config c;
+
+        (void)state;
+        assert_int_equal(READ(&c, "--model", "m.gguf=tiny"), 0);
+        assert_string_equal(c.model, "m.gguf=tiny");
+        assert_null(c.socket);
+        assert_string_equal(c.backend, "cpu");
+        assert_string_equal(c.isa, "auto");
+        assert_int_equal(c.fd, -1);
+        assert_false(c.check || c.help || c.version);
+        assert_int_equal(c.ctx, 0);
+        assert_int_equal(c.kv, KV_F16);
+        assert_int_equal(c.kv_bytes, 0);
+        assert_int_equal(c.max_seqs, 64);
+        assert_int_equal(c.step_tokens, 256);
+        assert_int_equal(c.threads, 0);
+        assert_int_equal(c.depth, 1);
+        assert_int_equal(c.max_tokens, 512);
+        assert_int_equal(c.uid_connections, 64);
+        assert_int_equal(c.uid_requests, 320);
+        assert_int_equal(c.uid_prompt_bytes, 64 << 20);
+        assert_int_equal(c.uid_connects_burst, 64);
+        assert_int_equal(c.uid_connects_per_s, 10);
+        assert_int_equal(c.uid_ring_bytes, 16 << 20);
+        assert_int_equal(c.ring_bytes, 256 << 10);
+        assert_int_equal(c.frame_bytes, 8 << 20);
+        assert_int_equal(c.reply_bytes, 64 << 10);
+        assert_int_equal(c.hello_ms, 10000);
+        assert_int_equal(c.frame_ms, 10000);
+        assert_int_equal(c.connections, 256);
+        assert_int_equal(c.requests, 1024);
+        assert_int_equal(c.stall_ms, 60000);
+        assert_int_equal(c.drain_ms, 30000);
+        assert_int_equal(c.log_level, LOG_INFO);
+        config_deinit(&c);
+}
+
+static void flag_takes_its_value_either_way(void **state)
+{
+        (void)state;
+        ACCEPTS(max_seqs, 7, "--max-seqs", "7");
+        ACCEPTS(max_seqs, 7, "--max-seqs=7");
+        ACCEPTS(max_seqs, 8, "--max-seqs=7", "--max-seqs=8"); /* the last one counts */
+        ACCEPTS(check, true, "--check");
+        ACCEPTS(check, false, "--check", "--check=no");
+        ACCEPTS(fd, 3, "--fd", "3");
+        ACCEPTS(kv, KV_F32, "--kv", "f32");
+        ACCEPTS(log_level, LOG_DEBUG, "--log-level", "debug");
+        ACCEPTS(ring_bytes, 65536, "--ring-bytes", "64K");
+        ACCEPTS(ring_bytes, 65536, "--ring-bytes", "65536");
+        ACCEPTS(ring_bytes, 1 << 20, "--ring-bytes", "1M");
+        ACCEPTS(kv_bytes, UINT64_C(3) << 30, "--kv-bytes", "3G");
+        ACCEPTS(max_tokens, UINT32_MAX, "--max-tokens", "4294967295");
+}
+
+static void help_and_version_need_no_model(void **state)
+{
+        struct config c;
+
+        (void)state;
+        assert_int_equal(READ(&c, "--help"), 0);
+        assert_true(c.help);
+        config_deinit(&c);
+        assert_int_equal(READ(&c, "--version"), 0);
+        assert_true(c.version);
+        config_deinit(&c);
+}
+
+static void unknown_name_is_refused_with_the_nearest_one(void **state)
+{
+        struct config c;
+
+        (void)state;
+        REFUSES("there is no setting --modl; is --model meant?", "--modl", "x");
+        REFUSES("there is no setting --kv_bytes; is --kv-bytes meant?", "--kv_bytes", "1");
+        REFUSES("there is no setting --uid-conections; is --uid-connections meant?",
+                "--uid-conections=1");
+        REFUSES("there is no setting --port", "--port", "80");
+        REFUSES("there is no setting --", "--");
+        REFUSES("model.gguf is not a flag", "model.gguf");
+        REFUSES("there is no setting --aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+                "--aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+        REFUSES("there is no setting --a?b", "--a\nb");
+
+        assert_int_equal(parse(&c, "max-seqs = 3\n"), -EINVAL);
+        assert_string_equal(why, "config:1: there is no setting max-seqs; is max_seqs meant?");
+        config_deinit(&c);
+        /* What is only a flag does not exist in a file. */
+        assert_int_equal(parse(&c, "\n\nhelp = yes\n"), -EINVAL);
+        assert_string_equal(why, "config:3: there is no setting help");
+        config_deinit(&c);
+}
+
+static void value_out_of_range_is_refused_with_the_range(void **state)
+{
+        (void)state;
+        REFUSES("--max-seqs is 0; it may be from 1 to 1024", "--max-seqs", "0");
+        REFUSES("--max-seqs is 1025; it may be from 1 to 1024", "--max-seqs", "1025");
+        REFUSES("--max-seqs is -1; it may be from 1 to 1024", "--max-seqs", "-1");
+        REFUSES("--max-seqs is 1K; it may be from 1 to 1024", "--max-seqs", "1K");
+        REFUSES("--max-seqs is ; it may be from 1 to 1024", "--max-seqs=");
+        REFUSES("--max-seqs is 0x10; it may be from 1 to 1024", "--max-seqs", "0x10");
+        REFUSES("--max-seqs is  7; it may be from 1 to 1024", "--max-seqs", " 7");
+        REFUSES("--ring-bytes is 63K; it may be from 64K to 4M", "--ring-bytes", "63K");
+        REFUSES("--ring-bytes is 5M; it may be from 64K to 4M", "--ring-bytes", "5M");
+        REFUSES("--ring-bytes is 64KB; it may be from 64K to 4M", "--ring-bytes", "64KB");
+        REFUSES("--ring-bytes is K; it may be from 64K to 4M", "--ring-bytes", "K");
+        REFUSES("--kv-bytes is 99999999999999999999; it may be from 0 to 4096G", "--kv-bytes",
+                "99999999999999999999");
+        REFUSES("--kv-bytes is 99999999999G; it may be from 0 to 4096G", "--kv-bytes",
+                "99999999999G");
+        REFUSES("--fd is 2147483648; it may be from 0 to 2147483647", "--fd", "2147483648");
+        REFUSES("--kv is f8; it may be f16, f32", "--kv", "f8");
+        REFUSES("--backend is gpu; it may be cpu, ref", "--backend", "gpu");
+        REFUSES("--check is 1; it may be yes or no", "--check=1");
+        REFUSES("--model is empty", "--model", "");
+        REFUSES("--model has no value", "--model");
+}
+
+static void settings_that_contradict_each_other_are_refused(void **state)
+{
+        (void)state;
+        REFUSES("there is no model to serve; give --model PATH", "--ctx", "0");
+        REFUSES("step_tokens is 63 and max_seqs is 64; a step needs a row for every sequence",
+                "--model", "m", "--step-tokens", "63");
+        ACCEPTS(step_tokens, 64, "--step-tokens", "64");
+        REFUSES("ring_bytes is 98304; it must be a power of two", "--model", "m", "--ring-bytes",
+                "96K");
+        REFUSES("uid_ring_bytes is 131072 and ring_bytes is 262144; a user could not have one ring",
+                "--model", "m", "--uid-ring-bytes", "128K");
+}
+
+static void file_is_read_line_by_line(void **state)
+{
+        struct config c;
+
+        (void)state;
+        assert_int_equal(parse(&c, "# a comment\n"
+                                   "\n"
+                                   "  model=  /models/a = b.gguf \r\n"
+                                   "\tkv_bytes\t=\t2G\n"
+                                   "#kv = f32\n"
+                                   "max_seqs = 9"),
+                         0);
+        assert_string_equal(c.model, "/models/a = b.gguf");
+        assert_int_equal(c.kv_bytes, UINT64_C(2) << 30);
+        assert_int_equal(c.kv, KV_F16);
+        assert_int_equal(c.max_seqs, 9);
+        config_deinit(&c);
+
+        assert_int_equal(parse(&c, "ctx = 1\nmax_seqs\n"), -EINVAL);
+        assert_string_equal(why, "config:2: a line is `name = value`");
+        config_deinit(&c);
+        assert_int_equal(parse(&c, "ctx = 1\nctx = 2\n"), -EINVAL);
+        assert_string_equal(why, "config:2: ctx is given twice");
+        config_deinit(&c);
+        assert_int_equal(parse(&c, "depth = 3\n"), -EINVAL);
+        assert_string_equal(why, "config:1: depth is 3; it may be from 1 to 2");
+        config_deinit(&c);
+        assert_int_equal(config_init(&c), 0);
+        assert_int_equal(config_parse(&c, "ctx\0= 1", 7, why, sizeof(why)), -EINVAL);
+        assert_string_equal(why, "config:1: a NUL byte is in it");
+        config_deinit(&c);
+}
+
+static void flags_win_over_the_file(void **state)
+{
+        char path[] = "/tmp/test-config-XXXXXX";
+        const char text[] = "model = from-file\nmax_seqs = 5\ndepth = 2\n";
+        struct config c;
+        int fd = mkstemp(path);
+
+        (void)state;
+        assert_int_equal(write(fd, text, sizeof(text) - 1), sizeof(text) - 1);
+        assert_int_equal(READ(&c, "--max-seqs", "6", "--config", path), 0);
+        assert_string_equal(c.model, "from-file");
+        assert_int_equal(c.max_seqs, 6);
+        assert_int_equal(c.depth, 2);
+        config_deinit(&c);
+
+        assert_int_equal(write(fd, "kv = f9\n", 8), 8);
+        assert_int_equal(READ(&c, "--config", path), -EINVAL);
+        assert_non_null(strstr(why, ":4: kv is f9; it may be f16, f32"));
+        close(fd);
+        unlink(path);
+
+        assert_int_equal(READ(&c, "--config", "/nonexistent/samovar.conf"), -ENOENT);
+        assert_string_equal(why, "/nonexistent/samovar.conf: No such file or directory");
+        assert_int_equal(READ(&c, "--config", "/dev/zero"), -EINVAL);
+}
+
+/* Hostile texts: no crash, and what is refused is told in one line. */
+static void random_files_are_read_or_refused(void **state)
+{
+        static const char *const pieces[] = {
+                "ctx", "max_seqs", "model", "kv", "ring_bytes", "=",           " = ",
+                "\n",  "\n",       "\n",    "#",  "7",          "64K",         "f16",
+                "\r",  "\t",       "\xff",  "4G", "kv_bytes",   "99999999999",
+        };
+        uint32_t random = 7, accepted = 0, refused = 0;
+
+        (void)state;
+        for (uint32_t i = 0; i < 20000; i++) {
+                char text[256] = "";
+                struct config c;
+                int r;
+
+                for (uint32_t j = 0; j < 8; j++) {
+                        random = random * 1664525u + 1013904223u;
+                        strcat(text, pieces[(random >> 16) % (sizeof(pieces) / sizeof(*pieces))]);
+                }
+                r = parse(&c, text);
+                accepted += r == 0;
+                refused += r == -EINVAL;
+                if (r) {
+                        assert_int_equal(r, -EINVAL);
+                        assert_true(strlen(why) > 10);
+                        assert_null(strchr(why, '\n'));
+                }
+                config_deinit(&c);
+        }
+        assert_true(accepted > 20 && refused > 1000);
+}
+
+static void help_shows_every_setting_that_a_flag_can_set(void **state)
+{
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *to = open_memstream(&text, &bytes);
+
+        (void)state;
+        config_help(to);
+        fclose(to);
+        assert_non_null(strstr(text, "--kv-bytes SIZE"));
+        assert_non_null(strstr(text, "--model PATH[=NAME]"));
+        assert_non_null(strstr(text, "1 to 1024 [64]"));
+        assert_non_null(strstr(text, "64K to 4M [256K]"));
+        assert_non_null(strstr(text, "error, warn, info, debug [info]"));
+
+        /* Each flag it names is one. */
+        for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+                char flag[64];
+                struct config c;
+
+                if (sscanf(line, "  %63[-a-z]", flag) != 1 || strncmp(flag, "--", 2))
+                        continue;
+                strcat(flag, "=?");
+                if (READ(&c, "--model", "m", flag) == 0)
+                        config_deinit(&c);
+                else
+                        assert_null(strstr(why, "no setting"));
+        }
+        free(text);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(defaults_are_those_that_are_documented),
+                cmocka_unit_test(flag_takes_its_value_either_way),
+                cmocka_unit_test(help_and_version_need_no_model),
+                cmocka_unit_test(unknown_name_is_refused_with_the_nearest_one),
+                cmocka_unit_test(value_out_of_range_is_refused_with_the_range),
+                cmocka_unit_test(settings_that_contradict_each_other_are_refused),
+                cmocka_unit_test(file_is_read_line_by_line),
+                cmocka_unit_test(flags_win_over_the_file),
+                cmocka_unit_test(random_files_are_read_or_refused),
+                cmocka_unit_test(help_shows_every_setting_that_a_flag_can_set),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,375 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/engine/gguf.h"
+#include "tests/unit/gguf-maker.h"
+
+#define MAX8    "\xff\xff\xff\xff\xff\xff\xff\xff"
+#define TWO63   "\0\0\0\0\0\0\0\x80"
+#define TWO61   "\0\0\0\0\0\0\0\x20"
+#define KEY     "\1\0\0\0\0\0\0\0k"
+#define STRING  "\x08\0\0\0"
+#define ARRAY   "\x09\0\0\0"
+#define ONE     "\1\0\0\0\0\0\0\0"
+#define NESTED  ARRAY ONE
+#define U8      "\0\0\0\0"
+#define U64     "\x0a\0\0\0"
+#define LONGEST "\1\1\0\0\0\0\0\0" /* 257 */
+
+#define X16  "xxxxxxxxxxxxxxxx"
+#define X256 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16 X16
+
+#define TENSOR(i, ...)                                                                             \
+        {                                                                                          \
+                .tensor[i] = { __VA_ARGS__ }                                                       \
+        }
+
+static const struct {
+        const char *fault;
+        const char *message; /* must be in it */
+        struct recipe recipe;
+        uint64_t file_bytes; /* pretended; 0: what there is */
+} faults[] = {
+        { "another magic", "does not begin with 'GGUF'", { .magic = "GGML" } },
+        { "a magic backwards", "does not begin with 'GGUF'", { .magic = "FUGG" } },
+        { "version 0", "version 0, not 2 or 3", { .version = ZERO } },
+        { "version 1", "version 1, not 2 or 3", { .version = 1 } },
+        { "version 4", "version 4, not 2 or 3", { .version = 4 } },
+        { "big-endian", "big-endian", { .version = 3u << 24 } },
+        { "2^63 tensors", "9223372036854775808 tensors cannot be", { .tensor_count = 1ull << 63 } },
+        { "2^64 - 1 tensors", "tensors cannot be", { .tensor_count = UINT64_MAX } },
+        { "2^63 pairs", "metadata pairs cannot be", { .pair_count = 1ull << 63 } },
+        { "too many tensors", "65537 tensors, more than", { .tensor_count = 65537 }, 1ull << 40 },
+        { "too many pairs", "65537 metadata pairs, more", { .pair_count = 65537 }, 1ull << 40 },
+        { "one pair more than there is", "cannot be in", { .pair_count = 9 } },
+        { "one tensor more than there is", "tensor 2", { .tensor_count = 3 } },
+        { "a key of 2^63 bytes", "metadata 7: 9223372036854775808 bytes", { .pair = RAW(TWO63) } },
+        { "a key past the end", "metadata 7: ", { .pair = RAW("\0\4\0\0\0\0\0\0k") } },
+        { "a key too long", "key of 65536 bytes", { .pair = RAW("\0\0\1\0\0\0\0\0") }, 1 << 20 },
+        { "an empty key", "an empty key", { .pair = RAW("\0\0\0\0\0\0\0\0" U8 "1") } },
+        { "a zero in a key", "zero byte", { .pair = RAW("\2\0\0\0\0\0\0\0k\0" U8 "1") } },
+        { "a key twice",
+          "'small': is there twice",
+          { .pair = RAW("\5\0\0\0\0\0\0\0small" U8 "1") } },
+        { "an unknown value type",
+          "'k': a value of the unknown type 13",
+          { .pair = RAW(KEY "\x0d\0\0\0") } },
+        { "a truth value of 2", "truth value of 2", { .pair = RAW(KEY "\7\0\0\0\2") } },
+        { "a string of 2^64 - 1 bytes", "metadata 'k': ", { .pair = RAW(KEY STRING MAX8) } },
+        { "a string past the end",
+          "metadata 'k': ",
+          { .pair = RAW(KEY STRING "\0\4\0\0\0\0\0\0") } },
+        { "a zero in a string",
+          "a string with a zero byte",
+          { .pair = RAW(KEY STRING "\2\0\0\0\0\0\0\0a\0") } },
+        { "an array of an unknown type",
+          "array of the unknown type 255",
+          { .pair = RAW(KEY ARRAY "\xff\0\0\0" ONE) } },
+        { "an array of 2^63 bytes",
+          "elements of an array cannot be",
+          { .pair = RAW(KEY ARRAY U8 TWO63) } },
+        { "an array whose product wraps to 0",
+          "elements of an array cannot be",
+          { .pair = RAW(KEY ARRAY U64 TWO61) } },
+        { "2^63 strings",
+          "elements of an array cannot be",
+          { .pair = RAW(KEY ARRAY STRING TWO63) } },
+        { "2^63 arrays", "elements of an array cannot be", { .pair = RAW(KEY ARRAY ARRAY TWO63) } },
+        { "a string in an array past the end",
+          "bytes of a string",
+          { .pair = RAW(KEY ARRAY STRING ONE MAX8) } },
+        { "arrays nested deep",
+          "nested deeper than 4",
+          { .pair = RAW(KEY ARRAY NESTED NESTED NESTED NESTED NESTED NESTED) } },
+        { "alignment 0", "alignment is 0, not a power", { .alignment = ZERO } },
+        { "alignment 3", "alignment is 3, not a power", { .alignment = 3 } },
+        { "an alignment past the end", "past the end", { .alignment = 1u << 31 } },
+        { "an empty tensor name", "tensor 0: an empty name", TENSOR(0, .name = "") },
+        { "a tensor name too long", "name of 257 bytes",
+          TENSOR(0, .name_raw = RAW(LONGEST X256 "x")) },
+        { "a tensor name of 2^63 bytes", "tensor 0: ", TENSOR(0, .name_raw = RAW(TWO63)) },
+        { "a zero in a tensor name", "zero byte", TENSOR(0, .name_raw = RAW(ONE "\0")) },
+        { "a tensor twice", "tensor 'b': is there twice", TENSOR(0, .name = "b") },
+        { "a name for the terminal", "tensor '?[31m?': 9 dim", TENSOR(0, "\033[31m\n", .rank = 9) },
+        { "no dimensions", "0 dimensions", TENSOR(0, .rank = ZERO) },
+        { "five dimensions", "5 dimensions", TENSOR(0, .rank = 5) },
+        { "2^32 - 1 dimensions", "4294967295 dimensions", TENSOR(0, .rank = UINT32_MAX) },
+        { "a size of 0", "size 1 is 0", TENSOR(0, .size = { 4, ZERO }) },
+        { "a size of 2^63", "size 0 is 9223372036854775808", TENSOR(0, .size = { 1ull << 63 }) },
+        { "sizes whose product wraps", "product of its sizes overflows",
+          TENSOR(0, .rank = 3, .size = { 1u << 31, 1u << 31, 1u << 31 }) },
+        { "bytes that wrap", "its bytes overflow", TENSOR(0, .size = { 1u << 31, 1u << 31 }) },
+        { "half a block", "do not divide into 32", TENSOR(0, .size = { 33, 1 }, .type = 2) },
+        { "an odd offset", "offset 68 is not a multiple of 32", TENSOR(1, .offset = 68) },
+        { "an offset past the end", "reach past the end", TENSOR(1, .offset = 1u << 20) },
+        { "an offset of 2^63", "reach past the end", TENSOR(1, .offset = 1ull << 63) },
+        { "an offset that wraps", "reach past the end", TENSOR(1, .offset = UINT64_MAX - 31) },
+        { "one row too many", "tensor 'b': 18 bytes", TENSOR(1, .size = { 9 }) },
+        { "an unknown type past the end", "past the end", TENSOR(1, .type = 99, .offset = 4096) },
+        { "the same place twice", "overlaps", TENSOR(1, .offset = ZERO) },
+        { "an overlap by half", "tensor 'b': overlaps", TENSOR(1, .offset = 32) },
+        { "a header beyond the limit",
+          "cannot be in 268435247 bytes",
+          { .pair = RAW(KEY STRING "\0\0\0\x20\0\0\0\0") },
+          1ull << 40 },
+        { "bytes that were not given",
+          "longer than the",
+          { .pair = RAW(KEY STRING "\0\0\1\0\0\0\0\0") },
+          1ull << 40 },
+};
+
+static void every_fault_is_refused_by_name(void **state)
+{
+        struct gguf *gguf = NULL;
+        unsigned bad = 0;
+        struct file f;
+        char why[256];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++) {
+                uint64_t pretended = faults[i].file_bytes;
+                int r;
+
+                make_gguf(&faults[i].recipe, &f);
+                memset(why, 0, sizeof(why));
+                r = gguf_parse(f.bytes, f.count, pretended ? pretended : f.count, &gguf, why,
+                               sizeof(why));
+                if (r == -EINVAL && strstr(why, faults[i].message))
+                        continue;
+                bad++;
+                print_error("%s: %d, \"%s\" does not say \"%s\"\n", faults[i].fault, r, why,
+                            faults[i].message);
+        }
+        assert_int_equal(bad, 0);
+        assert_null(gguf);
+}
+
+static void truncated_anywhere_is_refused(void **state)
+{
+        struct gguf *gguf = NULL;
+        struct file f;
+        char why[256];
+
+        (void)state;
+        make_gguf(&(struct recipe){ 0 }, &f);
+        for (size_t n = 0; n < f.count; n++) {
+                uint8_t *exact = malloc(n + !n); /* so that one byte more is seen */
+
+                memcpy(exact, f.bytes, n);
+                why[0] = 0;
+                assert_int_equal(gguf_parse(exact, n, n, &gguf, why, sizeof(why)), -EINVAL);
+                assert_true(why[0]);
+                free(exact);
+        }
+        assert_null(gguf);
+}
+
+static void a_short_message_buffer_is_kept(void **state)
+{
+        struct gguf *gguf = NULL;
+        struct file f;
+        char why[8];
+
+        (void)state;
+        make_gguf(&faults[16].recipe, &f);
+        for (size_t n = 1; n <= sizeof(why); n++) {
+                memset(why, 'x', sizeof(why));
+                assert_int_equal(gguf_parse(f.bytes, f.count, f.count, &gguf, why, n), -EINVAL);
+                assert_int_equal(strlen(why), n - 1);
+        }
+}
+
+static void check_valid(const struct gguf *gguf)
+{
+        const struct tensor *a = gguf_tensor(gguf, "a"), *b = gguf_tensor(gguf, "b");
+        uint32_t u = 7;
+        float real;
+        bool yes;
+
+        assert_int_equal(gguf_tensor_count(gguf), 2);
+        assert_ptr_equal(a, gguf_tensor_at(gguf, 0));
+        assert_ptr_equal(b, gguf_tensor_at(gguf, 1));
+        assert_null(gguf_tensor(gguf, "c"));
+        assert_true(a->type == ROW_F32 && a->columns == 4 && a->rows == 3 && a->bytes == 48);
+        assert_true(b->type == ROW_F16 && b->columns == 8 && b->rows == 1 && b->bytes == 16);
+        assert_int_equal(a->offset % 32, 0);
+        assert_int_equal(b->offset, a->offset + 64);
+        assert_null(a->unserved);
+
+        assert_true(gguf_u32(gguf, "small", &u) && u == 200);
+        assert_false(gguf_u32(gguf, "negative", &u));
+        assert_false(gguf_u32(gguf, "wide", &u));
+        assert_false(gguf_u32(gguf, "text", &u));
+        assert_false(gguf_u32(gguf, "absent", &u));
+        assert_int_equal(u, 200);
+        assert_true(gguf_f32(gguf, "half", &real) && real == 0.5f);
+        assert_true(gguf_f32(gguf, "extra", &real) && real == 0.25f);
+        assert_false(gguf_f32(gguf, "small", &real));
+        assert_true(gguf_bool(gguf, "yes", &yes) && yes);
+        assert_false(gguf_bool(gguf, "small", &yes));
+        assert_string_equal(gguf_string(gguf, "text"), "hello");
+        assert_null(gguf_string(gguf, "small"));
+        assert_true(gguf_has(gguf, "wide") && !gguf_has(gguf, "absent"));
+}
+
+static void a_good_file_is_a_table(void **state)
+{
+        struct gguf *gguf;
+        struct file f;
+        char why[256];
+
+        (void)state;
+        for (uint64_t version = 2; version <= 3; version++) {
+                make_gguf(&(struct recipe){ .version = version }, &f);
+                assert_int_equal(gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)), 0);
+                check_valid(gguf);
+                assert_null(gguf_close(gguf));
+        }
+        assert_null(gguf_close(NULL));
+}
+
+static void what_no_backend_takes_stands_in_the_table(void **state)
+{
+        static const struct {
+                struct recipe recipe;
+                const char *message;
+        } kinds[] = {
+                { TENSOR(0, .size = { 32, 1 }, .type = 2), "Q4_0" },
+                { TENSOR(0, .type = 99), "unknown" },
+                { TENSOR(0, .rank = 3, .size = { 2, 2, 2 }), "two dimensions" },
+        };
+        struct gguf *gguf;
+        struct file f;
+        char why[256];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+                make_gguf(&kinds[i].recipe, &f);
+                assert_int_equal(gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)), 0);
+                assert_non_null(strstr(gguf_tensor(gguf, "a")->unserved, kinds[i].message));
+                assert_null(gguf_tensor(gguf, "b")->unserved);
+                gguf_close(gguf);
+        }
+}
+
+/* Accepted or refused, never worse; and what is accepted lies inside the file. */
+static void flipped_bits_do_no_harm(void **state)
+{
+        uint64_t random = 1;
+        struct gguf *gguf;
+        unsigned taken = 0;
+        struct file f;
+        char why[256];
+
+        (void)state;
+        for (unsigned i = 0; i < 100000; i++) {
+                make_gguf(&(struct recipe){ 0 }, &f);
+                for (unsigned flips = 1 + i % 3; flips; flips--) {
+                        random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+                        f.bytes[(random >> 36) % (f.count - 80)] ^= 1u << (random >> 33 & 7);
+                }
+                if (gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)))
+                        continue;
+                taken++;
+                for (uint32_t t = 0; t < gguf_tensor_count(gguf); t++) {
+                        const struct tensor *tensor = gguf_tensor_at(gguf, t);
+
+                        assert_true(tensor->offset <= f.count &&
+                                    tensor->bytes <= f.count - tensor->offset);
+                }
+                gguf_close(gguf);
+        }
+        assert_true(taken > 100 && taken < 99000);
+}
+
+static void write_file(const char *path, const void *bytes, size_t count, size_t text_bytes)
+{
+        FILE *out = fopen(path, "wb");
+
+        assert_non_null(out);
+        assert_int_equal(fwrite(bytes, 1, count, out), count);
+        for (size_t i = 0; i < text_bytes; i++)
+                fputc('x', out);
+        assert_int_equal(fclose(out), 0);
+}
+
+static void only_regular_files_are_opened(void **state)
+{
+        char path[] = "/tmp/test-gguf-XXXXXX", why[256];
+        struct gguf *gguf = NULL;
+        struct file f;
+        int fd = mkstemp(path);
+
+        (void)state;
+        assert_true(fd >= 0);
+        close(fd);
+        make_gguf(&(struct recipe){ 0 }, &f);
+        write_file(path, f.bytes, f.count, 0);
+        assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), 0);
+        check_valid(gguf);
+        assert_true(gguf_fd(gguf) >= 0);
+        gguf = gguf_close(gguf);
+
+        write_file(path, f.bytes, 0, 0);
+        assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), -EINVAL);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), -ENOENT);
+        assert_int_equal(gguf_open("/tmp", &gguf, why, sizeof(why)), -EINVAL);
+        assert_non_null(strstr(why, "not a regular file"));
+        assert_int_equal(mkfifo(path, 0600), 0);
+        assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), -EINVAL);
+        assert_non_null(strstr(why, "not a regular file"));
+        assert_int_equal(unlink(path), 0);
+        assert_null(gguf);
+}
+
+/* Larger than the first piece, and than the second. */
+static void a_long_header_is_read_in_pieces(void **state)
+{
+        char path[] = "/tmp/test-gguf-XXXXXX", why[256];
+        const size_t text_bytes = 300000;
+        struct file f = { .count = 0 };
+        struct gguf *gguf;
+        int fd = mkstemp(path);
+
+        (void)state;
+        assert_true(fd >= 0);
+        close(fd);
+        file_put(&f, "GGUF\3\0\0\0", 8);
+        file_int(&f, 0, 8);
+        file_int(&f, 2, 8);
+        file_number(&f, "small", 0, 200, 1);
+        file_string(&f, "text");
+        file_int(&f, 8, 4);
+        file_int(&f, text_bytes, 8);
+        write_file(path, f.bytes, f.count, text_bytes);
+        assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), 0);
+        assert_int_equal(strlen(gguf_string(gguf, "text")), text_bytes);
+        gguf_close(gguf);
+        assert_int_equal(unlink(path), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_good_file_is_a_table),
+                cmocka_unit_test(every_fault_is_refused_by_name),
+                cmocka_unit_test(truncated_anywhere_is_refused),
+                cmocka_unit_test(a_short_message_buffer_is_kept),
+                cmocka_unit_test(what_no_backend_takes_stands_in_the_table),
+                cmocka_unit_test(flipped_bits_do_no_harm),
+                cmocka_unit_test(only_regular_files_are_opened),
+                cmocka_unit_test(a_long_header_is_read_in_pieces),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,439 @@
+/* Peers as clients see them: hello, frames, the scribe's work, limits, and the end. */
+#include "tests/unit/house-client.h"
+
+/* ---- hello ---- */
+
+static void hello_comes_first_and_once(void **state)
+{
+        struct house *house = house_new();
+        struct client a, b, c;
+        msgpack_unpacked reply;
+
+        (void)state;
+        house_start(house, true);
+        client_open(house, &a);
+        ask_plain(&a, "status", 5);
+        assert_int_equal(reply_code(&a, 5), SMV_NO_HELLO);
+        assert_true(is_closed(&a));
+
+        client_open(house, &b);
+        ask_hello(&b, 7, 0, 3);
+        assert_true(next_reply(&b, &reply));
+        assert_int_equal(get_uint(&reply.data, "id"), 7);
+        assert_int_equal(get_uint(&reply.data, "version"), 0);
+        assert_int_equal(get_uint(&reply.data, "uid"), getuid());
+        assert_int_equal(get_uint(&reply.data, "frame_bytes"), 1 << 20);
+        assert_int_equal(get(&reply.data, "models")->via.array.size, 1);
+        assert_int_equal(get_uint(&get(&reply.data, "models")->via.array.ptr[0], "vocab"), VOCAB);
+        drop_frame(&b, &reply);
+        ask_hello(&b, 8, 0, 0);
+        assert_int_equal(reply_code(&b, 8), SMV_NO_HELLO);
+        ask_plain(&b, "status", 9);
+        assert_int_equal(reply_code(&b, 9), SMV_OK);
+
+        client_open(house, &c);
+        ask_hello(&c, 1, 4, 9);
+        assert_int_equal(reply_code(&c, 1), SMV_VERSION);
+        assert_true(is_closed(&c));
+        client_close(&a);
+        client_close(&b);
+        client_close(&c);
+        house_close(house);
+}
+
+static void hello_has_a_deadline_and_so_has_every_frame(void **state)
+{
+        struct house *house = house_new();
+        struct client a, b;
+
+        (void)state;
+        house->config.hello_ms = 50;
+        house->config.frame_ms = 50;
+        house_start(house, true);
+        client_open(house, &a);
+        assert_int_equal(reply_code(&a, 0), SMV_TIMEOUT);
+        assert_true(is_closed(&a));
+
+        say_hello(house, &b);
+        usleep(100000); /* between frames there is none */
+        ask_plain(&b, "status", 2);
+        assert_int_equal(reply_code(&b, 2), SMV_OK);
+        /* Each byte is in time, the frame is not. */
+        for (uint32_t i = 0; i < 10; i++) {
+                send(b.fd, &"\x20\0\0\0xxxxxxxxxxxxx"[i], 1, MSG_NOSIGNAL);
+                usleep(10000);
+        }
+        assert_int_equal(reply_code(&b, 0), SMV_TIMEOUT);
+        assert_true(is_closed(&b));
+        client_close(&a);
+        client_close(&b);
+        house_close(house);
+}
+
+static void what_is_no_frame_ends_the_connection_after_its_reply(void **state)
+{
+        struct house *house = house_new();
+        struct client a, b;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &a);
+        assert_int_equal(send(a.fd, "\xff\xff\xff\x7f", 4, MSG_NOSIGNAL), 4);
+        assert_int_equal(reply_code(&a, 0), SMV_BAD_FRAME);
+        assert_true(is_closed(&a));
+        say_hello(house, &b);
+        ask_plain(&b, "nonsense", 3);
+        assert_int_equal(reply_code(&b, 3), SMV_BAD_VALUE);
+        assert_int_equal(send(b.fd, "\0\0\0\0", 4, MSG_NOSIGNAL), 4); /* a doorbell */
+        ask_plain(&b, "status", 4);
+        assert_int_equal(reply_code(&b, 4), SMV_OK);
+        client_close(&a);
+        client_close(&b);
+        house_close(house);
+}
+
+/* ---- the scribe ---- */
+
+static void tokens_of_a_text_and_back(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        msgpack_unpacked reply;
+        uint32_t ids[] = { 'H', 'i', 0xff, BOS };
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_text(&client, "tokenize", 2, "text", "Hi\xc3\xa9", 4);
+        assert_true(next_reply(&client, &reply));
+        assert_int_equal(get(&reply.data, "tokens")->via.array.size, 4);
+        assert_int_equal(get(&reply.data, "tokens")->via.array.ptr[3].via.u64, 0xa9);
+        drop_frame(&client, &reply);
+
+        ask_tokens(&client, "detokenize", 3, ids, 4);
+        assert_true(next_reply(&client, &reply));
+        assert_int_equal(get(&reply.data, "text")->type, MSGPACK_OBJECT_BIN);
+        assert_int_equal(get(&reply.data, "text")->via.bin.size, 3);
+        assert_memory_equal(get(&reply.data, "text")->via.bin.ptr, "Hi\xff", 3);
+        drop_frame(&client, &reply);
+
+        ids[2] = VOCAB;
+        ask_tokens(&client, "detokenize", 4, ids, 4);
+        assert_int_equal(reply_code(&client, 4), SMV_BAD_VALUE);
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        size_t bytes = (1 << 20) - 64;
+        char *text = malloc(bytes);
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        memset(text, 'x', bytes);
+        ask_text(&client, "tokenize", 2, "text", text, bytes);
+        assert_int_equal(reply_code(&client, 2), SMV_OK);
+        for (size_t i = 0; i + 1 < bytes; i += 2)
+                memcpy(text + i, "\xc3\xa9", 2); /* ids that take two bytes each */
+        ask_text(&client, "tokenize", 3, "text", text, bytes);
+        assert_int_equal(reply_code(&client, 3), SMV_BAD_VALUE);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        free(text);
+        client_close(&client);
+        house_close(house);
+}
+
+static struct scribe_job *take_job(struct house *house)
+{
+        struct mail mail;
+
+        assert_int_equal(
+                mailbox_take(house->to_scribe, &mail, 1, sys_clock_ns() + WAIT_MS * 1000000ull), 1);
+        assert_int_equal(mail.kind, MAIL_JOB);
+        return mail.what;
+}
+
+static void give_back(struct house *house, struct scribe_job *job)
+{
+        if (job->cancelled) {
+                job->result = -ECANCELED;
+        } else {
+                job->id_count = 2;
+                job->ids = calloc(2, sizeof(*job->ids));
+        }
+        mailbox_post(house->from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
+}
+
+static void a_generate_cancelled_at_the_scribe_never_reaches_the_engine(void **state)
+{
+        struct house *house = house_new();
+        struct scribe_job *job;
+        struct client client;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &client);
+        ask_text(&client, "generate", 5, "prompt", "hello", 5);
+        job = take_job(house);
+        ask_generate(&client, 5);
+        assert_int_equal(reply_code(&client, 5), SMV_DUP_ID);
+        ask_cancel(&client, 6, 5);
+        assert_int_equal(reply_code(&client, 6), SMV_OK);
+        assert_true(job->cancelled);
+        give_back(house, job);
+        assert_int_equal(reply_code(&client, 5), SMV_CANCELLED);
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        assert_int_equal(house->submits, 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void jobs_come_back_to_a_peer_that_is_gone(void **state)
+{
+        struct house *house = house_new();
+        struct scribe_job *jobs[3];
+        struct client client, witness;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &witness);
+        say_hello(house, &client);
+        ask_text(&client, "generate", 5, "prompt", "hello", 5);
+        ask_text(&client, "tokenize", 6, "text", "hello", 5);
+        ask_tokens(&client, "detokenize", 7, (uint32_t[]){ 65 }, 1);
+        for (uint32_t i = 0; i < 3; i++)
+                jobs[i] = take_job(house);
+        assert_int_equal(charge_of(&witness, "requests"), 3);
+        client_close(&client);
+        ENGINE_UNTIL(house, charge_of(&witness, "ring_bytes") == 0);
+        assert_int_equal(charge_of(&witness, "requests"), 3);
+        for (uint32_t i = 0; i < 3; i++) {
+                assert_true(jobs[i]->cancelled);
+                give_back(house, jobs[i]);
+        }
+        ENGINE_UNTIL(house, charge_of(&witness, "requests") == 0);
+        assert_int_equal(charge_of(&witness, "prompt_bytes"), 0);
+        assert_int_equal(house->submits, 0);
+        client_close(&witness);
+        house_close(house);
+}
+
+/* ---- limits ---- */
+
+static void a_large_frame_is_charged_while_it_comes_in(void **state)
+{
+        struct house *house = house_new();
+        struct client a, b;
+        static char half[400 << 10];
+
+        (void)state;
+        house->config.uid_prompt_bytes = 1000 << 10;
+        house_start(house, true);
+        say_hello(house, &a);
+        say_hello(house, &b);
+        /* Announces 800 KiB, sends half, waits. */
+        assert_int_equal(send(a.fd, "\x00\x80\x0c\x00", 4, MSG_NOSIGNAL), 4);
+        {
+                struct buffer frame;
+
+                buffer_init(&frame, sizeof(half));
+                buffer_append(&frame, half, sizeof(half));
+                send_all(&a, &frame);
+        }
+        while (charge_of(&b, "prompt_bytes") != (800 << 10) + 4 - (64 << 10))
+                usleep(1000);
+        /* Now another of this size is too much. */
+        assert_int_equal(send(b.fd, "\x00\x80\x0c\x00", 4, MSG_NOSIGNAL), 4);
+        assert_int_equal(reply_code(&b, 0), SMV_QUOTA);
+        assert_true(is_closed(&b));
+        client_close(&a);
+        client_close(&b);
+        say_hello(house, &a);
+        while (charge_of(&a, "prompt_bytes"))
+                usleep(1000);
+        client_close(&a);
+        house_close(house);
+}
+
+static void connections_over_a_limit_are_told_why(void **state)
+{
+        struct house *house = house_new();
+        struct client clients[4];
+
+        (void)state;
+        house->config.uid_connections = 3;
+        house_start(house, true);
+        for (uint32_t i = 0; i < 3; i++)
+                say_hello(house, &clients[i]);
+        client_open(house, &clients[3]);
+        assert_int_equal(reply_code(&clients[3], 0), SMV_QUOTA);
+        assert_true(is_closed(&clients[3]));
+        client_close(&clients[3]);
+        client_close(&clients[0]);
+        ENGINE_UNTIL(house, charge_of(&clients[1], "connections") == 2);
+        say_hello(house, &clients[0]);
+        for (uint32_t i = 0; i < 3; i++)
+                client_close(&clients[i]);
+        house_close(house);
+}
+
+/* ---- the end ---- */
+
+static void a_drain_refuses_what_is_new_and_lets_finish_what_runs(void **state)
+{
+        struct house *house = house_new();
+        struct client client, idle;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        say_hello(house, &idle);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        drain(house, 1);
+        usleep(20000);
+        ask_generate(&client, 6);
+        assert_int_equal(reply_code(&client, 6), SMV_SHUTTING_DOWN);
+        say(house, house->live[0], 65);
+        next_record(&client);
+        assert_int_equal(house->cancels, 0);
+        end(house, house->live[0], SMV_END_LENGTH, SMV_OK);
+        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_LENGTH);
+        assert_int_equal(house_stop(house), 0);
+        assert_true(is_closed(&client));
+        assert_true(is_closed(&idle));
+        client_close(&client);
+        client_close(&idle);
+}
+
+static void a_second_drain_ends_every_stream_with_its_reason(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        struct smv_record_end *record;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        drain(house, 2);
+        assert_int_equal(house_stop(house), 0);
+        record = expect_end(&client, 5);
+        assert_int_equal(record->reason, SMV_END_ERROR);
+        assert_int_equal(record->code, SMV_SHUTTING_DOWN);
+        assert_true(is_closed(&client));
+        client_close(&client);
+}
+
+static void a_drain_that_takes_too_long_ends_what_runs(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house->config.drain_ms = 50;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        drain(house, 1);
+        assert_int_equal(house_stop(house), 0);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        assert_int_equal(expect_end(&client, 5)->code, SMV_SHUTTING_DOWN);
+        client_close(&client);
+}
+
+static void a_drain_does_not_wait_for_a_client_that_does_not_read(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        uint32_t idle = 0;
+        uint64_t began_ns;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        while (idle < 20) {
+                struct channel *channel = house->live[0]->channel;
+                uint64_t room = 0;
+
+                ring_room(&channel->writer, 64, &room);
+                if (room > 32768 && say(house, house->live[0], 65))
+                        idle = 0;
+                else
+                        idle++, usleep(2000);
+        }
+        began_ns = sys_clock_ns();
+        drain(house, 2);
+        assert_int_equal(house_stop(house), 0);
+        assert_in_range((sys_clock_ns() - began_ns) / 1000000, 900, 3000);
+        client_close(&client);
+}
+
+static void a_failed_engine_ends_the_daemon_with_its_result(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        end(house, house->live[0], SMV_END_ERROR, SMV_INTERNAL);
+        mailbox_post(house->from_waker, &(struct mail){ .kind = MAIL_FAILED, .result = -EIO });
+        assert_int_equal(house_stop(house), -EIO);
+        assert_int_equal(expect_end(&client, 5)->code, SMV_INTERNAL);
+        assert_true(is_closed(&client));
+        client_close(&client);
+}
+
+static void alone_the_daemon_ends_with_its_one_connection(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house->config.fd = 0; /* which one does not matter here */
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        client_close(&client);
+        assert_int_equal(house_stop(house), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(hello_comes_first_and_once),
+                cmocka_unit_test(hello_has_a_deadline_and_so_has_every_frame),
+                cmocka_unit_test(what_is_no_frame_ends_the_connection_after_its_reply),
+                cmocka_unit_test(tokens_of_a_text_and_back),
+                cmocka_unit_test(an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent),
+                cmocka_unit_test(a_generate_cancelled_at_the_scribe_never_reaches_the_engine),
+                cmocka_unit_test(jobs_come_back_to_a_peer_that_is_gone),
+                cmocka_unit_test(a_large_frame_is_charged_while_it_comes_in),
+                cmocka_unit_test(connections_over_a_limit_are_told_why),
+                cmocka_unit_test(a_drain_refuses_what_is_new_and_lets_finish_what_runs),
+                cmocka_unit_test(a_second_drain_ends_every_stream_with_its_reason),
+                cmocka_unit_test(a_drain_that_takes_too_long_ends_what_runs),
+                cmocka_unit_test(a_drain_does_not_wait_for_a_client_that_does_not_read),
+                cmocka_unit_test(a_failed_engine_ends_the_daemon_with_its_result),
+                cmocka_unit_test(alone_the_daemon_ends_with_its_one_connection),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/*
+ * With a tokenizer of the test's own, which counts how often it is asked and can
+ * cancel the job it is working for: daemon/text/tokenizer.c must not be linked.
+ */
+#include "daemon/text/scribe.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/sys.h"
+
+/* Under a sanitizer, too, an allocation too large returns NULL, as malloc does. */
+const char *__asan_default_options(void);
+const char *__tsan_default_options(void);
+
+const char *__asan_default_options(void)
+{
+        return "allocator_may_return_null=1";
+}
+
+const char *__tsan_default_options(void)
+{
+        return "allocator_may_return_null=1";
+}
+
+/* The scribe's thread writes it between JOB and JOB_DONE. */
+struct tokenizer {
+        bool divisible, greedy;
+        struct scribe_job *victim; /* cancelled at the n-th call */
+        uint32_t cancel_at;
+        uint32_t encodes, pieces;
+        size_t most_bytes; /* of one call */
+};
+
+bool tokenizer_divisible(const struct tokenizer *tokenizer)
+{
+        return tokenizer->divisible;
+}
+
+size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes)
+{
+        return tokenizer->greedy ? SIZE_MAX / 64 : text_bytes; /* no one has so much memory */
+}
+
+static void one_call(struct tokenizer *tokenizer, uint32_t number)
+{
+        if (tokenizer->victim && number == tokenizer->cancel_at)
+                atomic_store(&tokenizer->victim->cancelled, true);
+}
+
+size_t tokenizer_encode(const struct tokenizer *const_tokenizer, const char *text,
+                        size_t text_bytes, uint32_t *ret_ids)
+{
+        struct tokenizer *tokenizer = (struct tokenizer *)const_tokenizer;
+
+        one_call(tokenizer, ++tokenizer->encodes);
+        if (text_bytes > tokenizer->most_bytes)
+                tokenizer->most_bytes = text_bytes;
+        for (size_t i = 0; i < text_bytes; i++)
+                ret_ids[i] = 1000u + (uint8_t)text[i];
+        return text_bytes;
+}
+
+/* Id i is i % 4 times the same letter. */
+const char *tokenizer_piece(const struct tokenizer *const_tokenizer, uint32_t id, size_t *ret_bytes)
+{
+        struct tokenizer *tokenizer = (struct tokenizer *)const_tokenizer;
+
+        one_call(tokenizer, ++tokenizer->pieces);
+        *ret_bytes = id % 4;
+        return &"aaabbbcccddd"[id / 4 % 4 * 3];
+}
+
+struct world {
+        struct mailbox *inbox, *outbox;
+        struct scribe *scribe;
+        struct tokenizer tokenizer;
+};
+
+static void open_world(struct world *w)
+{
+        *w = (struct world){ .tokenizer = { .divisible = true } };
+        assert_int_equal(mailbox_new(16, -1, &w->inbox), 0);
+        assert_int_equal(mailbox_new(16, -1, &w->outbox), 0);
+        assert_int_equal(scribe_start(w->inbox, w->outbox, &w->scribe), 0);
+}
+
+static void close_world(struct world *w)
+{
+        mailbox_post(w->inbox, &(struct mail){ .kind = MAIL_STOP });
+        assert_null(scribe_join(w->scribe));
+        mailbox_free(w->inbox);
+        mailbox_free(w->outbox);
+}
+
+static void post(struct world *w, struct scribe_job *job)
+{
+        job->result = 12345;
+        mailbox_post(w->inbox, &(struct mail){ .kind = MAIL_JOB, .what = job });
+}
+
+static void expect_done(struct world *w, struct scribe_job *job, int result)
+{
+        struct mail mail;
+
+        assert_int_equal(mailbox_take(w->outbox, &mail, 1, sys_clock_ns() + 60000000000u), 1);
+        assert_int_equal(mail.kind, MAIL_JOB_DONE);
+        assert_ptr_equal(mail.what, job);
+        assert_int_equal(job->result, result);
+}
+
+static struct scribe_job encode_job(struct world *w, char *text, size_t bytes, uint32_t first_id)
+{
+        return (struct scribe_job){ .work = SCRIBE_ENCODE,
+                                    .tokenizer = &w->tokenizer,
+                                    .text = text,
+                                    .text_bytes = bytes,
+                                    .first_id = first_id };
+}
+
+static void jobs_are_done_in_order(void **state)
+{
+        char text[] = "xyz";
+        struct scribe_job jobs[4];
+        struct world w;
+
+        (void)state;
+        open_world(&w);
+        jobs[0] = encode_job(&w, text, 3, UINT32_MAX);
+        jobs[1] = encode_job(&w, text, 2, 7);
+        jobs[2] = encode_job(&w, NULL, 0, UINT32_MAX);
+        jobs[3] = encode_job(&w, NULL, 0, 0);
+        for (int i = 0; i < 4; i++)
+                post(&w, &jobs[i]);
+        for (int i = 0; i < 4; i++)
+                expect_done(&w, &jobs[i], 0);
+
+        assert_int_equal(jobs[0].id_count, 3);
+        assert_int_equal(jobs[0].ids[0], 1000 + 'x');
+        assert_int_equal(jobs[0].ids[2], 1000 + 'z');
+        assert_int_equal(jobs[1].id_count, 3);
+        assert_int_equal(jobs[1].ids[0], 7);
+        assert_int_equal(jobs[1].ids[1], 1000 + 'x');
+        assert_int_equal(jobs[2].id_count, 0);
+        assert_non_null(jobs[2].ids);
+        assert_int_equal(jobs[3].id_count, 1);
+        assert_int_equal(jobs[3].ids[0], 0);
+        for (int i = 0; i < 4; i++)
+                free(jobs[i].ids);
+        close_world(&w);
+}
+
+static void ids_become_text(void **state)
+{
+        uint32_t ids[] = { 1, 0, 7, 4, 14 };
+        struct scribe_job job, empty;
+        struct world w;
+
+        (void)state;
+        open_world(&w);
+        job = (struct scribe_job){
+                .work = SCRIBE_DECODE, .tokenizer = &w.tokenizer, .ids = ids, .id_count = 5
+        };
+        empty = job;
+        empty.id_count = 0;
+        post(&w, &job);
+        post(&w, &empty);
+        expect_done(&w, &job, 0);
+        expect_done(&w, &empty, 0);
+        assert_int_equal(job.text_bytes, 6);
+        assert_memory_equal(job.text, "abbbdd", 6);
+        assert_int_equal(empty.text_bytes, 0);
+        assert_non_null(empty.text);
+        free(job.text);
+        free(empty.text);
+        close_world(&w);
+}
+
+static void a_long_text_is_cut_and_put_together(void **state)
+{
+        const size_t bytes = (1u << 20) + 17;
+        char *text = malloc(bytes);
+        struct scribe_job job;
+        struct world w;
+
+        (void)state;
+        assert_non_null(text);
+        for (size_t i = 0; i < bytes; i++)
+                text[i] = (char)(i * 31 + i / 1000);
+        open_world(&w);
+        for (int divisible = 0; divisible < 2; divisible++) {
+                w.tokenizer = (struct tokenizer){ .divisible = divisible };
+                job = encode_job(&w, text, bytes, UINT32_MAX);
+                post(&w, &job);
+                expect_done(&w, &job, 0);
+                assert_int_equal(job.id_count, bytes);
+                for (size_t i = 0; i < bytes; i++)
+                        if (job.ids[i] != 1000u + (uint8_t)text[i])
+                                fail_msg("id %zu", i);
+                free(job.ids);
+                if (divisible) {
+                        assert_true(w.tokenizer.encodes > 8);
+                        assert_true(w.tokenizer.most_bytes < bytes / 8);
+                } else {
+                        assert_int_equal(w.tokenizer.encodes, 1);
+                }
+        }
+        close_world(&w);
+        free(text);
+}
+
+static void a_cancelled_job_comes_back_early(void **state)
+{
+        const size_t bytes = 4u << 20;
+        uint32_t *ids = calloc(bytes, sizeof(*ids));
+        char *text = calloc(bytes, 1);
+        struct scribe_job job;
+        struct world w;
+
+        (void)state;
+        assert_non_null(text);
+        assert_non_null(ids);
+        open_world(&w);
+
+        job = encode_job(&w, text, bytes, UINT32_MAX);
+        atomic_store(&job.cancelled, true); /* before it was begun */
+        post(&w, &job);
+        expect_done(&w, &job, -ECANCELED);
+        assert_int_equal(w.tokenizer.encodes, 0);
+        assert_null(job.ids);
+
+        job = encode_job(&w, text, bytes, 1); /* in the middle */
+        w.tokenizer.victim = &job;
+        w.tokenizer.cancel_at = 3;
+        post(&w, &job);
+        expect_done(&w, &job, -ECANCELED);
+        assert_int_equal(w.tokenizer.encodes, 3);
+        assert_null(job.ids);
+
+        for (uint32_t at = 100; at <= bytes + 100; at += (uint32_t)bytes) {
+                job = (struct scribe_job){ .work = SCRIBE_DECODE,
+                                           .tokenizer = &w.tokenizer,
+                                           .ids = ids,
+                                           .id_count = bytes };
+                w.tokenizer.pieces = 0;
+                w.tokenizer.cancel_at = at; /* while it counts, while it writes */
+                post(&w, &job);
+                expect_done(&w, &job, -ECANCELED);
+                assert_in_range(w.tokenizer.pieces, at, at + (64u << 10));
+                assert_null(job.text);
+        }
+        close_world(&w);
+        free(text);
+        free(ids);
+}
+
+static void no_memory_ends_the_job_and_not_the_scribe(void **state)
+{
+        char text[] = "abc";
+        struct scribe_job job;
+        struct world w;
+
+        (void)state;
+        open_world(&w);
+        w.tokenizer.greedy = true;
+        job = encode_job(&w, text, 3, UINT32_MAX);
+        post(&w, &job);
+        expect_done(&w, &job, -ENOMEM);
+        assert_null(job.ids);
+        w.tokenizer.greedy = false;
+        post(&w, &job);
+        expect_done(&w, &job, 0);
+        free(job.ids);
+        close_world(&w);
+}
+
+static int no_thread(const char *call, void *arg)
+{
+        (void)arg;
+        return strcmp(call, "thread") ? 0 : -EAGAIN;
+}
+
+static void a_thread_that_cannot_start_is_an_error(void **state)
+{
+        struct scribe *scribe = NULL;
+
+        (void)state;
+        sys_set_fault(no_thread, NULL);
+        assert_int_equal(scribe_start(NULL, NULL, &scribe), -EAGAIN);
+        sys_set_fault(NULL, NULL);
+        assert_null(scribe);
+        assert_null(scribe_join(NULL));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(jobs_are_done_in_order),
+                cmocka_unit_test(ids_become_text),
+                cmocka_unit_test(a_long_text_is_cut_and_put_together),
+                cmocka_unit_test(a_cancelled_job_comes_back_early),
+                cmocka_unit_test(no_memory_ends_the_job_and_not_the_scribe),
+                cmocka_unit_test(a_thread_that_cannot_start_is_an_error),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,385 @@
+/* Streams as clients and the engine see them: order, cancels, hang-ups, slow readers. */
+#include "tests/unit/house-client.h"
+
+static void a_stream_is_reply_records_end_and_holds_nothing_afterwards(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(house->live[0]->prompt_count, 3);
+        assert_int_equal(house->live[0]->max_tokens, 16);
+        assert_int_equal(house->live[0]->sampling.seed, 42);
+        say(house, house->live[0], 65);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        assert_int_equal(next_record(&client)->type, SMV_RECORD_TOKENS);
+        assert_int_equal(charge_of(&client, "requests"), 1);
+        assert_int_equal(charge_of(&client, "ring_bytes"), 64 << 10);
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_EOS);
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void an_id_is_taken_until_its_end_was_read(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        for (uint32_t i = 0; i < 200; i++) {
+                ask_generate(&client, 5);
+                ENGINE_UNTIL(house, house->live_count == 1);
+                assert_int_equal(reply_code(&client, 5), SMV_OK);
+                if (i % 50 == 0) {
+                        ask_generate(&client, 5);
+                        assert_int_equal(reply_code(&client, 5), SMV_DUP_ID);
+                        ask_text(&client, "tokenize", 5, "text", "x", 1);
+                        assert_int_equal(reply_code(&client, 5), SMV_DUP_ID);
+                }
+                end(house, house->live[0], SMV_END_EOS, SMV_OK);
+                expect_end(&client, 5);
+        }
+        client_close(&client);
+        house_close(house);
+}
+
+static void an_end_is_not_shown_before_retired_has_come(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        struct request *late, *other;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ask_generate(&client, 6);
+        ENGINE_UNTIL(house, house->live_count == 2);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        assert_int_equal(reply_code(&client, 6), SMV_OK);
+        late = house->live[0];
+        other = house->live[1];
+        say(house, late, 65);
+        put_end(house, late, SMV_END_EOS, SMV_OK);
+        forget(house, late);
+        wake(house, late->channel);
+        say(house, other, 66);
+        assert_int_equal(next_record(&client)->type, SMV_RECORD_TOKENS);
+        ask_plain(&client, "status", 7);
+        assert_int_equal(reply_code(&client, 7), SMV_OK);
+        assert_int_equal(buffer_count(&client.records), 0);
+        up(house, MAIL_RETIRED, late);
+        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_EOS);
+        assert_int_equal(next_record(&client)->stream, 6);
+        assert_int_equal(charge_of(&client, "requests"), 1);
+        end(house, other, SMV_END_EOS, SMV_OK);
+        expect_end(&client, 6);
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void a_text_prompt_gets_the_first_token_of_the_model(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_text(&client, "generate", 5, "prompt", "AB", 2);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        assert_int_equal(house->live[0]->prompt_count, 3);
+        assert_int_equal(house->live[0]->sequence.tokens[0], BOS);
+        assert_int_equal(house->live[0]->sequence.tokens[2], 'B');
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        expect_end(&client, 5);
+        /* Too long is known only when it was counted. */
+        {
+                static char text[3000];
+
+                memset(text, 'x', sizeof(text));
+                ask_text(&client, "generate", 6, "prompt", text, sizeof(text));
+                assert_int_equal(reply_code(&client, 6), SMV_TOO_LONG);
+        }
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void a_cancel_is_sent_once_and_unknown_streams_are_no_error(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        for (uint32_t i = 0; i < 3; i++) {
+                ask_cancel(&client, 10 + i, 5);
+                assert_int_equal(reply_code(&client, 10 + i), SMV_OK);
+        }
+        ask_cancel(&client, 20, 12345);
+        assert_int_equal(reply_code(&client, 20), SMV_OK);
+        while (engine(house, 20))
+                ;
+        assert_int_equal(house->cancels, 1);
+        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_CANCELLED);
+        ask_cancel(&client, 21, 5);
+        assert_int_equal(reply_code(&client, 21), SMV_OK);
+        while (engine(house, 20))
+                ;
+        assert_int_equal(house->cancels, 1);
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void a_cancel_that_crosses_retired_keeps_the_request(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        struct request *request;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        request = house->live[0];
+        ask_cancel(&client, 6, 5);
+        assert_int_equal(reply_code(&client, 6), SMV_OK);
+        end(house, request, SMV_END_EOS, SMV_OK); /* before the CANCEL is taken */
+        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_EOS);
+        assert_int_equal(charge_of(&client, "requests"), 1);
+        ENGINE_UNTIL(house, house->cancels == 1); /* posts RETIRED once more */
+        ENGINE_UNTIL(house, charge_of(&client, "requests") == 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void a_hang_up_cancels_everything_and_leaks_nothing(void **state)
+{
+        struct house *house = house_new();
+        struct client witness, client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &witness);
+        for (uint32_t i = 0; i < 20; i++) {
+                house->lose_cancel = i % 2;
+                house->cancels = house->hangups = 0;
+                say_hello(house, &client);
+                for (uint32_t id = 1; id <= 4; id++)
+                        ask_generate(&client, id);
+                ask_text(&client, "generate", 5, "prompt", "hello", 5);
+                ENGINE_UNTIL(house, house->live_count == 5);
+                if (i % 3 == 0)
+                        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+                client_close(&client);
+                ENGINE_UNTIL(house, house->hangups == 1);
+                ENGINE_UNTIL(house, charge_of(&witness, "ring_bytes") == 0);
+                assert_int_equal(house->live_count, 0);
+                assert_int_equal(charge_of(&witness, "requests"), 0);
+                assert_int_equal(charge_of(&witness, "prompt_bytes"), 0);
+                assert_int_equal(charge_of(&witness, "connections"), 1);
+        }
+        client_close(&witness);
+        house_close(house);
+}
+
+static void a_half_closed_client_is_served_to_the_end(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        shutdown(client.fd, SHUT_WR);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        for (uint32_t i = 0; i < 10; i++) {
+                assert_false(engine(house, 5));
+                say(house, house->live[0], 65);
+                assert_int_equal(next_record(&client)->type, SMV_RECORD_TOKENS);
+        }
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        expect_end(&client, 5);
+        assert_true(is_closed(&client));
+        assert_int_equal(house->cancels, 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void a_half_closed_client_that_goes_is_cancelled_at_once(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        shutdown(client.fd, SHUT_WR);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        assert_false(engine(house, 50));
+        client_close(&client);
+        ENGINE_UNTIL(house, house->cancels == 1);
+        assert_int_equal(house->last_cancel.reason, SMV_END_CANCELLED);
+        house_close(house);
+}
+
+static void a_half_closed_client_gets_more_than_its_socket_holds(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        uint32_t said = 0, heard = 0, idle = 0;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        shutdown(client.fd, SHUT_WR);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        while (idle < 20) { /* socket, buffer and ring are full */
+                bool room = say(house, house->live[0], 65);
+
+                said += room;
+                idle = room ? 0 : idle + 1;
+                if (!room)
+                        usleep(5000);
+        }
+        while (heard < said) {
+                assert_int_equal(next_record(&client)->type, SMV_RECORD_TOKENS);
+                heard++;
+        }
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        expect_end(&client, 5);
+        assert_true(is_closed(&client));
+        client_close(&client);
+        house_close(house);
+}
+
+static void slow_reader_is_stalled_and_nudges_when_it_reads_on(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+        struct channel *channel;
+        uint32_t said = 0, idle = 0;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        say_hello(house, &other);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        channel = house->live[0]->channel;
+        while (idle < 20) {
+                bool room = say(house, house->live[0], 65);
+
+                said += room;
+                idle = room ? 0 : idle + 1;
+                if (!room)
+                        usleep(5000);
+        }
+        assert_int_equal(ring_stall(&channel->writer), 0);
+        assert_false(engine(house, 50));
+        assert_int_equal(house->rooms, 0);
+        ask_plain(&other, "status", 2); /* nobody else is held up */
+        assert_int_equal(reply_code(&other, 2), SMV_OK);
+
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        for (uint32_t i = 0; i < said; i++)
+                assert_int_equal(next_record(&client)->type, SMV_RECORD_TOKENS);
+        ENGINE_UNTIL(house, house->rooms >= 1);
+        ring_resume(&channel->writer);
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        expect_end(&client, 5);
+        client_close(&client);
+        client_close(&other);
+        house_close(house);
+}
+
+static void a_client_that_does_not_read_its_replies_is_hung_up(void **state)
+{
+        struct house *house = house_new();
+        struct client client, witness;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &witness);
+        say_hello(house, &client);
+        for (uint32_t i = 0; i < 5000; i++)
+                ask_plain(&client, "status", i + 1);
+        ENGINE_UNTIL(house, charge_of(&witness, "connections") == 1);
+        client_close(&client);
+        client_close(&witness);
+        house_close(house);
+}
+
+static void ends_of_a_connection_never_outgrow_their_half_of_the_ring(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        uint32_t accepted = 0;
+
+        (void)state;
+        house->config.requests = house->config.uid_requests = 400;
+        house->config.ring_bytes = 16 << 10; /* of which 4 KiB are for ENDs */
+        house_start(house, true);
+        say_hello(house, &client);
+        for (uint32_t id = 1; id <= 40; id++) {
+                enum smv_code code;
+
+                ask_generate(&client, id);
+                code = reply_code(&client, id);
+                accepted += code == SMV_OK;
+                assert_int_equal(code, id <= 32 ? SMV_OK : SMV_QUOTA);
+        }
+        ENGINE_UNTIL(house, house->live_count == accepted);
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        next_record(&client);
+        ask_generate(&client, 41);
+        assert_int_equal(reply_code(&client, 41), SMV_OK);
+        client_close(&client);
+        house_close(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_stream_is_reply_records_end_and_holds_nothing_afterwards),
+                cmocka_unit_test(an_id_is_taken_until_its_end_was_read),
+                cmocka_unit_test(an_end_is_not_shown_before_retired_has_come),
+                cmocka_unit_test(a_text_prompt_gets_the_first_token_of_the_model),
+                cmocka_unit_test(a_cancel_is_sent_once_and_unknown_streams_are_no_error),
+                cmocka_unit_test(a_cancel_that_crosses_retired_keeps_the_request),
+                cmocka_unit_test(a_hang_up_cancels_everything_and_leaks_nothing),
+                cmocka_unit_test(a_half_closed_client_is_served_to_the_end),
+                cmocka_unit_test(a_half_closed_client_that_goes_is_cancelled_at_once),
+                cmocka_unit_test(a_half_closed_client_gets_more_than_its_socket_holds),
+                cmocka_unit_test(slow_reader_is_stalled_and_nudges_when_it_reads_on),
+                cmocka_unit_test(a_client_that_does_not_read_its_replies_is_hung_up),
+                cmocka_unit_test(ends_of_a_connection_never_outgrow_their_half_of_the_ring),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
