@@ -1,45 +1,11 @@
 /*
- * Between wire.c and fields.c only: msgpack items, and the table of fields.
- *
- * A cursor walks a frame's body.  An item is what stands at it: a scalar with
- * its value, a text with its bytes, or the head of an array or a map, whose
- * elements then follow.  Reading an item checks that its bytes are there and
- * that a container does not declare more elements than bytes are left.
+ * Between wire.c and fields.c only: the table of fields, and how each is read.
  */
 #ifndef DAEMON_EDGE_FIELDS_H
 #define DAEMON_EDGE_FIELDS_H
 
+#include "daemon/edge/item.h"
 #include "daemon/edge/wire.h"
-
-enum item_kind {
-        ITEM_NIL,
-        ITEM_BOOL,
-        ITEM_UINT, /* an integer of any width, 0 or more */
-        ITEM_NEGATIVE,
-        ITEM_FLOAT,
-        ITEM_TEXT,
-        ITEM_BIN,
-        ITEM_ARRAY,
-        ITEM_MAP,
-};
-
-struct item {
-        enum item_kind kind;
-        uint32_t count; /* bytes of a text, elements of an array, pairs of a map */
-        union {
-                uint64_t u; /* also a bool's */
-                int64_t negative;
-                double number;
-                const char *bytes;
-        };
-};
-
-struct cursor {
-        const uint8_t *at, *end;
-};
-
-/* NULL, or what is wrong with the bytes; the cursor is past the item then. */
-const char *item_next(struct cursor *cursor, struct item *ret_item);
 
 /* What a field is read with. */
 struct reading {

@@ -240,7 +240,7 @@ static void while_it_drains_nothing_new_is_begun(void **state)
         uint32_t id, new_id;
         const struct reply *reply;
 
-        HOUSE(house, "--threads", "1", "--drain-ms", "10000");
+        HOUSE(house, "--threads", "1", "--drain-ms", "120000");
         talk = talk_greet(house);
         id = talk_generate(talk, &longest);
         assert_true(talk_reply(talk, id)->ok);

@@ -1,0 +1,49 @@
+/*
+ * msgpack items, read one at a time from hostile bytes, without a tree.
+ *
+ * A cursor walks a frame's body.  An item is what stands at it: a scalar with
+ * its value, a text with its bytes, or the head of an array or a map, whose
+ * elements then follow.  Reading an item checks that its bytes are there and
+ * that a container does not declare more elements than bytes are left.  Items
+ * borrow from the frame; nothing is allocated, nothing recurses.
+ */
+#ifndef DAEMON_EDGE_ITEM_H
+#define DAEMON_EDGE_ITEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum item_kind {
+        ITEM_NIL,
+        ITEM_BOOL,
+        ITEM_UINT, /* an integer of any width, 0 or more */
+        ITEM_NEGATIVE,
+        ITEM_FLOAT,
+        ITEM_TEXT,
+        ITEM_BIN,
+        ITEM_ARRAY,
+        ITEM_MAP,
+};
+
+struct item {
+        enum item_kind kind;
+        uint32_t count; /* bytes of a text, elements of an array, pairs of a map */
+        union {
+                uint64_t u; /* also a bool's */
+                int64_t negative;
+                double number;
+                const char *bytes;
+        };
+};
+
+struct cursor {
+        const uint8_t *at, *end;
+};
+
+/* NULL, or what is wrong with the bytes; the cursor is past the item then. */
+const char *item_next(struct cursor *cursor, struct item *ret_item);
+
+/* The same, past one whole value that stands inside `depth` containers: depth and keys bounded. */
+const char *item_skip(struct cursor *cursor, uint32_t depth);
+
+#endif
