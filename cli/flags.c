@@ -30,7 +30,7 @@ static const struct {
         { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
 };
 
-enum kind { FLAG_TEXT, FLAG_SWITCH, FLAG_UINT32, FLAG_UINT64, FLAG_FLOAT, FLAG_STOP };
+enum kind { FLAG_TEXT, FLAG_SWITCH, FLAG_COUNT, FLAG_UINT32, FLAG_UINT64, FLAG_FLOAT, FLAG_STOP };
 
 static const struct flag {
         const char *name, *value;
@@ -43,7 +43,7 @@ static const struct flag {
         { "--socket",  "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "where the daemon listens" },
         { "--any-uid", NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "trust a daemon that runs as neither you nor root" },
         { "--model",   "NAME", GENERATE | WORDS, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a file (with a / or .gguf) runs a private samovard" },
-        { "--max",     "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
+        { "--max",     "N",    GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
         { "--temp",    "T",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
         { "--top-k",   "K",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
         { "--top-p",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
@@ -119,6 +119,12 @@ static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
                 break;
         case FLAG_UINT32:
                 r = set_uint(flag, value, UINT32_MAX, &number);
+                *(uint32_t *)(void *)field = (uint32_t)number;
+                break;
+        case FLAG_COUNT:
+                r = set_uint(flag, value, UINT32_MAX, &number);
+                if (!r && !number)
+                        r = bad_value(flag, value, "1 or more");
                 *(uint32_t *)(void *)field = (uint32_t)number;
                 break;
         case FLAG_UINT64:

@@ -25,6 +25,7 @@
 #include "daemon/sys.h"
 #include "daemon/text/scribe.h"
 #include "daemon/text/tokenizer.h"
+#include "daemon/text/utf8.h"
 
 struct house {
         struct config config;
@@ -39,11 +40,21 @@ struct house {
         struct mailbox *to_engine, *to_waker, *to_loop, *to_scribe, *from_scribe;
         struct edge *edge;
         struct listener *listener;
+        char socket[256]; /* where it listens; empty: it does not */
         struct engine *engine;
         struct waker *waker;
         struct scribe *scribe;
         char why[512]; /* one line for people, where the cause is theirs to mend */
 };
+
+static bool may_be_shown(const char *name, size_t bytes)
+{
+        for (size_t i = 0; i < bytes; i++) {
+                if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+                        return false;
+        }
+        return utf8_valid(name, bytes) == bytes;
+}
 
 /* PATH or PATH=NAME; without a name, the file's, less its directory and suffix. */
 static int split_model(struct house *house, char *path, size_t path_bytes)
@@ -62,8 +73,9 @@ static int split_model(struct house *house, char *path, size_t path_bytes)
         name = equals ? equals + 1 : slash ? slash + 1 : path;
         dot = equals ? NULL : strrchr(name, '.');
         name_bytes = dot && dot != name ? (size_t)(dot - name) : strlen(name);
-        if (name_bytes == 0 || name_bytes > SMV_NAME_BYTES_MAX) {
-                snprintf(house->why, sizeof(house->why), "--model: a name has 1 to %u bytes",
+        if (name_bytes == 0 || name_bytes > SMV_NAME_BYTES_MAX || !may_be_shown(name, name_bytes)) {
+                snprintf(house->why, sizeof(house->why),
+                         "--model: a name has 1 to %u bytes of printable UTF-8",
                          SMV_NAME_BYTES_MAX);
                 return -EINVAL;
         }
@@ -258,7 +270,6 @@ static int open_edge(struct house *house)
 
 static int open_listener(struct house *house)
 {
-        char path[256];
         int r;
 
         if (house->config.fd >= 0) {
@@ -266,18 +277,17 @@ static int open_listener(struct house *house)
                 return 0;
         }
         if (house->config.socket) {
-                snprintf(path, sizeof(path), "%s", house->config.socket);
-                r = strlen(house->config.socket) < sizeof(path) ? 0 : -ENAMETOOLONG;
+                snprintf(house->socket, sizeof(house->socket), "%s", house->config.socket);
+                r = strlen(house->config.socket) < sizeof(house->socket) ? 0 : -ENAMETOOLONG;
         } else {
-                r = listener_default_path(path, sizeof(path));
+                r = listener_default_path(house->socket, sizeof(house->socket));
         }
         if (r) {
                 snprintf(house->why, sizeof(house->why), "--socket: %s", strerror(-r));
                 return r;
         }
-        r = listener_open(house->edge, path, &house->listener, house->why, sizeof(house->why));
-        if (!r)
-                log_info("listening socket=%s pid=%d", path, (int)getpid());
+        r = listener_open(house->edge, house->socket, &house->listener, house->why,
+                          sizeof(house->why));
         return r == LISTENER_E_HELD ? -EADDRINUSE : r;
 }
 
@@ -342,6 +352,8 @@ static int run(struct house *house)
                 r = start_threads(house);
         if (r)
                 return r;
+        if (house->listener)
+                log_info("listening socket=%s pid=%d", house->socket, (int)getpid());
         r = edge_run(house->edge);
         stop_threads(house, true);
         return error_pass(r);

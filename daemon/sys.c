@@ -218,6 +218,18 @@ int sys_unlink(const char *path)
         return (int)CALL("unlink", unlink(path));
 }
 
+int sys_identity(const char *path, uint64_t ret_identity[2])
+{
+        struct stat file;
+        int r = (int)CALL("lstat", lstat(path, &file));
+
+        if (r < 0)
+                return r;
+        ret_identity[0] = file.st_dev;
+        ret_identity[1] = file.st_ino;
+        return 0;
+}
+
 int sys_mkdir(const char *path, unsigned mode)
 {
         return (int)CALL("mkdir", mkdir(path, (mode_t)mode));

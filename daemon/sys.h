@@ -43,6 +43,8 @@ int sys_peer_cred(int fd, uint32_t *ret_uid, uint32_t *ret_gid, int32_t *ret_pid
 int sys_set_nonblocking(int fd);
 int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */
 int sys_unlink(const char *path);
+int sys_identity(const char *path,
+                 uint64_t ret_identity[2]); /* of the file itself, not of a link's target */
 int sys_mkdir(const char *path, unsigned mode);
 int sys_eventfd(void);
 

@@ -27,8 +27,9 @@ struct listener {
         char path[SUN_PATH_MAX + 1];
         int fd;
         int lock_fd;
-        int spare_fd; /* closed for a moment when there are no descriptors */
-        bool bound;   /* the socket at path is ours to remove */
+        int spare_fd;         /* closed for a moment when there are no descriptors */
+        bool bound;           /* the socket at path is ours to remove ... */
+        uint64_t identity[2]; /* ... while it is still this file */
 };
 
 int listener_default_path(char *ret_path, size_t path_bytes)
@@ -209,7 +210,7 @@ static int begin(struct listener *listener, char *why, size_t why_bytes)
         r = sys_bind_unix(listener->fd, listener->path, 0600);
         if (r < 0)
                 return fail(r, why, why_bytes, "cannot bind", listener->path);
-        listener->bound = true;
+        listener->bound = !sys_identity(listener->path, listener->identity);
         r = sys_listen(listener->fd, BACKLOG);
         if (r < 0)
                 return fail(r, why, why_bytes, "cannot listen at", listener->path);
@@ -245,18 +246,28 @@ int listener_open(struct edge *edge, const char *path, struct listener **ret_lis
                 free(listener);
                 return error_pass(r);
         }
+        why[0] = '\0';
         edge->listener = listener;
         *ret_listener = listener;
         return 0;
+}
+
+/* What stands at the path may be somebody else's by now; then it stays. */
+static void remove_ours(struct listener *listener)
+{
+        uint64_t there[2];
+
+        if (listener->bound && !sys_identity(listener->path, there) &&
+            !memcmp(there, listener->identity, sizeof(there)))
+                sys_unlink(listener->path);
+        listener->bound = false;
 }
 
 void listener_stop(struct listener *listener)
 {
         listener->watch = loop_watch_free(listener->watch);
         listener->pause = loop_timer_free(listener->pause);
-        if (listener->bound)
-                sys_unlink(listener->path);
-        listener->bound = false;
+        remove_ours(listener);
         listener->fd = sys_close(listener->fd);
         listener->spare_fd = sys_close(listener->spare_fd);
 }

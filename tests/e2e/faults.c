@@ -101,6 +101,7 @@ static const struct {
         { "getrandom", { ENOSYS, EAGAIN } },
         { "getsockopt", { ENOBUFS, ENOPROTOOPT } },
         { "listen", { EADDRINUSE, ENOBUFS } },
+        { "lstat", { EACCES, ENOENT } },
         { "mkdir", { EACCES, ENOSPC } },
         { "mmap", { ENOMEM, ENOMEM } },
         { "open", { EMFILE, ENOENT } },
