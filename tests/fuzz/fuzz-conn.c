@@ -1,0 +1,368 @@
+/*
+ * Connections by script, against the real edge, in one thread.
+ *
+ * An input is a script: a byte chooses an action, the next says of whom and how
+ * much.  Clients connect, send frames cut anywhere, read or do not, shut and close;
+ * the loop, the scribe, the engine and the waker each move when the script lets
+ * them, so every order in which their mail may cross is within reach.  The edge, the
+ * mailboxes, publish and the rings are the daemon's own; the scribe, the engine and
+ * the waker are short ones that keep the same rules without a thread.
+ *
+ * A script runs inside the loop: the handler of a timer takes actions until it is
+ * to let the loop turn.  Each has an edge of its own, which is asked at the end
+ *
+ *      with all clients gone, after some turns: that nobody holds anything;
+ *      after a drain: that everything has stopped, and edge_free() finds nothing;
+ *      now and then: that no descriptor is left open.
+ *
+ * What a client reads is frames that the scan takes, and records in sequence.
+ */
+#include "tests/fuzz/conn-rig.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
+
+/* ---- the script ---- */
+
+static uint8_t next_byte(void)
+{
+        return world.script.at < world.script.end ? *world.script.at++ : 0;
+}
+
+static void say_raw(struct client *client, size_t count)
+{
+        size_t left = (size_t)(world.script.end - world.script.at);
+
+        if (count > left)
+                count = left;
+        say(client, world.script.at, count);
+        world.script.at += count;
+        push(client, PENDING_MAX);
+}
+
+static void say_frame(struct client *client, uint32_t which, bool hold)
+{
+        const struct buffer *frame = &world.frames[which % world.frame_count];
+
+        say(client, frame->bytes + frame->start, buffer_count(frame));
+        if (!hold)
+                push(client, PENDING_MAX);
+}
+
+static void stop(uint8_t how)
+{
+        if (how == 0xff)
+                fail();
+        else if (how >= 0xf0)
+                edge_drain(world.edge);
+}
+
+static bool others_move(void)
+{
+        bool moved = false;
+
+        while (scribe() || engine() || waker())
+                moved = true;
+        return moved;
+}
+
+enum action {
+        CONNECT,
+        FRAME,
+        PUSH,
+        RAW,
+        READ,
+        SHUT,
+        CLOSE,
+        TURN,
+        SCRIBE,
+        ENGINE,
+        WAKER,
+        TOKEN,
+        BURST,
+        END,
+        OTHERS,
+        STOP,
+        ACTION_N,
+};
+
+/* False: the loop has its turn now. */
+static bool act(enum action action, uint8_t how)
+{
+        struct client *client = &world.clients[(how & 3u) % CLIENTS];
+        uint32_t much = how >> 2;
+
+        switch (action) {
+        case CONNECT:
+                return connect_client(client), true;
+        case FRAME:
+                return say_frame(client, much & 31u, how & 0x80), true;
+        case PUSH:
+                return push(client, much + 1), true;
+        case RAW:
+                return say_raw(client, much), true;
+        case READ:
+                return listen_to_edge(client, much == 63 ? 65536 : much * 32 + 1), true;
+        case SHUT:
+                if (client->fd >= 0)
+                        shutdown(client->fd, SHUT_WR);
+                return true;
+        case CLOSE:
+                return close_client(client), true;
+        case TURN:
+                return false;
+        case SCRIBE:
+                return scribe(), true;
+        case ENGINE:
+                return engine(), true;
+        case WAKER:
+                return waker(), true;
+        case TOKEN:
+                return emit(how % REQUESTS, next_byte(), 1 + how / REQUESTS), true;
+        case BURST:
+                return emit(how % REQUESTS, 'x', 16u << how / REQUESTS % 8), true;
+        case END: {
+                struct request *request = nth_live(how % REQUESTS);
+
+                if (request)
+                        retire(request, SMV_END_EOS, SMV_OK);
+                return true;
+        }
+        case OTHERS:
+                return others_move(), true;
+        case STOP:
+                return stop(how), true;
+        case ACTION_N:
+                break;
+        }
+        abort();
+}
+
+/* ---- the end of a script ---- */
+
+/* Q: nothing is under way, and nobody holds anything. */
+static void check_nothing_left(void)
+{
+        const struct edge *edge = world.edge;
+        uint32_t index = 0;
+
+        assert(!edge->peers && !edge->peer_count && !edge->channels_open);
+        assert(!edge->live_count && !edge->jobs_out);
+        assert(!admit_alive(edge->admit) && !admit_jobs(edge->admit));
+        assert(!quota_next(edge->quota, &index));
+        assert(!world.served.holds && !nth_live(0));
+        for (uint32_t i = 0; i < edge->channel_count; i++)
+                assert(!edge->channels[i].channel);
+}
+
+/* Everybody does what he can; quiet is when that was nothing for some turns. */
+static void clean_up(void)
+{
+        struct request *request;
+        bool moved = others_move();
+
+        while ((request = nth_live(0))) {
+                retire(request, SMV_END_CANCELLED, SMV_OK);
+                moved = true;
+        }
+        moved |= world.edge->peers != NULL;
+        world.quiet = moved ? 0 : world.quiet + 1;
+        assert(++world.turns < TURNS_MAX);
+        if (world.quiet < QUIET_TURNS || world.drained)
+                return;
+        check_nothing_left();
+        world.drained = true;
+        edge_drain(world.edge);
+        edge_drain(world.edge);
+}
+
+static void on_tick(void *arg)
+{
+        int r = loop_timer_set(world.tick, 0);
+
+        (void)arg;
+        assert(!r);
+        while (world.script.at < world.script.end) {
+                enum action action = next_byte() % ACTION_N;
+
+                if (!act(action, next_byte()))
+                        return;
+        }
+        if (!world.cleaning)
+                for (uint32_t i = 0; i < CLIENTS; i++)
+                        close_client(&world.clients[i]);
+        world.cleaning = true;
+        clean_up();
+}
+
+/* Sockets, epolls and eventfds: libFuzzer's symbolizer has pipes, from some time on. */
+static uint32_t count_descriptors(void)
+{
+        DIR *directory = opendir("/proc/self/fd");
+        const struct dirent *entry;
+        uint32_t count = 0;
+
+        assert(directory);
+        while ((entry = readdir(directory))) {
+                char name[8] = "";
+
+                if (readlinkat(dirfd(directory), entry->d_name, name, sizeof(name) - 1) > 0)
+                        count += !strncmp(name, "socket:", 7) || !strncmp(name, "anon_in", 7);
+        }
+        closedir(directory);
+        return count;
+}
+
+static void check_descriptors(void)
+{
+        if (world.runs++ % RUNS_A_COUNT)
+                return;
+        if (world.runs == 1)
+                world.descriptors = count_descriptors();
+        assert(count_descriptors() == world.descriptors);
+}
+
+/* ---- life ---- */
+
+static struct edge_conf edge_conf(void)
+{
+        return (struct edge_conf){
+                .config = &world.config,
+                .admit = { .sched = { .blocks = 64,
+                                      .slots = 8,
+                                      .rows = 64,
+                                      .context = 2048,
+                                      .depth = 1,
+                                      .requests_max = REQUESTS,
+                                      .channels = CHANNELS },
+                           .max_tokens = 1024,
+                           .requests_max = REQUESTS,
+                           .record_bytes_max = publish_record_bytes_max,
+                           .end_bytes_max = publish_end_bytes_max },
+                .served = &world.served,
+                .stats = &world.stats,
+                .bell = world.bell,
+                .to_engine = world.to_engine,
+                .from_waker = world.from_waker,
+                .to_scribe = world.to_scribe,
+                .from_scribe = world.from_scribe,
+        };
+}
+
+static uint64_t seed(void)
+{
+        return 42;
+}
+
+static void begin(const uint8_t *data, size_t count)
+{
+        struct edge_conf conf = edge_conf();
+        const struct publish_conf publish = {
+                .requests_max = REQUESTS,
+                .channels = CHANNELS,
+                .piece_max = tokenizer_piece_max(world.served.tokenizer),
+                .waker = world.to_waker,
+        };
+        uint64_t rung;
+        int r;
+
+        conf.admit.seed = seed;
+        (void)sys_read(world.bell, &rung, sizeof(rung));
+        world.script = (struct script){ .at = data, .end = data + count };
+        world.cleaning = world.drained = world.failed = false;
+        world.turns = world.quiet = world.tokens = 0;
+        r = publish_new(&publish, &world.publish);
+        assert(!r);
+        r = edge_new(&conf, &world.edge);
+        assert(!r);
+        r = loop_timer_new(world.edge->loop, on_tick, NULL, &world.tick);
+        assert(!r);
+        r = loop_timer_set(world.tick, 0);
+        assert(!r);
+}
+
+/* A script that drains may have stopped the edge before its last line. */
+static void end(void)
+{
+        struct mail mail;
+
+        for (uint32_t i = 0; i < CLIENTS; i++)
+                close_client(&world.clients[i]);
+        check_nothing_left();
+        while (scribe())
+                ;
+        assert(!mailbox_take(world.to_engine, &mail, 1, 0));
+        assert(!mailbox_take(world.to_waker, &mail, 1, 0));
+        assert(!mailbox_take(world.from_waker, &mail, 1, 0));
+        assert(!mailbox_take(world.from_scribe, &mail, 1, 0));
+        world.tick = loop_timer_free(world.tick);
+        world.edge = edge_free(world.edge);
+        world.publish = publish_free(world.publish);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
+{
+        int r;
+
+        if (count > SCRIPT_MAX)
+                return -1;
+        begin(data, count);
+        r = edge_run(world.edge);
+        assert(r == (world.failed ? -EIO : 0));
+        end();
+        check_descriptors();
+        return 0;
+}
+
+/* To read /proc for every status would be most of the work; a reply goes without. */
+static int no_files(const char *call, void *arg)
+{
+        (void)arg;
+        return strncmp(call, "open", 4) ? 0 : -EMFILE;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+        int r;
+
+        (void)argc;
+        (void)argv;
+        log_open(LOG_ERROR);
+        sys_set_fault(no_files, NULL);
+        world.config = (struct config){
+                .fd = -1,
+                .max_tokens = 1024,
+                .uid_connections = CLIENTS - 1,
+                .uid_requests = REQUESTS - 4,
+                .uid_prompt_bytes = 48 << 10,
+                .uid_connects_burst = 1000000,
+                .uid_connects_per_s = 1000000,
+                .uid_ring_bytes = 16 << 20,
+                .ring_bytes = 64 << 10,
+                .frame_bytes = 128 << 10,
+                .reply_bytes = 4 << 10,
+                .hello_ms = 3600000,
+                .frame_ms = 3600000,
+                .connections = CHANNELS / 2,
+                .requests = REQUESTS,
+                .stall_ms = 60000,
+                .drain_ms = 3600000,
+        };
+        strcpy(world.served.name, "tiny");
+        world.served.context = 2048;
+        world.served.traits = (struct traits){ .vocab = VOCAB, .context = 2048, .bos = BOS };
+        for (uint32_t i = 0; i < CLIENTS; i++)
+                world.clients[i].fd = -1;
+        r = tokenizer_open_bytes(VOCAB, &world.served.tokenizer);
+        assert(!r);
+        world.bell = sys_eventfd();
+        assert(world.bell >= 0);
+        r = mailbox_new(MAILS, -1, &world.to_engine);
+        r |= mailbox_new(MAILS, -1, &world.to_waker);
+        r |= mailbox_new(MAILS, world.bell, &world.from_waker);
+        r |= mailbox_new(MAILS, -1, &world.to_scribe);
+        r |= mailbox_new(MAILS, world.bell, &world.from_scribe);
+        assert(!r);
+        make_frames();
+        return 0;
+}
