@@ -84,19 +84,21 @@ void loop_stop(struct loop *loop)
         event_base_loopbreak(loop->base);
 }
 
-/* The handler may free what it was called for: nothing of it is touched afterwards. */
+/*
+ * The handler may free what it was called for: nothing of it is touched afterwards.
+ * A socket in error (its peer closed with bytes unread) libevent calls readable and
+ * writable and nothing else; so who watches for HUP watches READ, too, and is told HUP.
+ */
 static void on_fd(evutil_socket_t fd, short what, void *arg)
 {
         struct loop_watch *watch = arg;
         unsigned mask = 0;
 
         (void)fd;
-        if (what & EV_READ)
-                mask |= LOOP_READ;
+        if (what & (EV_READ | EV_CLOSED))
+                mask |= watch->mask & (LOOP_READ | LOOP_HUP);
         if (what & EV_WRITE)
                 mask |= LOOP_WRITE;
-        if (what & EV_CLOSED)
-                mask |= LOOP_HUP;
         watch->handler(watch->arg, mask);
 }
 
@@ -109,7 +111,7 @@ static int watch_add(struct loop_watch *watch, unsigned mask)
         if (mask & LOOP_WRITE)
                 what |= EV_WRITE;
         if (mask & LOOP_HUP)
-                what |= EV_CLOSED | EV_ET;
+                what |= EV_CLOSED | EV_READ | EV_ET;
         if (event_assign(&watch->event, watch->loop->base, watch->fd, what, on_fd, watch) < 0 ||
             event_add(&watch->event, NULL) < 0)
                 return error_raise(-ENOMEM);

@@ -166,6 +166,17 @@ static void hup_fires_again_when_a_half_closed_socket_is_closed(void **state)
         assert_true(pair->calls >= 1 && pair->calls < 5);
 }
 
+static void hup_fires_when_it_is_closed_with_bytes_unread(void **state)
+{
+        struct pair *pair = *state;
+
+        shutdown(pair->theirs, SHUT_WR);
+        assert_int_equal(sys_send(pair->ours, "unread", 6), 6);
+        watch(pair, LOOP_HUP, close_theirs);
+        assert_int_equal(pair->seen, LOOP_HUP);
+        assert_true(pair->calls >= 1 && pair->calls < 5);
+}
+
 static void write_alone_fires_when_the_other_side_closes_a_full_socket(void **state)
 {
         struct pair *pair = *state;
@@ -190,6 +201,7 @@ int main(void)
                 TEST(after_the_end_read_fires_for_ever),
                 TEST(hup_fires_once_for_a_half_close_and_does_not_spin),
                 TEST(hup_fires_again_when_a_half_closed_socket_is_closed),
+                TEST(hup_fires_when_it_is_closed_with_bytes_unread),
                 TEST(write_alone_fires_when_the_other_side_closes_a_full_socket),
         };
 
