@@ -39,6 +39,7 @@ struct cli {
         const char *socket;
         const char *model; /* a name, or a file for a private daemon */
         bool json, any_uid;
+        enum smv_transport transport;
         struct smv_generate generate;
         const char *stops[SMV_STOPS_MAX];
         const char **words; /* the arguments that are no flags */

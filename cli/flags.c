@@ -30,7 +30,10 @@ static const struct {
         { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
 };
 
-enum kind { FLAG_TEXT, FLAG_SWITCH, FLAG_COUNT, FLAG_UINT32, FLAG_UINT64, FLAG_FLOAT, FLAG_STOP };
+enum kind {
+        FLAG_TEXT, FLAG_SWITCH, FLAG_COUNT, FLAG_UINT32, FLAG_UINT64, FLAG_FLOAT, FLAG_STOP,
+        FLAG_TRANSPORT,
+};
 
 static const struct flag {
         const char *name, *value;
@@ -40,17 +43,18 @@ static const struct flag {
         uint32_t set;  /* enum smv_set */
         const char *help;
 } flags[] = {
-        { "--socket",  "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "where the daemon listens" },
-        { "--any-uid", NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "trust a daemon that runs as neither you nor root" },
-        { "--model",   "NAME", GENERATE | WORDS, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a file (with a / or .gguf) runs a private samovard" },
-        { "--max",     "N",    GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
-        { "--temp",    "T",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
-        { "--top-k",   "K",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
-        { "--top-p",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
-        { "--min-p",   "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
-        { "--seed",    "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
-        { "--stop",    "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
-        { "--json",    NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
+        { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "where the daemon listens" },
+        { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "trust a daemon that runs as neither you nor root" },
+        { "--model",     "NAME", GENERATE | WORDS, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a file (with a / or .gguf) runs a private samovard" },
+        { "--max",       "N",    GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
+        { "--temp",      "T",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
+        { "--top-k",     "K",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
+        { "--top-p",     "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
+        { "--min-p",     "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
+        { "--seed",      "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
+        { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
+        { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
+        { "--json",      NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
 };
 /* clang-format on */
 
@@ -102,6 +106,23 @@ static int set_uint(const struct flag *flag, const char *value, uint64_t max, ui
         return 0;
 }
 
+static int set_transport(const struct flag *flag, const char *value, enum smv_transport *ret_how)
+{
+        static const char *const names[] = {
+                [SMV_TRANSPORT_AUTO] = "auto",
+                [SMV_TRANSPORT_RING] = "ring",
+                [SMV_TRANSPORT_SOCKET] = "socket",
+        };
+
+        for (size_t i = 0; i < LENGTH(names); i++) {
+                if (!strcmp(value, names[i])) {
+                        *ret_how = (enum smv_transport)i;
+                        return 0;
+                }
+        }
+        return bad_value(flag, value, "auto, ring or socket");
+}
+
 static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
 {
         char *field = (char *)cli + flag->offset;
@@ -141,6 +162,9 @@ static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
                 if (cli->generate.stop_count == LENGTH(cli->stops))
                         return bad_value(flag, value, "taken: there are too many of them");
                 cli->stops[cli->generate.stop_count++] = value;
+                break;
+        case FLAG_TRANSPORT:
+                r = set_transport(flag, value, (enum smv_transport *)(void *)field);
                 break;
         }
         cli->generate.set |= flag->set;
@@ -226,6 +250,9 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 say("status takes no argument");
                 r = CLI_USAGE;
         }
+        /* What answers once needs no memory to be shared. */
+        if (!(cli->command & GENERATE))
+                cli->transport = SMV_TRANSPORT_SOCKET;
         cli->generate.size = sizeof(cli->generate);
         cli->generate.stops = cli->stops;
         return r;

@@ -18,6 +18,7 @@ static int connect_private(struct cli *cli)
                 .timeout_ms = PRIVATE_TIMEOUT_MS,
                 .message = message,
                 .message_bytes = sizeof(message),
+                .transport = cli->transport,
         };
         int r;
 
@@ -31,7 +32,8 @@ static int connect_private(struct cli *cli)
 
         daemon_end(cli->child, how, sizeof(how));
         cli->child = 0;
-        say("the private samovard did not start: %s", *how ? how : message);
+        /* One that hung up has ended, and how says more than that; else it was us who left. */
+        say("the private samovard did not start: %s", r == -ENOTCONN && *how ? how : message);
         return CLI_NO_DAEMON;
 }
 
@@ -41,7 +43,7 @@ static int connect_service(struct cli *cli)
         struct smv_connect options = {
                 SMV_SIZE(smv_connect),   .socket = cli->socket,
                 .message = message,      .message_bytes = sizeof(message),
-                .any_uid = cli->any_uid,
+                .any_uid = cli->any_uid, .transport = cli->transport,
         };
         int r;
 

@@ -11,6 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+int client_decode(struct smv_client *client, const char *body, size_t count,
+                  struct codec_frame *ret_frame)
+{
+        int r = codec_decode(&client->codec, body, count, ret_frame);
+
+        return !r && ret_frame->records && client->shared.ring ? -EPROTO : r;
+}
+
 /* The next frame that was not looked at yet, if it is the reply to `id`: 1, 0 or -ENOMEM. */
 static int look(struct smv_client *client, uint32_t id, struct codec_frame *ret_frame,
                 bool *ret_more)
@@ -25,7 +33,7 @@ static int look(struct smv_client *client, uint32_t id, struct codec_frame *ret_
         if (!link_frame(link, link->scan, &body, &bytes))
                 return 0;
         if (bytes) {
-                r = codec_decode(&client->codec, body, bytes, &frame);
+                r = client_decode(client, body, bytes, &frame);
                 if (r == -EPROTO)
                         link_lose(link, r, link->scan);
                 if (r)
@@ -34,15 +42,17 @@ static int look(struct smv_client *client, uint32_t id, struct codec_frame *ret_
 
         *ret_more = true;
         link->scan += 4 + bytes;
-        if (frame.records)
-                client->records_ahead++;
-        if (!bytes || frame.records)
-                return 0;
-        if (frame.id == id) {
+        if (bytes && !frame.records && frame.id == id) {
                 *ret_frame = frame;
                 return 1;
         }
-        client_stray(client, &frame);
+        if (frame.records)
+                client->records_ahead++;
+        else if (bytes)
+                client_stray(client, &frame);
+        /* Doorbells and strays are kept only behind records, whose place they must not take. */
+        if (!client->records_ahead)
+                link_drop(link, link->scan);
         return 0;
 }
 
@@ -51,6 +61,13 @@ static int wait_reply(struct smv_client *client, uint32_t id, uint64_t deadline,
 {
         bool more;
         int r;
+
+        /*
+         * Nobody need ring while we are awake, and the event before this call is over.
+         * If there is no memory to say so, smv_next() says it later.
+         */
+        shared_awake(&client->shared);
+        client_release(client, true);
 
         link_flush(&client->link);
         for (;;) {
@@ -127,31 +144,88 @@ static int bad_answer(struct smv_client *client, int error, const char *field)
         return client_fail(client, error, "the daemon's answer has no well-formed field %s", field);
 }
 
-int client_hello(struct smv_client *client, uint64_t deadline)
+static void put_hello(struct codec_writer *writer, const struct smv_connect *options)
 {
         static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
-        static const char transport[] = "socket";
-        struct codec_writer writer;
-        struct codec_frame frame;
-        uint64_t version, frame_bytes;
-        uint32_t id;
+        static const char *const transports[] = { "auto", "ring", "socket" };
+        static const char *const doorbells[] = { "kick", "futex", "none" };
+        const char *transport = transports[options->transport];
+        const char *doorbell = doorbells[options->doorbell];
+
+        codec_put_ids(writer, "versions", versions, 2);
+        codec_put_text(writer, "transport", transport, strlen(transport));
+        if (options->transport == SMV_TRANSPORT_SOCKET)
+                return;
+        codec_put_text(writer, "doorbell", doorbell, strlen(doorbell));
+        if (options->ring_bytes)
+                codec_put_uint(writer, "ring_bytes", options->ring_bytes);
+}
+
+/* The segment of this kind with the descriptor that came for it. */
+static int find_segment(struct smv_client *client, const struct codec_frame *frame,
+                        const char *kind, struct shared_segment *ret_segment)
+{
+        uint64_t index;
         int r;
 
-        begin(client, &writer, "hello", &id);
-        codec_put_ids(&writer, "versions", versions, 2);
-        codec_put_text(&writer, "transport", transport, strlen(transport));
-        r = ask(client, &writer, id, deadline, &frame);
-        if (r)
-                return r;
+        r = codec_get_segment(frame, kind, &index, &ret_segment->bytes);
+        if (!r && index >= client->link.fd_count)
+                r = -EBADF;
+        if (!r)
+                ret_segment->fd = client->link.fds[index];
+        return r;
+}
 
-        r = codec_get_uint(&frame, "version", &version);
+static int take_ring(struct smv_client *client, const struct codec_frame *frame,
+                     enum smv_doorbell doorbell)
+{
+        struct shared_segment ring, control;
+        const char *why;
+        int r;
+
+        r = find_segment(client, frame, "ring", &ring);
+        if (!r)
+                r = find_segment(client, frame, "control", &control);
+        if (r == -EBADF)
+                why = "its descriptors have not come";
+        else if (r)
+                why = "its segments are not named";
+        else
+                r = shared_open(&client->shared, &ring, &control, doorbell, &why);
+        if (!r)
+                return 0;
+        client->ring_failed = true;
+        return client_fail(client, r, "the daemon's ring cannot be used: %s", why);
+}
+
+static int take_transport(struct smv_client *client, const struct codec_frame *frame,
+                          const struct smv_connect *options)
+{
+        struct codec_text text;
+        bool ring;
+
+        ring = !codec_get_text(frame, "transport", &text) && text.count == 4 &&
+               !memcmp(text.bytes, "ring", 4);
+        if (ring && options->transport == SMV_TRANSPORT_SOCKET)
+                return client_fail(client, -EPROTO, "the daemon gave a ring that nobody asked for");
+        if (!ring && options->transport == SMV_TRANSPORT_RING)
+                return client_fail(client, -EPROTO, "the daemon gave no ring");
+        return ring ? take_ring(client, frame, options->doorbell) : 0;
+}
+
+static int take_limits(struct smv_client *client, const struct codec_frame *frame)
+{
+        uint64_t version, frame_bytes;
+        int r;
+
+        r = codec_get_uint(frame, "version", &version);
         if (r)
                 return bad_answer(client, r, "version");
         if (version != SMV_PROTOCOL_VERSION)
                 return client_fail(client, -EPROTO,
                                    "the daemon chose version %llu, which is not ours",
                                    (unsigned long long)version);
-        r = codec_get_uint(&frame, "frame_bytes", &frame_bytes);
+        r = codec_get_uint(frame, "frame_bytes", &frame_bytes);
         if (r)
                 return bad_answer(client, r, "frame_bytes");
 
@@ -161,6 +235,26 @@ int client_hello(struct smv_client *client, uint64_t deadline)
                 client->link.frame_max =
                         client->request_max < LINK_IN_MAX ? client->request_max : LINK_IN_MAX;
         return 0;
+}
+
+int client_hello(struct smv_client *client, const struct smv_connect *options, uint64_t deadline)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        begin(client, &writer, "hello", &id);
+        put_hello(&writer, options);
+        if (options->transport != SMV_TRANSPORT_SOCKET)
+                link_take_fds(&client->link);
+        r = ask(client, &writer, id, deadline, &frame);
+        if (!r)
+                r = take_limits(client, &frame);
+        if (!r)
+                r = take_transport(client, &frame, options);
+        link_drop_fds(&client->link);
+        return r;
 }
 
 static int put_stops(struct codec_writer *writer, const struct smv_generate *o)

@@ -1,5 +1,5 @@
 /*
- * The client: made, read, ended.
+ * The client: made and ended, and what went wrong.
  *
  * A connection that is lost is not an error of one call but a state: what came
  * whole before is still read, then each living stream gets its one END, and from
@@ -13,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "client/record.h"
 
 #define CONNECT_MS 10000
 
@@ -34,8 +32,7 @@ int client_take(void *ours, size_t our_bytes, const void *theirs)
         return 0;
 }
 
-/* The other way round: `size` is the caller's and stays; what only he knows is zero. */
-static void give(void *theirs, void *ours, size_t our_bytes)
+void client_give(void *theirs, void *ours, size_t our_bytes)
 {
         size_t size;
 
@@ -104,7 +101,7 @@ int client_lost(struct smv_client *client)
         return -ENOTCONN;
 }
 
-static void client_forget(struct smv_client *client)
+void client_forget(struct smv_client *client)
 {
         if (!client->link.lost && !client->condemned)
                 client_fail(client, 0, "%s", smv_code_text(SMV_OK));
@@ -137,194 +134,6 @@ struct client_stream *client_stream(struct smv_client *client, uint32_t id)
         return NULL;
 }
 
-/* The order of the others does not matter. */
-static void forget_stream(struct smv_client *client, struct client_stream *stream)
-{
-        *stream = client->streams[--client->stream_count];
-}
-
-/* One record to at most one event: 1, 0, -EPROTO or -ENOMEM. */
-static int read_record(struct smv_client *client, const struct record *record,
-                       struct smv_event *ret_event)
-{
-        struct client_stream *stream;
-        int r;
-
-        if (record->head.type == SMV_RECORD_PAD)
-                return 0;
-        stream = client_stream(client, record->head.stream);
-        if (!stream || record->head.sequence != stream->sequence)
-                return -EPROTO;
-
-        switch (record->head.type) {
-        case SMV_RECORD_TOKENS:
-                r = record_tokens(record, &client->ids, ret_event);
-                break;
-        case SMV_RECORD_END:
-                r = record_end(record, ret_event);
-                break;
-        default:
-                if (record->head.flags & SMV_RECORD_MUST)
-                        return -EPROTO;
-                stream->sequence++;
-                return 0;
-        }
-        if (r)
-                return r;
-
-        stream->sequence++;
-        if (ret_event->kind == SMV_EVENT_END)
-                forget_stream(client, stream);
-        return 1;
-}
-
-/*
- * Walks the records frame at the front: 1: an event; 0: it has no more; -ENOMEM.
- * It is dropped with its last record, not a call later, because there may be no
- * later smv_next(); the bytes stay readable until something new is received.
- */
-static int walk_frame(struct smv_client *client, struct smv_event *ret_event)
-{
-        struct link *link = &client->link;
-        const char *frame = link->in.at + link->start;
-        struct record record;
-        int r = 0;
-
-        while (!r && client->record_at < client->record_end) {
-                r = record_read(frame + client->record_at, client->record_end - client->record_at,
-                                &record);
-                if (!r)
-                        r = read_record(client, &record, ret_event);
-                if (r >= 0)
-                        client->record_at += record.step;
-        }
-        if (r == -ENOMEM || (r > 0 && client->record_at < client->record_end))
-                return r;
-
-        if (r < 0) {
-                link_lose(link, r, link->start);
-                r = 0;
-        } else {
-                if (link->start < link->scan)
-                        client->records_ahead--;
-                link_drop(link, link->start + client->frame_bytes);
-        }
-        client->frame_bytes = 0;
-        return r;
-}
-
-/*
- * The frame at the front: begins a walk, or is over with.  1: it was whole.
- * Replies here are those that nobody waits for (to a cancel), or were read by
- * looking ahead; only a refusal of the connection itself, with no id, matters.
- */
-static int take_frame(struct smv_client *client)
-{
-        struct link *link = &client->link;
-        struct codec_frame frame = { 0 };
-        const char *body;
-        size_t bytes;
-        int r;
-
-        if (!link_frame(link, link->start, &body, &bytes))
-                return 0;
-
-        if (bytes) {
-                r = codec_decode(&client->codec, body, bytes, &frame);
-                if (r == -EPROTO)
-                        link_lose(link, r, link->start);
-                if (r)
-                        return r == -EPROTO ? 0 : r;
-        }
-        if (frame.records) {
-                client->frame_bytes = 4 + bytes;
-                client->record_at = (size_t)(frame.records - (link->in.at + link->start));
-                client->record_end = client->record_at + frame.records_bytes;
-                return 1;
-        }
-        if (bytes)
-                client_stray(client, &frame);
-        link_drop(link, link->start + 4 + bytes);
-        return 1;
-}
-
-/* The next event of what has come in: 1, 0 or -ENOMEM. */
-static int next_event(struct smv_client *client, struct smv_event *ret_event)
-{
-        int r;
-
-        do {
-                if (client->frame_bytes) {
-                        r = walk_frame(client, ret_event);
-                        if (r)
-                                return r;
-                }
-                r = take_frame(client);
-        } while (r > 0);
-
-        return r;
-}
-
-/* The END that a daemon which is gone owes: 1, or -ENOTCONN when it owes none. */
-static int end_lost(struct smv_client *client, struct smv_event *ret_event)
-{
-        if (!client->stream_count)
-                return client_lost(client);
-
-        *ret_event = (struct smv_event){
-                .kind = SMV_EVENT_END,
-                .stream = client->streams[0].id,
-                .reason = SMV_END_ERROR,
-                .code = SMV_LOST,
-        };
-        forget_stream(client, &client->streams[0]);
-        return 1;
-}
-
-static int wait_event(struct smv_client *client, struct smv_event *ret_event, uint64_t deadline)
-{
-        int r;
-
-        for (;;) {
-                r = next_event(client, ret_event);
-                if (r)
-                        return r;
-                if (client->link.lost)
-                        return end_lost(client, ret_event);
-                /* With no stream there is nothing to wait for, but something to read. */
-                r = link_turn(&client->link, client->stream_count ? deadline : 0);
-                if (r < 0)
-                        return r;
-                if (!r)
-                        return client->stream_count ? 0 : -ENODATA;
-        }
-}
-
-int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout_ms)
-{
-        struct smv_event event = { 0 };
-        int r;
-
-        /* Checked before anything is taken: an event that cannot be given is not lost. */
-        if (ret_event->size < sizeof(ret_event->size))
-                return client_fail(client, -EINVAL, "struct smv_event has no size");
-        client_forget(client);
-
-        r = wait_event(client, &event, link_deadline(timeout_ms));
-        if (r == -ENOMEM)
-                client_fail(client, r, "out of memory");
-        else if (r == -ENODATA)
-                client_fail(client, r, "no stream is alive");
-        else if (r > 0)
-                give(ret_event, &event, sizeof(event));
-        return r;
-}
-
-int smv_fd(const struct smv_client *client)
-{
-        return client->link.fd;
-}
-
 void smv_error(const struct smv_client *client, struct smv_problem *ret_problem)
 {
         struct smv_problem problem = {
@@ -334,7 +143,7 @@ void smv_error(const struct smv_client *client, struct smv_problem *ret_problem)
                 .message = client->message,
         };
 
-        give(ret_problem, &problem, sizeof(problem));
+        client_give(ret_problem, &problem, sizeof(problem));
 }
 
 /* The usual place, or -ENAMETOOLONG. */
@@ -394,6 +203,36 @@ static int open_link(struct smv_client *client, const struct smv_connect *option
         return options->any_uid ? 0 : check_uid(client, path);
 }
 
+/* One connection, from the socket to hello's reply. */
+static int meet(struct smv_client *client, const struct smv_connect *options, uint64_t deadline)
+{
+        int r;
+
+        r = open_link(client, options, deadline);
+        if (!r &&
+            (options->transport > SMV_TRANSPORT_SOCKET || options->doorbell > SMV_DOORBELL_NONE))
+                r = client_fail(client, -EINVAL,
+                                "struct smv_connect names a transport or a doorbell that is none");
+        return r ? r : client_hello(client, options, deadline);
+}
+
+/* Where a ring cannot be handed over, records come through a second connection's socket. */
+static int meet_somehow(struct smv_client *client, struct smv_connect *options, uint64_t deadline)
+{
+        int r;
+
+        r = meet(client, options, deadline);
+        if (!client->ring_failed || options->transport != SMV_TRANSPORT_AUTO || options->use_fd)
+                return r;
+
+        link_deinit(&client->link);
+        client->ring_failed = false;
+        client->last_id = 0;
+        client_forget(client);
+        options->transport = SMV_TRANSPORT_SOCKET;
+        return meet(client, options, deadline);
+}
+
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client)
 {
         struct smv_connect o = { 0 };
@@ -415,12 +254,13 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
         link_init(&client->link, -1);
         client->request_max = SMV_FRAME_BYTES_MAX;
         client->reply_ms = CLIENT_REPLY_MS;
+        client->spin_ns = (uint64_t)o.spin_us * 1000u;
 
-        r = open_link(client, &o, deadline);
+        r = codec_init(&client->codec);
+        if (r && o.use_fd)
+                close(o.fd);
         if (!r)
-                r = codec_init(&client->codec);
-        if (!r)
-                r = client_hello(client, deadline);
+                r = meet_somehow(client, &o, deadline);
         if (r) {
                 if (o.message && o.message_bytes)
                         snprintf(o.message, o.message_bytes, "%s",
@@ -432,11 +272,17 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
         return 0;
 }
 
+enum smv_transport smv_transport_used(const struct smv_client *client)
+{
+        return client->shared.ring ? SMV_TRANSPORT_RING : SMV_TRANSPORT_SOCKET;
+}
+
 struct smv_client *smv_close(struct smv_client *client)
 {
         if (!client)
                 return NULL;
         link_deinit(&client->link);
+        shared_close(&client->shared);
         codec_deinit(&client->codec);
         bytes_deinit(&client->ids);
         bytes_deinit(&client->text);

@@ -194,6 +194,28 @@ int codec_get_text(const struct codec_frame *frame, const char *name, struct cod
         return 0;
 }
 
+int codec_get_segment(const struct codec_frame *frame, const char *kind, uint64_t *ret_fd,
+                      uint64_t *ret_bytes)
+{
+        const msgpack_object *all = get(frame, "segments");
+        struct codec_text text;
+
+        if (!all || all->type != MSGPACK_OBJECT_ARRAY)
+                return -EPROTO;
+        for (uint32_t i = 0; i < all->via.array.size; i++) {
+                const struct codec_frame one = { .map = &all->via.array.ptr[i] };
+
+                if (one.map->type != MSGPACK_OBJECT_MAP || codec_get_text(&one, "kind", &text) < 0)
+                        return -EPROTO;
+                if (text.count != strlen(kind) || memcmp(text.bytes, kind, text.count))
+                        continue;
+                if (codec_get_uint(&one, "fd", ret_fd) < 0)
+                        return -EPROTO;
+                return codec_get_uint(&one, "bytes", ret_bytes);
+        }
+        return -EPROTO;
+}
+
 int codec_get_ids(const struct codec_frame *frame, const char *name, struct bytes *to)
 {
         const msgpack_object *value = get(frame, name);

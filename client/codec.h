@@ -50,6 +50,9 @@ int codec_decode(struct codec *codec, const char *body, size_t count,
 int codec_get_uint(const struct codec_frame *frame, const char *name, uint64_t *ret_value);
 int codec_get_text(const struct codec_frame *frame, const char *name, struct codec_text *ret_text);
 int codec_get_ids(const struct codec_frame *frame, const char *name, struct bytes *to);
+/* The entry of the array `segments` that has this kind. */
+int codec_get_segment(const struct codec_frame *frame, const char *kind, uint64_t *ret_fd,
+                      uint64_t *ret_bytes);
 int codec_get_json(const struct codec_frame *frame, const char *name, struct bytes *to);
 
 /*

@@ -52,6 +52,7 @@ void link_deinit(struct link *link)
         if (link->fd >= 0)
                 close(link->fd);
         link->fd = -1;
+        link_drop_fds(link);
         bytes_deinit(&link->in);
         bytes_deinit(&link->out);
 }
@@ -139,6 +140,78 @@ void link_flush(struct link *link)
         link->out.count = link->sent = 0;
 }
 
+int link_kick(struct link *link)
+{
+        int r = bytes_add(&link->out, "\0\0\0", 4);
+
+        if (!r)
+                link_flush(link);
+        return r;
+}
+
+void link_take_fds(struct link *link)
+{
+        link->takes_fds = true;
+}
+
+void link_drop_fds(struct link *link)
+{
+        link->takes_fds = false;
+        while (link->fd_count)
+                close(link->fds[--link->fd_count]);
+}
+
+static void keep_fds(struct link *link, const struct cmsghdr *header)
+{
+        size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        int fd;
+
+        for (size_t i = 0; i < count; i++) {
+                memcpy(&fd, CMSG_DATA(header) + i * sizeof(fd), sizeof(fd));
+                if (link->fd_count < LINK_FDS_MAX)
+                        link->fds[link->fd_count++] = fd;
+                else
+                        close(fd);
+        }
+}
+
+/*
+ * What there was no room for, in our buffer or among our descriptors, the kernel
+ * has closed; what it gives is the beginning of what was sent.  So nothing is to
+ * be done about MSG_CTRUNC: whoever looks for a descriptor sees that it is missing.
+ */
+static ssize_t receive_fds(struct link *link, void *to, size_t room)
+{
+        union {
+                struct cmsghdr first;
+                char bytes[CMSG_SPACE(LINK_FDS_MAX * sizeof(int))];
+        } control;
+        struct iovec part = { to, room };
+        struct msghdr message = {
+                .msg_iov = &part,
+                .msg_iovlen = 1,
+                .msg_control = &control,
+                .msg_controllen = sizeof(control),
+        };
+        ssize_t n;
+
+        n = recvmsg(link->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (n < 0)
+                return n;
+        for (struct cmsghdr *h = CMSG_FIRSTHDR(&message); h; h = CMSG_NXTHDR(&message, h))
+                if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
+                        keep_fds(link, h);
+        return n;
+}
+
+/* Without room for descriptors the kernel drops what comes of them. */
+static ssize_t receive(struct link *link, void *to, size_t room)
+{
+        if (link->takes_fds)
+                return receive_fds(link, to, room);
+        return recv(link->fd, to, room, MSG_DONTWAIT);
+}
+
 /* At least READ_BYTES_MIN free at the end of `in`: by moving, else by growing. */
 static int make_room(struct link *link)
 {
@@ -175,7 +248,7 @@ static int fill(struct link *link)
                 return 1;
 
         do
-                n = recv(link->fd, in->at + in->count, in->size - in->count, MSG_DONTWAIT);
+                n = receive(link, in->at + in->count, in->size - in->count);
         while (n < 0 && errno == EINTR);
 
         if (n > 0)

@@ -13,6 +13,9 @@
  * leaves them where they are; that is the only time when `in` grows beyond one
  * frame, up to LINK_IN_MAX.
  *
+ * Descriptors come with bytes only while the link is told to take them, which is
+ * while hello's reply is awaited; whoever sends more is wasting his own.
+ *
  * When the daemon is gone, or sends what is no frame, the link is lost, once and
  * for good.  What came whole before that can still be read.
  */
@@ -24,7 +27,8 @@
 
 #include "client/bytes.h"
 
-#define LINK_IN_MAX ((size_t)64 << 20)
+#define LINK_IN_MAX  ((size_t)64 << 20)
+#define LINK_FDS_MAX 8u
 
 struct link {
         int fd;
@@ -33,6 +37,10 @@ struct link {
         struct bytes in, out;
         size_t start, scan, sent;
         size_t frame_max; /* longest body that is taken */
+
+        bool takes_fds;
+        int fds[LINK_FDS_MAX]; /* what came, in order; ours to close */
+        unsigned fd_count;
 };
 
 #define LINK_FOREVER UINT64_MAX
@@ -59,6 +67,13 @@ int link_turn(struct link *link, uint64_t deadline);
 
 /* What of `out` the socket takes now. */
 void link_flush(struct link *link);
+
+/* An empty frame for the daemon, behind what waits in `out`.  0 or -ENOMEM. */
+int link_kick(struct link *link);
+
+/* From now on descriptors are taken / those that came are closed, and no more are taken. */
+void link_take_fds(struct link *link);
+void link_drop_fds(struct link *link);
 
 /* The frame that begins at `at`.  1: it is whole.  0: it is not, or it made the link lost. */
 int link_frame(struct link *link, size_t at, const char **ret_body, size_t *ret_bytes);

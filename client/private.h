@@ -1,9 +1,9 @@
 /*
  * A client, from the inside.
  *
- * client.c makes and ends it and reads its events; ask.c makes its requests.
- * Frames of records stay in the link's buffer until smv_next() walks them, so
- * events keep their order whichever call happened to receive them.
+ * client.c makes and ends it, ask.c makes its requests, events.c reads what they
+ * bring.  Records stay where they are, in the ring or in the link's buffer, until
+ * smv_next() walks them, so events keep their order whichever call received them.
  */
 #ifndef CLIENT_PRIVATE_H
 #define CLIENT_PRIVATE_H
@@ -15,6 +15,7 @@
 #include "client/codec.h"
 #include "client/link.h"
 #include "client/public.h"
+#include "client/shared.h"
 
 /* A daemon that is alive and does not answer for this long is given up. */
 #define CLIENT_REPLY_MS 60000
@@ -27,10 +28,13 @@ struct client_stream {
 
 struct smv_client {
         struct link link;
+        struct shared shared; /* the ring, if there is one */
         struct codec codec;
         size_t request_max; /* the longest body the daemon takes */
         int reply_ms;
+        uint64_t spin_ns;
         uint32_t last_id;
+        bool ring_failed; /* hello promised a ring that we could not have */
 
         struct client_stream *streams;
         size_t stream_count, stream_size;
@@ -47,6 +51,9 @@ struct smv_client {
         bool condemned; /* the connection itself was refused: what the daemon said is kept */
         char name[32], field[32], message[256];
 };
+
+/* What the last failure said is forgotten, unless it still holds. */
+void client_forget(struct smv_client *client);
 
 /* Every call begins with it: what an older call left is forgotten.  0, or -ENOTCONN. */
 int client_begin(struct smv_client *client);
@@ -73,8 +80,17 @@ struct client_stream *client_stream(struct smv_client *client, uint32_t id);
  * -EINVAL without a size, -E2BIG if it sets what we do not know.
  */
 int client_take(void *ours, size_t our_bytes, const void *theirs);
+/* The other way round: `size` is the caller's and stays; what only he knows is zero. */
+void client_give(void *theirs, void *ours, size_t our_bytes);
 
-/* hello, after the link is there. */
-int client_hello(struct smv_client *client, uint64_t deadline);
+/* hello, after the link is there: sent, answered, and the ring mapped if it brought one. */
+int client_hello(struct smv_client *client, const struct smv_connect *options, uint64_t deadline);
+
+/* As codec_decode(); with a ring, a frame of records is none of ours. */
+int client_decode(struct smv_client *client, const char *body, size_t count,
+                  struct codec_frame *ret_frame);
+
+/* Gives room in the ring back (shared_release()), and says so to a daemon that waits for it. */
+int client_release(struct smv_client *client, bool all);
 
 #endif

@@ -4,6 +4,16 @@
 #include <errno.h>
 #include <string.h>
 
+/*
+ * A copy that stays a copy: the bytes may be memory that the daemon writes, and
+ * what was checked must be what is used.  So the compiler may not look there again.
+ */
+static void copy(void *to, const char *from, size_t count)
+{
+        memcpy(to, from, count);
+        __asm__ volatile("" : : "r"(to) : "memory");
+}
+
 int record_read(const char *bytes, size_t count, struct record *ret_record)
 {
         struct smv_record head;
@@ -11,7 +21,7 @@ int record_read(const char *bytes, size_t count, struct record *ret_record)
 
         if (count < sizeof(head))
                 return -EPROTO;
-        memcpy(&head, bytes, sizeof(head));
+        copy(&head, bytes, sizeof(head));
         head.size = le32toh(head.size);
         head.stream = le32toh(head.stream);
         head.head_bytes = le16toh(head.head_bytes);
@@ -38,7 +48,7 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
 
         if (record->payload_bytes < sizeof(t))
                 return -EPROTO;
-        memcpy(&t, at, sizeof(t));
+        copy(&t, at, sizeof(t));
         t.position = le32toh(t.position);
         t.token_count = le16toh(t.token_count);
         t.text_bytes = le16toh(t.text_bytes);
@@ -74,7 +84,7 @@ int record_end(const struct record *record, struct smv_event *ret_event)
 
         if (record->payload_bytes < sizeof(end))
                 return -EPROTO;
-        memcpy(&end, record->payload, sizeof(end));
+        copy(&end, record->payload, sizeof(end));
         if (end.reason < SMV_END_EOS || end.reason > SMV_END_ERROR)
                 return -EPROTO;
 

@@ -7,40 +7,125 @@
 #include "daemon/error.h"
 #include "daemon/sys.h"
 
-/* One piece of memory: segment D with its records, then segment C. */
-static size_t mapped_bytes(uint64_t ring_bytes)
+static int make_segments(struct channel *channel, uint64_t ring_bytes)
 {
-        return ring_segment_bytes(ring_bytes) + sizeof(struct smv_ring_control);
+        size_t d = ring_segment_bytes(ring_bytes), c = sizeof(struct smv_ring_control);
+        int r;
+
+        if (channel_is_shared(channel)) {
+                r = segment_new("samovar-ring", d, SEGMENT_DAEMON_WRITES, &channel->segment_d);
+                if (!r)
+                        r = segment_new("samovar-control", c, SEGMENT_CLIENT_WRITES,
+                                        &channel->segment_c);
+        } else {
+                r = segment_new_private(d, &channel->segment_d);
+                if (!r)
+                        r = segment_new_private(c, &channel->segment_c);
+        }
+        return error_pass(r);
 }
 
-int channel_new(uint32_t number, uint64_t ring_bytes, struct channel **ret_channel)
+static int make(uint32_t number, uint64_t ring_bytes, enum channel_bell bell,
+                struct channel **ret_channel)
 {
         struct channel *channel = calloc(1, sizeof(*channel));
-        uint8_t *memory;
         int r;
 
         if (!channel)
                 return error_raise(-ENOMEM);
-        memory = sys_map(mapped_bytes(ring_bytes));
-        if (!memory) {
-                channel_free(channel);
-                return error_raise(-ENOMEM);
-        }
-
         channel->number = number;
-        channel->segment_d = (struct smv_ring *)memory;
-        channel->segment_c = (struct smv_ring_control *)(memory + ring_segment_bytes(ring_bytes));
-        ring_writer_init(&channel->writer, channel->segment_d, channel->segment_c, ring_bytes);
-        r = ring_reader_init(&channel->reader, channel->segment_d, channel->segment_c);
+        channel->bell = bell;
+        channel->socket = -1;
+        r = make_segments(channel, ring_bytes);
+        if (r) {
+                channel_free(channel, false);
+                return error_pass(r);
+        }
+        ring_writer_init(&channel->writer, channel->segment_d.at, channel->segment_c.at,
+                         ring_bytes);
+        channel->doorbell.control = channel->segment_c.at;
+        *ret_channel = channel;
+        return 0;
+}
+
+int channel_new(uint32_t number, uint64_t ring_bytes, struct channel **ret_channel)
+{
+        struct channel *channel;
+        int r = make(number, ring_bytes, CHANNEL_LOOP, &channel);
+
+        if (r)
+                return error_pass(r);
+        r = ring_reader_init(&channel->reader, channel->segment_d.at, channel->segment_c.at);
         assert(!r);
         *ret_channel = channel;
         return 0;
 }
 
-struct channel *channel_free(struct channel *channel)
+int channel_new_shared(uint32_t number, uint64_t ring_bytes, enum channel_bell bell,
+                       struct channel **ret_channel)
 {
-        if (channel && channel->segment_d)
-                sys_unmap(channel->segment_d, mapped_bytes(channel->writer.data_bytes));
+        assert(bell != CHANNEL_LOOP);
+        return error_pass(make(number, ring_bytes, bell, ret_channel));
+}
+
+struct channel *channel_free(struct channel *channel, bool keep)
+{
+        if (!channel)
+                return NULL;
+        segment_free(&channel->segment_d, keep);
+        segment_free(&channel->segment_c, keep);
+        sys_close(channel->socket);
         free(channel);
         return NULL;
+}
+
+bool channel_stall(struct channel *channel)
+{
+        channel_raise(&channel->stalled);
+        if (!ring_stall(&channel->writer))
+                return true;
+        channel_lower(&channel->stalled);
+        return false;
+}
+
+void channel_resume(struct channel *channel)
+{
+        if (channel_lower(&channel->stalled))
+                ring_resume(&channel->writer);
+}
+
+/*
+ * The waker may look while the next step is being shown.  Tail is stored last and
+ * loaded first, so that an END is never behind a tail that was seen without it.
+ */
+void channel_show(struct channel *channel)
+{
+        const struct ring_writer *writer = &channel->writer;
+
+        atomic_store_explicit(&channel->shown_end, channel->end, memory_order_relaxed);
+        atomic_store_explicit(&channel->shown_brim, doorbell_brim(writer), memory_order_relaxed);
+        atomic_store_explicit(&channel->shown_tail, writer->published, memory_order_release);
+        atomic_store_explicit(&channel->shown_retired, channel->retired, memory_order_release);
+}
+
+bool channel_is_shown(const struct channel *channel)
+{
+        return atomic_load_explicit(&channel->shown_retired, memory_order_acquire) >=
+               channel->retired_heard;
+}
+
+bool channel_is_due(struct channel *channel)
+{
+        struct doorbell_news news;
+
+        news.tail = atomic_load_explicit(&channel->shown_tail, memory_order_acquire);
+        news.end = atomic_load_explicit(&channel->shown_end, memory_order_relaxed);
+        news.brim = atomic_load_explicit(&channel->shown_brim, memory_order_relaxed);
+        return doorbell_is_due(&channel->doorbell, &news);
+}
+
+bool channel_is_unread(const struct channel *channel)
+{
+        return atomic_load_explicit(&channel->shown_tail, memory_order_relaxed) !=
+               ring_head(channel->segment_c.at);
 }

@@ -79,7 +79,7 @@ static void ring_bell(struct mailbox *mailbox)
         }
 }
 
-void mailbox_post(struct mailbox *mailbox, const struct mail *mail)
+void mailbox_put(struct mailbox *mailbox, const struct mail *mail)
 {
         uint32_t tail = atomic_load_explicit(&mailbox->tail, memory_order_relaxed);
 
@@ -89,8 +89,18 @@ void mailbox_post(struct mailbox *mailbox, const struct mail *mail)
 
         mailbox->mails[tail & mailbox->mask] = *mail;
         atomic_store(&mailbox->tail, tail + 1);
+}
+
+void mailbox_ring(struct mailbox *mailbox)
+{
         if (atomic_load(&mailbox->bell) && atomic_exchange(&mailbox->bell, 0))
                 ring_bell(mailbox);
+}
+
+void mailbox_post(struct mailbox *mailbox, const struct mail *mail)
+{
+        mailbox_put(mailbox, mail);
+        mailbox_ring(mailbox);
 }
 
 static uint32_t grab(struct mailbox *mailbox, struct mail *ret_mails, uint32_t most)

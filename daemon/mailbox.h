@@ -13,11 +13,14 @@
  *
  *      loop -> scribe      JOB                          scribe -> loop   JOB_DONE
  *      loop -> engine      SUBMIT CANCEL ROOM HANGUP STOP
- *      engine -> waker     WAKE RETIRED CHANNEL_GONE FAILED STOPPED
+ *      engine -> loop      RETIRED
+ *      engine -> waker     WAKE CHANNEL_GONE FAILED STOPPED
  *      waker -> loop       the same, in the same order
  *
  * A taker sleeps in mailbox_take() on a futex; the loop thread, which sleeps in
- * epoll, gives its mailboxes a bell instead, an eventfd of its own.
+ * epoll, gives its mailboxes a bell instead, an eventfd of its own.  RETIRED rings
+ * nothing: a WAKE for its channel follows, and comes through the waker, so that the
+ * engine does not pay for waking the loop.
  */
 #ifndef DAEMON_MAILBOX_H
 #define DAEMON_MAILBOX_H
@@ -57,6 +60,14 @@ struct mailbox *mailbox_free(struct mailbox *mailbox);
 
 /* Sender's thread. */
 void mailbox_post(struct mailbox *mailbox, const struct mail *mail);
+
+/*
+ * The same in two halves, for many mails at once: a taker who wakes for the first has done
+ * it and sleeps again before the second is there, and each would pay for a wake-up.  What
+ * was put may lie there unseen until mailbox_ring().
+ */
+void mailbox_put(struct mailbox *mailbox, const struct mail *mail);
+void mailbox_ring(struct mailbox *mailbox);
 
 /*
  * Taker's thread: up to `most` mails, oldest first.  With none there, sleeps

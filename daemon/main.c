@@ -37,7 +37,7 @@ struct house {
         struct served served;
         struct stats stats;
         int bell;
-        struct mailbox *to_engine, *to_waker, *to_loop, *to_scribe, *from_scribe;
+        struct mailbox *to_engine, *retired, *to_waker, *to_loop, *to_scribe, *from_scribe;
         struct edge *edge;
         struct listener *listener;
         char socket[256]; /* where it listens; empty: it does not */
@@ -125,6 +125,19 @@ static uint64_t pool_bytes(const struct house *house, uint64_t block_bytes, uint
         if (wanted < blocks_one * block_bytes)
                 wanted = blocks_one * block_bytes;
         return wanted < quarter ? wanted : quarter;
+}
+
+/* The smallest ring has to hold many of the largest record (publish.c counts on it). */
+static int check_records(struct house *house)
+{
+        size_t piece = tokenizer_piece_max(house->served.tokenizer);
+        size_t record = publish_record_bytes_max(piece, SMV_STOP_BYTES_MAX);
+
+        if (record <= SMV_RING_BYTES_MIN / 64)
+                return 0;
+        snprintf(house->why, sizeof(house->why),
+                 "--model: its longest token has %zu bytes, too many for a record", piece);
+        return -EINVAL;
 }
 
 /* Every size, from the config and the model.  Nothing is taken yet. */
@@ -226,9 +239,11 @@ static int open_mailboxes(struct house *house)
                 return error_pass(house->bell);
         r = mailbox_new(2 * requests + 2 * channels + 1, -1, &house->to_engine);
         if (!r)
-                r = mailbox_new(2 * requests + 2 * channels + 2, -1, &house->to_waker);
+                r = mailbox_new(2 * requests, -1, &house->retired);
         if (!r)
-                r = mailbox_new(2 * requests + 2 * channels + 2, house->bell, &house->to_loop);
+                r = mailbox_new(2 * channels + 2, -1, &house->to_waker);
+        if (!r)
+                r = mailbox_new(2 * channels + 2, house->bell, &house->to_loop);
         if (!r)
                 r = mailbox_new(requests + 1, -1, &house->to_scribe);
         if (!r)
@@ -259,6 +274,7 @@ static int open_edge(struct house *house)
                 .stats = &house->stats,
                 .bell = house->bell,
                 .to_engine = house->to_engine,
+                .from_engine = house->retired,
                 .from_waker = house->to_loop,
                 .to_scribe = house->to_scribe,
                 .from_scribe = house->from_scribe,
@@ -297,7 +313,8 @@ static int start_threads(struct house *house)
                 .sched = house->sched,
                 .served = &house->served,
                 .inbox = house->to_engine,
-                .outbox = house->to_waker,
+                .waker = house->to_waker,
+                .loop = house->retired,
                 .stats = &house->stats,
                 .clock_ns = sys_clock_ns,
         };
@@ -335,10 +352,22 @@ static void on_stop(void *arg)
         edge_drain(house->edge);
 }
 
+/* A connection's socket and its ring's two segments, for those who come while others still go. */
+static void want_descriptors(const struct house *house)
+{
+        uint64_t wanted = 3ull * house->sched.channels + 64;
+        int64_t have = sys_want_descriptors(wanted);
+
+        if (have < (int64_t)wanted)
+                log_warn("few_descriptors wanted=%llu have=%lld; connections=%u may be refused",
+                         (unsigned long long)wanted, (long long)have, house->config.connections);
+}
+
 static int run(struct house *house)
 {
         int r;
 
+        want_descriptors(house);
         r = open_mailboxes(house);
         if (!r)
                 r = open_edge(house);
@@ -367,6 +396,7 @@ static void close_house(struct house *house)
         mailbox_free(house->from_scribe);
         mailbox_free(house->to_scribe);
         mailbox_free(house->to_loop);
+        mailbox_free(house->retired);
         mailbox_free(house->to_waker);
         mailbox_free(house->to_engine);
         sys_close(house->bell);
@@ -395,6 +425,8 @@ static int start(struct house *house, int argc, char **argv)
         }
         log_open(house->config.log_level);
         r = open_file(house);
+        if (!r)
+                r = check_records(house);
         if (!r)
                 r = plan_memory(house);
         if (r)

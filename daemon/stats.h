@@ -17,10 +17,10 @@ struct stats {
         /* engine */
         counter steps, rows, tokens_in, tokens_out, ends, numeric_faults;
         counter blocks_total, blocks_free, blocks_held, blocks_promised;
-        counter waiting, running, stalled, ending;
+        counter waiting, running, stalled, ending, ends_waiting, passed_over;
         counter channels_open;
         /* waker */
-        counter wakes;
+        counter wakes, doorbells; /* of channels that had news; of those, rung */
         /* loop */
         counter connections_seen, connections_refused, requests_seen, requests_refused;
 };

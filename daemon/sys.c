@@ -4,20 +4,29 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define SEND_FDS_MAX 4u
 
 static sys_fault fault_hook;
 static void *fault_arg;
@@ -106,6 +115,29 @@ ssize_t sys_write(int fd, const void *bytes, size_t count)
 ssize_t sys_send(int fd, const void *bytes, size_t count)
 {
         return CALL("send", send(fd, bytes, count, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+ssize_t sys_send_fds(int fd, const void *bytes, size_t count, const int *fds, unsigned fd_count)
+{
+        struct iovec part = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = count };
+        union {
+                struct cmsghdr head;
+                char room[CMSG_SPACE(SEND_FDS_MAX * sizeof(int))];
+        } rights = { .head = { .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS } };
+        struct msghdr message = { .msg_iov = &part,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &rights,
+                                  .msg_controllen = CMSG_SPACE(fd_count * sizeof(int)) };
+
+        assert(fd_count && fd_count <= SEND_FDS_MAX);
+        rights.head.cmsg_len = CMSG_LEN(fd_count * sizeof(int));
+        memcpy(CMSG_DATA(&rights.head), fds, fd_count * sizeof(int));
+        return CALL("sendmsg", sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+int sys_shutdown(int fd)
+{
+        return shutdown(fd, SHUT_RDWR) < 0 ? -errno : 0;
 }
 
 int sys_writable(int fd)
@@ -250,6 +282,61 @@ void *sys_map(size_t bytes)
         return memory == MAP_FAILED ? NULL : memory;
 }
 
+void *sys_map_file(int fd, size_t bytes, bool writable)
+{
+        void *memory;
+
+        if (fault("mmap"))
+                return NULL;
+        memory = mmap(NULL, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, fd, 0);
+        return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* MFD_NOEXEC_SEAL is of Linux 6.3; without it the kernel may grumble, and nothing is lost. */
+static int make_memory(const char *name)
+{
+        int fd = (int)CALL("memfd_create",
+                           memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL));
+
+        if (fd == -EINVAL)
+                fd = (int)CALL("memfd_create", memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+        return fd;
+}
+
+int sys_memory(const char *name, uint64_t bytes, unsigned mode)
+{
+        int fd = make_memory(name), r;
+
+        if (fd < 0)
+                return fd;
+        r = (int)CALL("ftruncate", ftruncate(fd, (off_t)bytes));
+        if (r >= 0)
+                r = (int)CALL("fallocate", fallocate(fd, 0, 0, (off_t)bytes));
+        if (r >= 0)
+                r = (int)CALL("fchmod", fchmod(fd, (mode_t)mode));
+        if (r >= 0)
+                r = (int)CALL("fcntl",
+                              fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
+        if (r >= 0)
+                return fd;
+        sys_close(fd);
+        return r;
+}
+
+int sys_reopen(int fd, int flags)
+{
+        char path[32];
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        return (int)CALL("reopen", open(path, flags | O_CLOEXEC));
+}
+
+int sys_punch(int fd, uint64_t bytes)
+{
+        return (int)CALL("fallocate", fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                                                (off_t)bytes));
+}
+
 void sys_unmap(void *memory, size_t bytes)
 {
         if (memory)
@@ -297,6 +384,25 @@ int sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t deadline_ns)
 int sys_futex_wake(const uint32_t *word)
 {
         return syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1) < 0 ? -errno : 0;
+}
+
+int sys_futex_wake_shared(const uint32_t *word)
+{
+        return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX) < 0 ? -errno : 0;
+}
+
+int64_t sys_want_descriptors(uint64_t wanted)
+{
+        struct rlimit limit;
+        int r = (int)CALL("getrlimit", getrlimit(RLIMIT_NOFILE, &limit));
+
+        if (r < 0)
+                return r;
+        if (limit.rlim_cur < wanted) {
+                limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+                r = (int)CALL("setrlimit", setrlimit(RLIMIT_NOFILE, &limit));
+        }
+        return r < 0 ? r : (int64_t)limit.rlim_cur;
 }
 
 static int count_entries(const char *path, uint32_t *ret_count)

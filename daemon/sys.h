@@ -13,6 +13,7 @@
 #define DAEMON_SYS_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -31,7 +32,10 @@ ssize_t sys_read(int fd, void *bytes, size_t count);
 ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset);
 ssize_t sys_write(int fd, const void *bytes, size_t count);
 ssize_t sys_send(int fd, const void *bytes, size_t count); /* never blocks, never a signal */
-int sys_writable(int fd);                       /* 1: a write now would not block; 0: it might */
+/* The same, and descriptors with the first byte: -ETOOMANYREFS when too many are on their way. */
+ssize_t sys_send_fds(int fd, const void *bytes, size_t count, const int *fds, unsigned fd_count);
+int sys_shutdown(int fd); /* both directions: the other side sees the end at once */
+int sys_writable(int fd); /* 1: a write now would not block; 0: it might */
 int sys_file_size(int fd, uint64_t *ret_bytes); /* -EINVAL: not a regular file */
 
 int sys_socket_unix(void); /* stream, close-on-exec, non-blocking */
@@ -48,14 +52,24 @@ int sys_identity(const char *path,
 int sys_mkdir(const char *path, unsigned mode);
 int sys_eventfd(void);
 
-void *sys_map(size_t bytes); /* zeroed pages of our own, or NULL */
+void *sys_map(size_t bytes);                             /* zeroed pages of our own, or NULL */
+void *sys_map_file(int fd, size_t bytes, bool writable); /* shared, or NULL */
 void sys_unmap(void *memory, size_t bytes);
+
+/* Memory with a descriptor, for sharing: of this size for ever, its pages there already. */
+int sys_memory(const char *name, uint64_t bytes, unsigned mode);
+int sys_reopen(int fd, int flags);     /* a description of its own of the same file */
+int sys_punch(int fd, uint64_t bytes); /* its pages go, whoever maps them; they read as zero */
 
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);
 
 /* Sleeps while *word == value, at most until the deadline; 0 whatever the reason to go on. */
 int sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t deadline_ns);
 int sys_futex_wake(const uint32_t *word);
+int sys_futex_wake_shared(const uint32_t *word); /* in memory that another process waits on */
+
+/* As many descriptors as `wanted`, or as many as we may have: how many that is.  -errno: unknown. */
+int64_t sys_want_descriptors(uint64_t wanted);
 
 /* What this process holds, as /proc tells: for status, and the tests that look for leaks. */
 struct sys_holds {

@@ -44,6 +44,11 @@ size_t ring_record_bytes(size_t payload_bytes)
         return (size_t)round_up(sizeof(struct smv_record) + payload_bytes);
 }
 
+uint64_t ring_head(const struct smv_ring_control *control)
+{
+        return __atomic_load_n(&control->head, __ATOMIC_RELAXED);
+}
+
 /* The writer. */
 
 void ring_writer_init(struct ring_writer *writer, void *segment_d,

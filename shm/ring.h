@@ -69,6 +69,9 @@ int ring_reader_init(struct ring_reader *reader, void *segment_d,
  */
 int ring_room(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes);
 
+/* What the reader says it has read, for anybody; nothing may rest on it. */
+uint64_t ring_head(const struct smv_ring_control *control);
+
 /* What a record of this payload takes in the ring. */
 size_t ring_record_bytes(size_t payload_bytes);
 

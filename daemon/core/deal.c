@@ -8,6 +8,8 @@
  * waits until its blocks can be promised, and everybody behind it waits too,
  * even one that would fit: else a stream of small requests could pass a large
  * one for ever.  Whoever has a slot ends sooner or later, so nobody starves.
+ * Only those whose user has his share are passed over, while others wait, and
+ * his others behind them; so each user is served in his own order.
  *
  * Rows.  conf.rows is at least conf.slots, so there is a row for every slot
  * and decodes never compete for rows, only for the room of a channel they
@@ -67,11 +69,14 @@ static void retire(struct sched *sched, struct request *request)
                 while (slot->block_count)
                         kvpool_drop(&sched->pool, slot->blocks[--slot->block_count]);
                 sched->promised -= slot->promised;
+                share_give_back(&sched->shares, request->uid,
+                                blocks_for(request_positions(request)));
                 slot->promised = 0;
                 slot->request = NULL;
                 sched->free_slots[sched->free_slot_count++] = request->sequence.slot;
                 request->sequence.slot = SEQUENCE_NO_SLOT;
         }
+        share_forget(&sched->shares, request->uid);
         request_move(request, REQUEST_RETIRED);
 }
 
@@ -112,27 +117,50 @@ static void admit(struct sched *sched, struct request *request, uint32_t blocks)
         *slot = (struct slot){ .request = request, .blocks = slot->blocks, .promised = blocks };
         sched->promised += blocks;
         assert(sched->promised <= sched->pool.free_count);
+        share_take(&sched->shares, request->uid, blocks);
         request->sequence.slot = number;
         request_move(request, REQUEST_PREFILL);
         roster_add(&sched->running, request);
 }
 
-static void admit_waiting(struct sched *sched)
+/*
+ * From the front, until there is no slot left or one has to wait for blocks, and
+ * all behind it.  Those who are passed over keep their order.  True: the last
+ * who bound them has his slot, so they are to be asked again.
+ */
+static bool admit_line(struct sched *sched)
 {
         struct roster *waiting = &sched->waiting;
-        uint32_t count = 0;
+        uint32_t kept = 0, at = 0;
+        bool again = false;
 
-        while (count < waiting->count && sched->free_slot_count) {
-                uint32_t blocks = blocks_for(request_positions(waiting->at[count]));
+        share_look(&sched->shares);
+        while (at < waiting->count && sched->free_slot_count && !again) {
+                struct request *request = waiting->at[at];
+                uint32_t blocks = blocks_for(request_positions(request));
 
-                if (blocks > sched->pool.free_count - sched->promised)
+                if (!share_may_take(&sched->shares, request->uid, blocks)) {
+                        share_pass_over(&sched->shares, request->uid);
+                        waiting->at[kept++] = request;
+                } else if (blocks > sched->pool.free_count - sched->promised) {
                         break;
-                admit(sched, waiting->at[count++], blocks);
+                } else {
+                        admit(sched, request, blocks);
+                        again = kept && sched->free_slot_count && sched->shares.waiting_users == 1;
+                }
+                at++;
         }
-        if (!count)
-                return;
-        waiting->count -= count;
-        memmove(waiting->at, waiting->at + count, waiting->count * sizeof(struct request *));
+        sched->passed_over = kept;
+        memmove(waiting->at + kept, waiting->at + at,
+                (waiting->count - at) * sizeof(struct request *));
+        waiting->count -= at - kept;
+        return again;
+}
+
+static void admit_waiting(struct sched *sched)
+{
+        while (admit_line(sched))
+                ;
 }
 
 /* The next block of a slot: it was promised, so it is there. */

@@ -21,6 +21,7 @@
 #include <assert.h>
 
 #include "daemon/core/sched.h"
+#include "daemon/core/share.h"
 
 struct roster {
         struct request **at;
@@ -80,6 +81,8 @@ struct sched {
         uint64_t plans_made, plans_done;
 
         struct room *rooms;
+        struct shares shares;
+        uint32_t passed_over; /* in the last plan, for their users' shares */
 
         struct tally {                    /* for sched_check() to count anew */
                 uint32_t *holds;          /* per block */

@@ -70,6 +70,7 @@ static bool allocate(struct sched *sched)
                roster_init(&sched->stalled, conf->slots) && sched->slots && sched->tables &&
                sched->free_slots && sched->endings && sched->flights && sched->parts &&
                sched->rooms && tally->holds && tally->owed && tally->plans && tally->wanted &&
+               !shares_init(&sched->shares, conf->requests_max, conf->slots, conf->blocks) &&
                !kvpool_init(&sched->pool, conf->blocks);
 }
 
@@ -109,6 +110,7 @@ struct sched *sched_free(struct sched *sched)
         if (!sched)
                 return NULL;
         kvpool_deinit(&sched->pool);
+        shares_deinit(&sched->shares);
         free(sched->slots);
         free(sched->tables);
         free(sched->free_slots);
@@ -149,6 +151,7 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
 
         if (request->state == REQUEST_WAITING) {
                 roster_remove(&sched->waiting, request);
+                share_give_up(&sched->shares, request->uid);
         } else {
                 struct slot *slot = sched_slot(sched, request);
 
@@ -183,6 +186,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = 0;
         roster_add(&sched->waiting, request);
+        share_wait(&sched->shares, request->uid);
 }
 
 static void on_cancel(struct sched *sched, const struct sched_event *event)
@@ -291,6 +295,12 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
         assert(!"an event of no kind");
 }
 
+uint64_t sched_owed(const struct sched *sched, uint32_t channel)
+{
+        assert(channel < sched->conf.channels);
+        return sched->rooms[channel].owed;
+}
+
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
 {
         assert(sched->pool.free_count >= sched->promised);
@@ -305,6 +315,7 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .running = sched->running.count,
                 .stalled = sched->stalled.count,
                 .ending = sched->ending_count,
+                .passed_over = sched->passed_over,
                 .plans_in_flight = sched_in_flight(sched),
         };
 }
@@ -437,4 +448,6 @@ void sched_check(const struct sched *sched)
         assert(promised == sched->promised && promised <= sched->pool.free_count);
         assert(held == sched->pool.total - sched->pool.free_count);
         assert(promised + held == worst);
+        shares_check(&sched->shares, sched->waiting.count,
+                     sched->conf.slots - sched->free_slot_count, worst);
 }

@@ -7,9 +7,11 @@
  * nothing after sched_new(), so it is simulated, replayed and fuzzed.
  *
  * Continuous batching under a token budget: every running decode that may go on
- * gets its row first, then prompts fill the rest of conf.rows in chunks, in
- * order of arrival.  A waiting request gets a slot once the blocks of its worst
- * case can be promised (free - promised); so nothing that runs ever lacks one.
+ * gets its row first, then prompts fill the rest of conf.rows in chunks, in the
+ * order in which they got their slots.  A slot goes to the first in line who may
+ * have it, once the blocks of its worst case can be promised (free - promised); so
+ * nothing that runs ever lacks one.  While somebody else waits, nobody gets more
+ * than half of the slots or blocks (share.h).
  *
  * Room.  A token is computed only if its record is sure to fit: a channel has
  * the room the engine last told (it tells before every sched_next), less what
@@ -80,6 +82,7 @@ struct sched_event {
 struct sched_counts {
         uint32_t blocks_total, blocks_free, blocks_held, blocks_promised;
         uint32_t waiting, running, stalled, ending;
+        uint32_t passed_over; /* waiting behind others, for their user has his half */
         uint32_t plans_in_flight;
 };
 
@@ -93,6 +96,9 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
 
 /* At most conf.depth plans may be in flight: with that many, the plan has no rows. */
 void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan);
+
+/* Of a channel's room: what rows in flight may still write. */
+uint64_t sched_owed(const struct sched *sched, uint32_t channel);
 
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts);
 

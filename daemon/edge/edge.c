@@ -7,6 +7,7 @@
 
 #include "daemon/edge/listener.h"
 #include "daemon/edge/peer.h"
+#include "daemon/edge/streams.h"
 #include "daemon/error.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
@@ -114,51 +115,83 @@ struct served *edge_model(struct edge *edge, const char *name, uint32_t bytes)
 
 /* ---- channels ---- */
 
-int edge_open_channel(struct edge *edge, struct peer *peer, uint32_t id,
-                      struct wire_problem *ret_problem)
+static int find_number(struct edge *edge, uint32_t id, uint32_t *ret_number,
+                       struct wire_problem *ret_problem)
 {
-        uint64_t ring_bytes = edge->conf.config->ring_bytes;
-        struct channel *channel = NULL;
         uint32_t number = 0;
-        int r;
 
-        while (number < edge->channel_count && edge->channels[number].channel)
+        while (number < edge->channel_count && edge->channels[number])
                 number++;
         if (number == edge->channel_count)
                 return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
                                    "all %u rings of the daemon are taken", edge->channel_count);
-        r = admit_charge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes, id, ret_problem);
+        *ret_number = number;
+        return 0;
+}
+
+int edge_open_channel(struct edge *edge, struct peer *peer, enum channel_bell bell,
+                      uint64_t ring_bytes, uint32_t id, struct wire_problem *ret_problem)
+{
+        struct channel *channel = NULL;
+        uint32_t number = 0;
+        int r;
+
+        r = find_number(edge, id, &number, ret_problem);
+        if (!r)
+                r = admit_charge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes, id,
+                                 ret_problem);
         if (r)
                 return error_pass(r);
-        r = channel_new(number, ring_bytes, &channel);
+        if (bell == CHANNEL_LOOP)
+                r = channel_new(number, ring_bytes, &channel);
+        else
+                r = channel_new_shared(number, ring_bytes, bell, &channel);
         if (r) {
                 quota_uncharge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes);
                 return error_pass(r);
         }
         channel->peer = peer;
+        channel->uid = peer->uid;
         peer->channel = channel;
-        edge->channels[number] = (struct edge_channel){ .channel = channel, .uid = peer->uid };
+        edge->channels[number] = channel;
         edge->channels_open++;
         return 0;
 }
 
+/*
+ * A client that left, or was made to, keeps no page of ours.  Where we are the ones
+ * who go, its last records are its own to read.
+ */
 static void free_channel(struct edge *edge, struct channel *channel)
 {
-        struct edge_channel *entry = &edge->channels[channel->number];
-
-        assert(entry->channel == channel && !channel->peer && edge->channels_open);
-        quota_uncharge(edge->quota, entry->uid, QUOTA_RING_BYTES, edge->conf.config->ring_bytes);
-        entry->channel = channel_free(channel);
+        assert(edge->channels[channel->number] == channel && !channel->peer);
+        assert(edge->channels_open);
+        quota_uncharge(edge->quota, channel->uid, QUOTA_RING_BYTES, channel->writer.data_bytes);
+        edge->channels[channel->number] = NULL;
         edge->channels_open--;
+        channel_free(channel, edge->phase >= EDGE_FLUSHING);
+}
+
+void edge_close_channel(struct edge *edge, struct peer *peer)
+{
+        struct channel *channel = peer->channel;
+
+        assert(channel->socket < 0);
+        peer->channel = NULL;
+        channel->peer = NULL;
+        free_channel(edge, channel);
 }
 
 /* ---- mail ---- */
 
-static void on_wake(struct channel *channel)
+/* Lowered, then heard, then judged: a WAKE that was not sent because we had not looked yet may have
+ * been for a RETIRED that came since. */
+static void on_wake(struct edge *edge, struct channel *channel)
 {
         channel_lower(&channel->draining);
+        edge_catch_up(edge);
         if (channel->peer)
-                peer_drain(channel->peer);
+                peer_settle(channel->peer);
 }
 
 static void on_failed(struct edge *edge, int result)
@@ -176,10 +209,7 @@ static void on_mail(struct edge *edge, const struct mail *mail)
                 peer_job_done(edge, mail->what);
                 break;
         case MAIL_WAKE:
-                on_wake(mail->what);
-                break;
-        case MAIL_RETIRED:
-                peer_retired(edge, mail->what);
+                on_wake(edge, mail->what);
                 break;
         case MAIL_CHANNEL_GONE:
                 free_channel(edge, mail->what);
@@ -195,11 +225,27 @@ static void on_mail(struct edge *edge, const struct mail *mail)
         }
 }
 
+void edge_catch_up(struct edge *edge)
+{
+        struct mail mails[MAILS];
+        uint32_t count;
+
+        do {
+                count = mailbox_take(edge->conf.from_engine, mails, MAILS, 0);
+                for (uint32_t i = 0; i < count; i++) {
+                        assert(mails[i].kind == MAIL_RETIRED);
+                        stream_retired(edge, mails[i].what);
+                }
+        } while (count == MAILS);
+}
+
+/* What the engine said before, it has said to us directly; so that is heard first. */
 static uint32_t take_mail(struct edge *edge, struct mailbox *mailbox)
 {
         struct mail mails[MAILS];
         uint32_t count = mailbox_take(mailbox, mails, MAILS, 0);
 
+        edge_catch_up(edge);
         for (uint32_t i = 0; i < count; i++)
                 on_mail(edge, &mails[i]);
         return count;
@@ -220,10 +266,15 @@ static void on_bell(void *arg, unsigned mask)
 
 /* ---- the end ---- */
 
+static void set_flush_timer(struct edge *edge)
+{
+        (void)loop_timer_set(edge->drain_timer, FLUSH_NS);
+}
+
 static void end_streams(struct edge *edge)
 {
         edge->phase = EDGE_ENDING;
-        loop_timer_clear(edge->drain_timer);
+        set_flush_timer(edge);
         log_info("ending requests=%u jobs=%u", admit_alive(edge->admit), edge->jobs_out);
         for (struct peer *peer = edge->peers; peer; peer = peer->next)
                 peer_cancel_all(peer, SMV_END_ERROR, SMV_SHUTTING_DOWN);
@@ -235,7 +286,7 @@ static void begin_flushing(struct edge *edge)
         struct peer *next;
 
         edge->phase = EDGE_FLUSHING;
-        (void)loop_timer_set(edge->drain_timer, FLUSH_NS);
+        set_flush_timer(edge);
         for (struct peer *peer = edge->peers; peer; peer = next) {
                 next = peer->next;
                 peer_settle(peer);
@@ -280,6 +331,17 @@ void edge_drain(struct edge *edge)
         edge_go_on(edge);
 }
 
+/*
+ * While ENDs wait for room, the streams of those who do not read would never end.  Who
+ * they are the engine says; a client that has read and does not tell is one of them.
+ */
+static bool is_waited_for(const struct edge *edge, const struct peer *peer)
+{
+        if (edge->phase == EDGE_ENDING)
+                return peer->requests && channel_is_up(&peer->requests->channel->crowded);
+        return true;
+}
+
 static void on_drain_timer(void *arg)
 {
         struct edge *edge = arg;
@@ -289,8 +351,11 @@ static void on_drain_timer(void *arg)
                 edge_drain(edge);
                 return;
         }
+        set_flush_timer(edge);
         for (struct peer *peer = edge->peers; peer; peer = next) {
                 next = peer->next;
+                if (!is_waited_for(edge, peer))
+                        continue;
                 peer_hang_up(peer, "the daemon stops, and the client does not read");
                 peer_settle(peer);
         }
@@ -312,7 +377,7 @@ static int begin(struct edge *edge)
         int r;
 
         edge->channel_count = config->connections * 2;
-        edge->channels = calloc(edge->channel_count, sizeof(*edge->channels));
+        edge->channels = calloc(edge->channel_count, sizeof(struct channel *));
         if (!edge->channels)
                 return error_raise(-ENOMEM);
         r = quota_new(&quota, &edge->quota);

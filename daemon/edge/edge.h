@@ -5,7 +5,8 @@
  * requests down to the engine, and what retires comes back up.  It ends in
  * order: edge_drain() refuses what is new and lets what runs finish, at most
  * for drain_ms; then every stream is ended, its last words are flushed to clients
- * that read (a second at most), every channel retires, and edge_run() returns.
+ * that read (those that do not have a second), every channel retires, and
+ * edge_run() returns.
  * A second edge_drain() skips the waiting for what runs.
  */
 #ifndef DAEMON_EDGE_EDGE_H
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/channel.h"
 #include "daemon/config.h"
 #include "daemon/edge/admit.h"
 #include "daemon/edge/loop.h"
@@ -21,6 +23,7 @@
 #include "daemon/mailbox.h"
 #include "daemon/served.h"
 #include "daemon/stats.h"
+#include "daemon/sys.h"
 
 struct peer;
 struct listener;
@@ -30,17 +33,13 @@ struct edge_conf {
         struct admit_conf admit;
         struct served *served;
         struct stats *stats;
-        int bell;                    /* rung by both mailboxes that come here */
+        int bell;                    /* rung by the waker's mailbox and the scribe's */
         struct mailbox *to_engine;   /* SUBMIT, CANCEL, ROOM, HANGUP, STOP */
-        struct mailbox *from_waker;  /* WAKE, RETIRED, CHANNEL_GONE, FAILED, STOPPED */
+        struct mailbox *from_engine; /* RETIRED, which rings nothing: a WAKE follows */
+        struct mailbox *from_waker;  /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
         struct mailbox *to_scribe;   /* JOB, STOP */
         struct mailbox *from_scribe; /* JOB_DONE */
         uint64_t started_ns;
-};
-
-struct edge_channel {
-        struct channel *channel; /* NULL: the number is free */
-        uint32_t uid;            /* who is charged for it, peer or no peer */
 };
 
 /* How far it has come on its way out; it only goes on. */
@@ -61,12 +60,18 @@ struct edge {
         struct loop_timer *drain_timer;
         struct peer *peers;
         uint32_t peer_count;
-        struct edge_channel *channels; /* by number */
-        uint32_t channel_count;        /* numbers there are */
+        struct channel **channels; /* by number; NULL: it is free */
+        uint32_t channel_count;    /* numbers there are */
         uint32_t channels_open;
         uint32_t live_count;       /* requests with the engine */
         uint32_t jobs_out;         /* jobs with the scribe */
         struct listener *listener; /* main's; NULL if there is none */
+        uint64_t turn;             /* of a peer; many a status in one of them count /proc once */
+        struct edge_holds {
+                uint64_t turn;
+                int result;
+                struct sys_holds counts;
+        } holds;
         enum edge_phase phase;
         bool alone; /* one connection, ends with it */
         int result;
@@ -87,9 +92,21 @@ void edge_arrive(struct edge *edge, int fd);
 /* Tells a stranger why he is not let in, if he listens, and closes.  Takes fd. */
 void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *message);
 
-/* A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED or -ENOMEM. */
-int edge_open_channel(struct edge *edge, struct peer *peer, uint32_t id,
-                      struct wire_problem *ret_problem);
+/*
+ * A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED, or a negative errno.
+ * It is given back by streams_leave(), or by edge_close_channel() while the engine has
+ * not heard of it.
+ */
+int edge_open_channel(struct edge *edge, struct peer *peer, enum channel_bell bell,
+                      uint64_t ring_bytes, uint32_t id, struct wire_problem *ret_problem);
+void edge_close_channel(struct edge *edge, struct peer *peer);
+
+/*
+ * Hears which requests have retired.  A client may have seen the END already: so
+ * before anything is judged by what is alive, this is asked.  Nothing is freed but
+ * requests that nobody else holds.
+ */
+void edge_catch_up(struct edge *edge);
 
 /* Something is gone: is it time for the next phase?  Called after every turn. */
 void edge_go_on(struct edge *edge);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <samovar/ring.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,13 +184,43 @@ static int read_op(struct reading *in, const struct field *field, const struct i
                       op_names[2], op_names[3], op_names[4], op_names[5]);
 }
 
-static int read_transport(struct reading *in, const struct field *field, const struct item *item)
+/* One of three words, by its number. */
+static int read_word(struct reading *in, const struct field *field, const struct item *item,
+                     const char *const words[3], unsigned *ret_number)
 {
         if (item->kind != ITEM_TEXT)
                 return refuse_kind(in, field, item->kind, "a text");
-        if (!same(item, "socket"))
-                return REFUSE(in, field, "is not one that is offered: %s", "socket");
-        in->request->transport = WIRE_SOCKET;
+        for (unsigned i = 0; i < 3; i++)
+                if (same(item, words[i])) {
+                        *ret_number = i;
+                        return 0;
+                }
+        return REFUSE(in, field, "is none of %s, %s, %s", words[0], words[1], words[2]);
+}
+
+static int read_transport(struct reading *in, const struct field *field, const struct item *item)
+{
+        static const char *const words[] = { "socket", "ring", "auto" };
+
+        return read_word(in, field, item, words, &in->request->transport);
+}
+
+static int read_doorbell(struct reading *in, const struct field *field, const struct item *item)
+{
+        static const char *const words[] = { "kick", "futex", "none" };
+
+        return read_word(in, field, item, words, &in->request->doorbell);
+}
+
+static int read_ring_bytes(struct reading *in, const struct field *field, const struct item *item)
+{
+        int r = check_uint(in, field, item);
+
+        if (r)
+                return r;
+        if (item->u & (item->u - 1))
+                return REFUSE(in, field, "is %" PRIu64 "; it must be a power of two", item->u);
+        in->request->ring_bytes = (uint32_t)item->u;
         return 0;
 }
 
@@ -345,6 +376,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "versions",    WIRE_F_VERSIONS,    "uints",   2, 2, 0, 0,                                HELLO, HELLO },           read_versions,    0 },
         { { "features",    WIRE_F_FEATURES,    "texts",   0, FEATURES_MAX, 0, SMV_NAME_BYTES_MAX,    HELLO, 0 },               read_features,    0 },
         { { "transport",   WIRE_F_TRANSPORT,   "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_transport,   0 },
+        { { "doorbell",    WIRE_F_DOORBELL,    "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_doorbell,    0 },
+        { { "ring_bytes",  WIRE_F_RING_BYTES,  "uint",    SMV_RING_BYTES_MIN, SMV_RING_BYTES_MAX, 0, 0, HELLO, 0 },            read_ring_bytes,  0 },
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               MODELLED, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE, 0 },            read_text,        AT(prompt) },
         { { "tokens",      WIRE_F_TOKENS,      "ids",     1, U32_MAX, 0, 0,                          GENERATE | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },

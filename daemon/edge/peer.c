@@ -13,6 +13,7 @@
 
 #define READ_BYTES    (64u << 10)
 #define READ_TURN     (256u << 10) /* of one peer, then the others have theirs */
+#define FRAMES_TURN   16u          /* the same, of requests */
 #define FRAME_FREE    (64u << 10)  /* of a frame under way that is not charged */
 #define RECORDS_LOW   (32u << 10)  /* records are added only while less than this waits */
 #define RECORDS_MAX   (64u << 10)  /* what they may then have made of it */
@@ -29,7 +30,8 @@ void peer_hang_up(struct peer *peer, const char *why)
 
 /* ---- out ---- */
 
-static void send_out(struct peer *peer)
+/* 1: all of it.  0: the socket is full. */
+static int write_out(struct peer *peer)
 {
         struct buffer *out = &peer->out;
 
@@ -37,13 +39,64 @@ static void send_out(struct peer *peer)
                 ssize_t n = sys_send(peer->fd, out->bytes + out->start, buffer_count(out));
 
                 if (n == -EAGAIN)
-                        return;
+                        return 0;
                 if (n < 0) {
                         peer_hang_up(peer, "the client is gone");
-                        return;
+                        return 0;
                 }
                 buffer_take(out, (size_t)n);
         }
+        return 1;
+}
+
+/* The waker shares the socket with us only to kick. */
+static bool takes_turns(const struct peer *peer)
+{
+        return peer->channel && peer->channel->bell == CHANNEL_KICK;
+}
+
+/* Whoever holds the line rings for the other one; a full socket needs no ring. */
+static void let_line_go(struct peer *peer)
+{
+        static const uint8_t frame[4];
+
+        while (line_let_go(&peer->channel->line))
+                (void)sys_send(peer->fd, frame, sizeof(frame));
+        peer->channel->line_held = false;
+}
+
+/* Where the waker has the line, it calls us when it is done. */
+static void send_out(struct peer *peer)
+{
+        struct channel *channel = peer->channel;
+
+        if (!buffer_count(&peer->out))
+                return;
+        if (!takes_turns(peer)) {
+                write_out(peer);
+                return;
+        }
+        if (!channel->line_held)
+                channel->line_held = line_take(&channel->line, LINE_CALL);
+        if (channel->line_held && write_out(peer))
+                let_line_go(peer);
+}
+
+/* Something waits: for the client, or only for the waker who is ringing just now? */
+static bool is_full(const struct peer *peer)
+{
+        return !takes_turns(peer) || peer->channel->line_held;
+}
+
+int peer_pass(struct peer *peer, const int *fds, unsigned count)
+{
+        struct buffer *out = &peer->out;
+        ssize_t n = sys_send_fds(peer->fd, out->bytes + out->start, buffer_count(out), fds, count);
+
+        if (n < 0)
+                return error_raise((int)n);
+        buffer_take(out, (size_t)n);
+        return 0;
 }
 
 /* A client may have sent many requests before it reads: what waits is bounded, not refused. */
@@ -53,7 +106,7 @@ static bool may_reply(struct peer *peer)
 
         if (!peer->doomed && buffer_count(&peer->out) > most)
                 send_out(peer);
-        if (!peer->doomed && buffer_count(&peer->out) > most)
+        if (!peer->doomed && buffer_count(&peer->out) > most && is_full(peer))
                 peer_hang_up(peer, "the client does not read its replies");
         return !peer->doomed;
 }
@@ -141,6 +194,7 @@ static void frame_is_under_way(struct peer *peer, size_t bytes)
 /* Charged until it was handled, timed until it was whole. */
 static void frame_is_here(struct peer *peer, const uint8_t *body, size_t count)
 {
+        edge_catch_up(peer->edge);
         if (peer->frame_timed)
                 loop_timer_clear(peer->deadline);
         peer->frame_timed = false;
@@ -149,7 +203,7 @@ static void frame_is_here(struct peer *peer, const uint8_t *body, size_t count)
         peer->frame_charged = 0;
 }
 
-static void take_frames(struct peer *peer)
+static void take_frames(struct peer *peer, uint32_t *left)
 {
         struct buffer *in = &peer->in;
         struct wire_problem problem;
@@ -167,6 +221,10 @@ static void take_frames(struct peer *peer)
                 }
                 if (r) {
                         peer_refuse(peer, &problem);
+                        return;
+                }
+                if (!(*left)--) {
+                        peer->more = true;
                         return;
                 }
                 frame_is_here(peer, body, bytes - 4);
@@ -188,9 +246,12 @@ static void read_is_over(struct peer *peer)
 static void read_in(struct peer *peer)
 {
         struct buffer *in = &peer->in;
+        uint32_t frames = FRAMES_TURN;
         size_t taken = 0;
 
-        while (taken < READ_TURN && !peer->doomed && peer->state != PEER_CLOSING) {
+        peer->more = false;
+        take_frames(peer, &frames);
+        while (taken < READ_TURN && !peer->more && !peer->doomed && peer->state != PEER_CLOSING) {
                 size_t left = in->max - buffer_count(in);
                 size_t room = left < READ_BYTES ? left : READ_BYTES;
                 ssize_t n;
@@ -212,7 +273,7 @@ static void read_in(struct peer *peer)
                 }
                 in->end += (size_t)n;
                 taken += (size_t)n;
-                take_frames(peer);
+                take_frames(peer, &frames);
         }
         if (!buffer_count(in))
                 buffer_deinit(in);
@@ -238,23 +299,41 @@ static void pump(struct peer *peer)
                buffer_count(&peer->out) < RECORDS_LOW && streams_take(peer));
 }
 
-static bool is_over(const struct peer *peer)
+/*
+ * Hung up, a client loses what it has not read of its ring.  It does not tell us
+ * when it has, but it will close then.
+ */
+static bool may_linger(struct peer *peer)
+{
+        if (peer->edge->phase >= EDGE_FLUSHING || !peer->channel ||
+            !channel_is_shared(peer->channel) || !channel_is_unread(peer->channel))
+                return false;
+        if (!peer->lingers)
+                peer->lingers = !loop_timer_set(peer->deadline, peer->edge->conf.config->stall_ms *
+                                                                        (uint64_t)NS_PER_MS);
+        return peer->lingers;
+}
+
+static bool is_over(struct peer *peer)
 {
         if (buffer_count(&peer->out))
                 return false;
+        if (peer->channel && !channel_is_shown(peer->channel))
+                return false; /* the engine will call */
         if (peer->state == PEER_CLOSING)
                 return true;
         return (peer->read_shut || peer->edge->phase >= EDGE_FLUSHING) && !peer->requests &&
-               !peer->tasks;
+               !peer->tasks && !may_linger(peer);
 }
 
 static void watch(struct peer *peer)
 {
-        unsigned mask = buffer_count(&peer->out) ? LOOP_WRITE : 0;
+        unsigned mask = buffer_count(&peer->out) && is_full(peer) ? LOOP_WRITE : 0;
+        bool more = peer->more && peer->state != PEER_CLOSING;
 
-        if (peer->state != PEER_CLOSING)
+        if (peer->state != PEER_CLOSING && !more)
                 mask |= peer->read_shut ? LOOP_HUP : LOOP_READ;
-        if (loop_watch_set(peer->watch, mask))
+        if (loop_watch_set(peer->watch, mask) || (more && loop_timer_set(peer->again, 0)))
                 peer_hang_up(peer, "no memory for a watch");
 }
 
@@ -264,6 +343,8 @@ void peer_settle(struct peer *peer)
 
         if (!peer->doomed && is_gone(peer))
                 peer_hang_up(peer, "the client is gone");
+        if (peer->channel && channel_is_up(&peer->channel->broken))
+                peer_hang_up(peer, "the head of its ring is impossible");
         if (!peer->doomed)
                 pump(peer);
         if (!peer->doomed && is_over(peer))
@@ -275,16 +356,22 @@ void peer_settle(struct peer *peer)
         edge_go_on(edge);
 }
 
-void peer_drain(struct peer *peer)
-{
-        peer_settle(peer);
-}
-
 static void on_peer(void *arg, unsigned mask)
 {
         struct peer *peer = arg;
 
-        if (mask & LOOP_READ && !peer->read_shut)
+        peer->edge->turn++;
+        if (mask & LOOP_READ && !peer->read_shut && !peer->more)
+                read_in(peer);
+        peer_settle(peer);
+}
+
+static void on_again(void *arg)
+{
+        struct peer *peer = arg;
+
+        peer->edge->turn++;
+        if (peer->more)
                 read_in(peer);
         peer_settle(peer);
 }
@@ -298,6 +385,8 @@ static void on_deadline(void *arg)
         config = peer->edge->conf.config;
         if (peer->state == PEER_CLOSING) {
                 peer_hang_up(peer, "the client does not read its last reply");
+        } else if (peer->lingers) {
+                peer_hang_up(peer, "the client does not read its last records");
         } else {
                 if (peer->state == PEER_NEW)
                         wire_refuse(&problem, SMV_TIMEOUT, 0, NULL,
@@ -321,6 +410,8 @@ static int begin(struct peer *peer)
 
         r = loop_watch_new(loop, peer->fd, LOOP_READ, on_peer, peer, &peer->watch);
         if (!r)
+                r = loop_timer_new(loop, on_again, peer, &peer->again);
+        if (!r)
                 r = loop_timer_new(loop, on_deadline, peer, &peer->deadline);
         if (!r)
                 r = loop_timer_set(peer->deadline, (uint64_t)config->hello_ms * NS_PER_MS);
@@ -330,10 +421,14 @@ static int begin(struct peer *peer)
 static struct peer *release(struct peer *peer)
 {
         loop_watch_free(peer->watch);
+        loop_timer_free(peer->again);
         loop_timer_free(peer->deadline);
         buffer_deinit(&peer->in);
         buffer_deinit(&peer->out);
-        sys_close(peer->fd);
+        if (peer->channel && peer->channel->socket >= 0)
+                (void)sys_shutdown(peer->fd); /* its number is taken until the channel is gone */
+        else
+                sys_close(peer->fd);
         free(peer);
         return NULL;
 }

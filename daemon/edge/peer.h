@@ -8,19 +8,19 @@
  * client that lets that run full is hung up.  A frame must be whole within
  * conf.frame_ms of its first byte, hello must come within conf.hello_ms.
  *
- * Records are drained from the channel's ring to the socket only while little
- * else waits there; a client that does not read thus fills its own ring, and
- * the scheduler stalls its streams and nobody else's.
+ * Records are read by the client itself out of its ring, or drained from the ring
+ * to the socket, and that only while little else waits there; a client that does
+ * not read thus fills its own ring, and the scheduler stalls its streams and
+ * nobody else's.
  *
- * A half-closed connection goes on streaming; a hang-up cancels everything.
+ * A half-closed connection goes on streaming; when all has ended, a client that
+ * reads its ring itself has conf.stall_ms to finish.  A hang-up cancels everything.
  * The peer is freed at once then; requests, channel and jobs retire on their own.
  * A generate that is cancelled while its prompt is with the scribe is refused
  * with CANCELLED when the job comes back; it never reaches the engine.
  *
- * A request is forgotten, and its charges with it, when it has retired and its
- * END was read of the ring; until then its id is taken.
- *
- * What a frame is more than 64 KiB is charged while it comes in.
+ * What a frame is more than 64 KiB is charged while it comes in.  A peer that sends
+ * many is heard a few at a time: the others have their turns between.
  *
  * peer.c has the bytes, handlers.c the operations, task.c the work for the scribe,
  * streams.c what the engine has and what comes back.  None of them frees a peer
@@ -55,14 +55,16 @@ struct peer {
         int32_t pid; /* for the log only */
         enum peer_state state;
         bool read_shut; /* the client has said all it will */
+        bool more;      /* whole frames wait in `in` for the next turn */
         bool doomed;    /* freed by peer_settle() */
         struct loop_watch *watch;
+        struct loop_timer *again;    /* the next turn, at once but behind all others */
         struct loop_timer *deadline; /* hello, the frame under way, or the last reply */
-        bool frame_timed;
+        bool frame_timed, lingers;   /* which of them, in the open state */
         uint64_t frame_charged;
         struct buffer in, out;
-        struct channel *channel;  /* from its first generate on */
-        struct request *requests; /* with the engine, or with an END to be read */
+        struct channel *channel;  /* from hello, or of the socket kind from its first generate */
+        struct request *requests; /* with the engine, or with an END to be drained */
         struct peer_task *tasks;  /* with the scribe */
 };
 
@@ -71,17 +73,15 @@ struct peer {
 int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer **ret_peer);
 struct peer *peer_free(struct peer *peer);
 
-/* Its channel has records: drain what the socket takes. */
-void peer_drain(struct peer *peer);
-
 /* What the scribe did for it, or for a peer that is gone meanwhile. */
 void peer_job_done(struct edge *edge, struct scribe_job *job);
 
-/* RETIRED of a request has come, perhaps of a peer that is gone. */
-void peer_retired(struct edge *edge, struct request *request);
-
 /* Ends all its requests so, and jobs with this code. */
 void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code);
+
+/* All that waits goes out now, and these descriptors with its first byte: 0, or a negative errno
+ * and nothing has gone. */
+int peer_pass(struct peer *peer, const int *fds, unsigned count);
 
 /* Sends and drains what can be, then waits for more; or it is over and freed.  Nobody uses the
  * peer afterwards. */

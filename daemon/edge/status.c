@@ -68,6 +68,8 @@ static void put_requests(struct wire_writer *writer, const struct edge *edge)
                 { "running", counter_get(&stats->running) },
                 { "stalled", counter_get(&stats->stalled) },
                 { "ending", counter_get(&stats->ending) },
+                { "ends_waiting", counter_get(&stats->ends_waiting) },
+                { "passed_over", counter_get(&stats->passed_over) },
                 { "seen", counter_get(&stats->requests_seen) },
                 { "refused", counter_get(&stats->requests_refused) },
         };
@@ -144,10 +146,20 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
         put_map(writer, "limits", pairs, COUNT_OF(pairs));
 }
 
+static const struct edge_holds *count_holds(struct edge *edge)
+{
+        struct edge_holds *holds = &edge->holds;
+
+        if (holds->turn != edge->turn)
+                holds->result = sys_holds(&holds->counts);
+        holds->turn = edge->turn;
+        return holds;
+}
+
 void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
 {
         const struct stats *stats = edge->conf.stats;
-        struct sys_holds holds = { .threads = 0 };
+        const struct edge_holds *holds = count_holds(edge);
         struct pair pairs[] = {
                 { "protocol", SMV_PROTOCOL_VERSION },
                 { "pid", (uint64_t)getpid() },
@@ -160,6 +172,7 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
                 { "ends", counter_get(&stats->ends) },
                 { "numeric_faults", counter_get(&stats->numeric_faults) },
                 { "wakes", counter_get(&stats->wakes) },
+                { "doorbells", counter_get(&stats->doorbells) },
                 { "jobs", edge->jobs_out },
                 { "log_lost", log_lost() },
                 { "descriptors", 0 },
@@ -169,11 +182,11 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
         uint32_t count = COUNT_OF(pairs);
 
         /* Without /proc they are not known, and left out. */
-        if (sys_holds(&holds))
+        if (holds->result)
                 count -= 3;
-        pairs[COUNT_OF(pairs) - 3].value = holds.descriptors;
-        pairs[COUNT_OF(pairs) - 2].value = holds.mappings;
-        pairs[COUNT_OF(pairs) - 1].value = holds.threads;
+        pairs[COUNT_OF(pairs) - 3].value = holds->counts.descriptors;
+        pairs[COUNT_OF(pairs) - 2].value = holds->counts.mappings;
+        pairs[COUNT_OF(pairs) - 1].value = holds->counts.threads;
 
         wire_put_ok(writer, id, 1);
         wire_put_text(writer, "status");

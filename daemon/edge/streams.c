@@ -36,27 +36,16 @@ static bool is_over(const struct request *request)
 
 /* ---- going down ---- */
 
-int stream_reserve(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
+int stream_claim(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
-        uint64_t most = channel_ends_max(edge->conf.config->ring_bytes);
-        uint64_t held = 0;
-        int r;
+        int r = 0;
 
-        if (peer->channel)
-                held = peer->channel->ends_bytes;
-        if (held + request->end_bytes_max > most)
-                return wire_refuse(ret_problem, SMV_QUOTA, request->stream, NULL,
-                                   "the ends of this connection's requests would take %llu bytes "
-                                   "of its ring; %llu are theirs",
-                                   (unsigned long long)(held + request->end_bytes_max),
-                                   (unsigned long long)most);
-        if (!peer->channel) {
-                r = edge_open_channel(edge, peer, request->stream, ret_problem);
-                if (r)
-                        return error_pass(r);
-        }
-        peer->channel->ends_bytes += request->end_bytes_max;
+        if (!peer->channel)
+                r = edge_open_channel(edge, peer, CHANNEL_LOOP, edge->conf.config->ring_bytes,
+                                      request->stream, ret_problem);
+        if (r)
+                return error_pass(r);
         request->channel = peer->channel;
         request->peer = peer;
         return 0;
@@ -64,12 +53,10 @@ int stream_reserve(struct peer *peer, struct request *request, struct wire_probl
 
 void stream_drop(struct edge *edge, struct request *request)
 {
-        if (request->peer)
-                request->channel->ends_bytes -= request->end_bytes_max;
         admit_forget(edge->admit, request);
 }
 
-/* The reply is in front of every record of the stream: both go through peer->out. */
+/* Over a socket the reply is in front of every record: both go through peer->out. */
 void stream_begin(struct peer *peer, struct request *request)
 {
         struct edge *edge = peer->edge;
@@ -114,11 +101,19 @@ void stream_cancel(struct edge *edge, struct request *request, enum smv_reason r
 
 /* ---- coming back ---- */
 
-/* RETIRED is posted before its END can be seen, but it comes through the waker: it may be later. */
-void peer_retired(struct edge *edge, struct request *request)
+static void let_go(struct edge *edge, struct request *request)
 {
-        struct peer *peer = request->peer;
+        if (request->peer)
+                list_remove(&request->peer->requests, request);
+        request->peer = NULL;
+        if (is_over(request))
+                admit_forget(edge->admit, request);
+}
 
+void stream_retired(struct edge *edge, struct request *request)
+{
+        if (request->peer && !request->retired)
+                request->peer->channel->retired_heard++;
         if (request->cancel_sent && !request->cancel_taken && !request->retired) {
                 request->retired = true; /* crossed */
         } else {
@@ -127,20 +122,8 @@ void peer_retired(struct edge *edge, struct request *request)
                 assert(edge->live_count);
                 edge->live_count--;
         }
-        if (peer)
-                peer_settle(peer); /* its END may have waited for this */
-        else if (is_over(request))
-                admit_forget(edge->admit, request);
-}
-
-/* Its id is free, and its place in the ring; if a RETIRED is still to come, it is nobody's then. */
-static void end_was_read(struct peer *peer, struct request *request)
-{
-        list_remove(&peer->requests, request);
-        peer->channel->ends_bytes -= request->end_bytes_max;
-        request->peer = NULL;
-        if (is_over(request))
-                admit_forget(peer->edge->admit, request);
+        if (!request->peer || channel_is_shared(request->peer->channel))
+                let_go(edge, request);
 }
 
 static int copy_record(struct buffer *to, const struct smv_record *record)
@@ -154,11 +137,18 @@ static int copy_record(struct buffer *to, const struct smv_record *record)
         return error_pass(r);
 }
 
-/*
- * An END is left in the ring until RETIRED of its request is here: so a client
- * that has read it, and asks for the status, finds nothing of it any more.
- * 0, or a failure that costs the peer its connection.
- */
+/* RETIRED was posted before its END could be seen; perhaps we have not looked since. */
+static struct request *ended_by(struct peer *peer, const struct smv_record *record)
+{
+        struct request *request = stream_find(peer, record->stream);
+
+        if (request && !request->retired)
+                edge_catch_up(peer->edge);
+        assert(request && request->retired);
+        return request;
+}
+
+/* 0, or a failure that costs the peer its connection. */
 static int copy_records(struct peer *peer, struct buffer *to)
 {
         struct ring_reader *reader = &peer->channel->reader;
@@ -166,25 +156,14 @@ static int copy_records(struct peer *peer, struct buffer *to)
 
         while (!r && buffer_count(to) < FRAME_RECORDS) {
                 const struct smv_record *record;
-                struct request *ended = NULL;
-                uint64_t before = reader->head;
-
                 r = ring_next(reader, &record);
                 if (r == RING_E_EMPTY)
                         return 0;
                 if (r < 0)
                         return error_raise(r);
-                if (record->type == SMV_RECORD_END) {
-                        ended = stream_find(peer, record->stream);
-                        assert(ended);
-                        if (!ended->retired) {
-                                reader->head = before;
-                                return 0;
-                        }
-                }
                 r = copy_record(to, record);
-                if (!r && ended)
-                        end_was_read(peer, ended);
+                if (!r && record->type == SMV_RECORD_END)
+                        let_go(peer->edge, ended_by(peer, record));
         }
         return error_pass(r);
 }
@@ -200,13 +179,22 @@ static void put_records(struct peer *peer, const struct buffer *records)
         peer_replied(peer, &writer);
 }
 
+void streams_nudge(struct peer *peer)
+{
+        struct channel *channel = peer->channel;
+
+        if (channel && channel_is_up(&channel->stalled) && channel_raise(&channel->nudging))
+                mailbox_post(peer->edge->conf.to_engine,
+                             &(struct mail){ .kind = MAIL_ROOM, .what = channel });
+}
+
 bool streams_take(struct peer *peer)
 {
         struct channel *channel = peer->channel;
         struct buffer records;
         bool some;
 
-        if (!channel)
+        if (!channel || channel_is_shared(channel))
                 return false;
         buffer_init(&records, peer->out.max);
         if (copy_records(peer, &records)) {
@@ -215,9 +203,8 @@ bool streams_take(struct peer *peer)
         }
         some = buffer_count(&records) && !peer->doomed;
         if (some) {
-                if (ring_release(&channel->reader) && channel_raise(&channel->nudging))
-                        mailbox_post(peer->edge->conf.to_engine,
-                                     &(struct mail){ .kind = MAIL_ROOM, .what = channel });
+                if (ring_release(&channel->reader))
+                        streams_nudge(peer);
                 put_records(peer, &records);
         }
         buffer_deinit(&records);

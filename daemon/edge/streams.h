@@ -1,9 +1,10 @@
 /*
  * Streams: a peer's requests that are with the engine, and their records.
  *
- * A request is in peer->requests from its submission until its END was read, which
- * is not before RETIRED has come.  CANCEL may cross RETIRED (mailbox.h), so there
- * may be two of them; then the second forgets the request.  By its two flags it is
+ * A request is in peer->requests from its submission until RETIRED has come; where we
+ * drain its ring, until its END was read, which is later.  CANCEL may cross RETIRED
+ * (mailbox.h), so there may be two of them; then the second forgets the request.  By
+ * its two flags it is
  *
  *      cancel_sent  retired
  *           -          -      alive
@@ -18,9 +19,9 @@
 
 #include "daemon/edge/peer.h"
 
-/* A place in the peer's channel for its END: 0, WIRE_E_REFUSED or -ENOMEM.  The request is the
- * peer's from then on, and ends in stream_begin() or stream_drop(). */
-int stream_reserve(struct peer *peer, struct request *request, struct wire_problem *ret_problem);
+/* The peer has a channel then, and the request is the peer's until stream_begin() or
+ * stream_drop(): 0, WIRE_E_REFUSED or -ENOMEM. */
+int stream_claim(struct peer *peer, struct request *request, struct wire_problem *ret_problem);
 
 /* Replies ok, then submits. */
 void stream_begin(struct peer *peer, struct request *request);
@@ -32,7 +33,14 @@ struct request *stream_find(struct peer *peer, uint32_t stream); /* NULL: not al
 void stream_cancel(struct edge *edge, struct request *request, enum smv_reason reason,
                    enum smv_code code);
 
-/* Moves about 32 KiB of records from the ring to peer->out; false if there were none. */
+/* RETIRED has come, perhaps of a peer that is gone. */
+void stream_retired(struct edge *edge, struct request *request);
+
+/* The client has read on: an engine that waits for it is told, if that is not on its way yet. */
+void streams_nudge(struct peer *peer);
+
+/* Moves about 32 KiB of records from the ring to peer->out; false if there were none,
+ * or its client reads them itself. */
 bool streams_take(struct peer *peer);
 
 /* The peer goes: its requests and its channel retire on their own. */

@@ -190,16 +190,26 @@ static int read_pair(struct reading *in, struct cursor *cursor)
         return error_pass(r);
 }
 
-static int check_whole(struct reading *in)
+/* What describes a ring is for those who ask for one. */
+static int check_hello(struct reading *in)
+{
+        struct wire_request *request = in->request;
+        uint32_t of_ring = request->given & (1u << WIRE_F_DOORBELL | 1u << WIRE_F_RING_BYTES);
+        const char *name;
+
+        if (request->transport != WIRE_SOCKET || !of_ring)
+                return 0;
+        name = wire_row(of_ring & 1u << WIRE_F_DOORBELL ? WIRE_F_DOORBELL : WIRE_F_RING_BYTES)
+                       ->name;
+        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
+                           "%s is of a ring; transport is socket", name);
+}
+
+static int check_generate(struct reading *in)
 {
         struct wire_request *request = in->request;
         uint32_t prompts = request->given & (1u << WIRE_F_PROMPT | 1u << WIRE_F_TOKENS);
 
-        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
-                if (wire_row(i)->required & 1u << request->op && !(request->given & 1u << i))
-                        return refuse_missing(in, wire_row(i)->name);
-        if (request->op != WIRE_GENERATE)
-                return 0;
         if (!prompts)
                 return wire_refuse(in->problem, SMV_MISSING, request->id, "prompt",
                                    "prompt, or tokens in its place, is missing");
@@ -207,6 +217,18 @@ static int check_whole(struct reading *in)
                 return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, "tokens",
                                    "prompt and tokens are given; it may be only one of them");
         return 0;
+}
+
+static int check_whole(struct reading *in)
+{
+        struct wire_request *request = in->request;
+
+        for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
+                if (wire_row(i)->required & 1u << request->op && !(request->given & 1u << i))
+                        return refuse_missing(in, wire_row(i)->name);
+        if (request->op == WIRE_HELLO)
+                return check_hello(in);
+        return request->op == WIRE_GENERATE ? check_generate(in) : 0;
 }
 
 static int read_all(struct reading *in, const uint8_t *body, size_t count)

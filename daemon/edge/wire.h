@@ -42,6 +42,8 @@ enum wire_field {
         WIRE_F_VERSIONS,
         WIRE_F_FEATURES,
         WIRE_F_TRANSPORT,
+        WIRE_F_DOORBELL,
+        WIRE_F_RING_BYTES,
         WIRE_F_MODEL,
         WIRE_F_PROMPT,
         WIRE_F_TOKENS,
@@ -59,7 +61,8 @@ enum wire_field {
         WIRE_FIELD_N,
 };
 
-enum wire_transport { WIRE_SOCKET };
+enum wire_transport { WIRE_SOCKET, WIRE_RING, WIRE_AUTO };
+enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
 
 struct wire_text {
         const char *bytes; /* into the frame */
@@ -73,6 +76,8 @@ struct wire_request {
         uint32_t given; /* 1u << enum wire_field */
         uint32_t version_min, version_max;
         enum wire_transport transport;
+        enum wire_doorbell doorbell;
+        uint32_t ring_bytes; /* 0: the daemon's choice */
         struct wire_text model;
         struct wire_text prompt; /* generate: this or tokens */
         struct wire_text text;   /* tokenize */

@@ -26,7 +26,8 @@ struct engine {
         struct request **requests;       /* by number; NULL: none alive */
         struct channel **active;         /* channels with requests alive */
         struct channel **gone;           /* to be let go after the next flush */
-        uint32_t active_count, gone_count;
+        struct plan_end *ends;           /* decided and not said, oldest first */
+        uint32_t active_count, gone_count, end_count;
         int failed;
         bool stopped;
         pthread_t thread;
@@ -44,8 +45,15 @@ static void note(struct engine *engine, const struct sched_event *event)
 
 static void post(struct engine *engine, enum mail_kind kind, void *what, int result)
 {
-        mailbox_post(engine->conf.outbox,
+        mailbox_post(engine->conf.waker,
                      &(struct mail){ .kind = kind, .what = what, .result = result });
+}
+
+/* The loop is called at the next flush, so that it comes to look. */
+static void post_retired(struct engine *engine, struct request *request)
+{
+        publish_call(engine->publish, request->channel);
+        mailbox_post(engine->conf.loop, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
 }
 
 static void cancel(struct engine *engine, struct request *request, enum smv_reason reason,
@@ -97,14 +105,16 @@ static void on_submit(struct engine *engine, struct request *request)
                                             .channel = channel->number });
         if (engine->failed)
                 cancel(engine, request, SMV_END_ERROR, SMV_INTERNAL);
+        else if (channel->shut) /* nobody would read it, and nothing would hold it back */
+                cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
 }
 
 static void on_cancel(struct engine *engine, const struct mail *mail)
 {
         struct request *request = mail->what;
 
-        if (request->state == REQUEST_RETIRED) {
-                post(engine, MAIL_RETIRED, request, 0);
+        if (engine->requests[request->number] != request) {
+                post_retired(engine, request);
         } else {
                 request->cancel_taken = true;
                 cancel(engine, request, mail->reason, mail->code);
@@ -114,10 +124,7 @@ static void on_cancel(struct engine *engine, const struct mail *mail)
 static void on_room(struct channel *channel)
 {
         channel_lower(&channel->nudging);
-        if (channel->stalled) {
-                channel->stalled = false;
-                ring_resume(&channel->writer);
-        }
+        channel_resume(channel);
 }
 
 static void on_hangup(struct engine *engine, struct channel *channel)
@@ -165,10 +172,12 @@ static void take_mail(struct engine *engine, uint64_t deadline_ns)
         } while (count == MAILS_AT_ONCE);
 }
 
-/* A reader whose head is impossible gets nothing more, and its requests end. */
+/* A reader whose head is impossible gets nothing more, its requests end, and the loop hangs up. */
 static void shut(struct engine *engine, struct channel *channel)
 {
         channel->shut = true;
+        channel_raise(&channel->broken);
+        publish_call(engine->publish, channel);
         cancel_all(engine, channel, SMV_END_CANCELLED, SMV_OK);
 }
 
@@ -192,33 +201,60 @@ static void retire(struct engine *engine, struct request *request)
         uint32_t at = 0;
 
         engine->requests[request->number] = NULL;
-        if (--channel->live_count == 0) {
-                while (engine->active[at] != channel)
-                        at++;
-                engine->active[at] = engine->active[--engine->active_count];
-                if (channel->hung_up)
-                        engine->gone[engine->gone_count++] = channel;
-        }
-        post(engine, MAIL_RETIRED, request, 0);
+        channel->retired++;
+        post_retired(engine, request);
+        if (--channel->live_count)
+                return;
+        while (engine->active[at] != channel)
+                at++;
+        engine->active[at] = engine->active[--engine->active_count];
+        if (channel->hung_up)
+                engine->gone[engine->gone_count++] = channel;
 }
 
-/* What the plan says besides rows; then everything written so far is shown. */
+/*
+ * ENDs of requests that the scheduler has let go: who reads one finds all freed
+ * that it held.  Those that find no room stay, in their order.
+ */
+static void say_ends(struct engine *engine)
+{
+        uint32_t kept = 0;
+
+        for (uint32_t i = 0; i < engine->end_count; i++)
+                channel_lower(&engine->ends[i].request->channel->crowded);
+        for (uint32_t i = 0; i < engine->end_count; i++) {
+                const struct plan_end end = engine->ends[i];
+                struct channel *channel = end.request->channel;
+                uint64_t owed = sched_owed(engine->sched, channel->number);
+                bool freed = end.request->state == REQUEST_RETIRED;
+
+                if (freed &&
+                    !publish_end(engine->publish, end.request, end.reason, end.code, owed)) {
+                        retire(engine, end.request);
+                        continue;
+                }
+                if (freed)
+                        channel_raise(&channel->crowded);
+                engine->ends[kept++] = end;
+        }
+        engine->end_count = kept;
+}
+
+/* What the plan says besides rows; then everything written so far is shown.  The request's own
+ * state says which of the ends are retired. */
 static void carry_out(struct engine *engine)
 {
         const struct plan *plan = &engine->plan;
 
         for (uint32_t i = 0; i < plan->end_count; i++) {
-                const struct plan_end *end = &plan->ends[i];
-
-                publish_end(engine->publish, end->request, end->reason, end->code);
-                if (end->code == SMV_NUMERIC)
+                assert(engine->end_count < engine->conf.sched.requests_max);
+                engine->ends[engine->end_count++] = plan->ends[i];
+                if (plan->ends[i].code == SMV_NUMERIC)
                         counter_add(&engine->conf.stats->numeric_faults, 1);
         }
         counter_add(&engine->conf.stats->ends, plan->end_count);
 
-        for (uint32_t i = 0; i < plan->retired_count; i++)
-                retire(engine, plan->retired[i]);
-
+        say_ends(engine);
         publish_flush(engine->publish);
 
         for (uint32_t i = 0; i < engine->gone_count; i++)
@@ -239,7 +275,9 @@ static void count(struct engine *engine)
         counter_set(&stats->waiting, counts.waiting);
         counter_set(&stats->running, counts.running);
         counter_set(&stats->stalled, counts.stalled);
+        counter_set(&stats->passed_over, counts.passed_over);
         counter_set(&stats->ending, counts.ending);
+        counter_set(&stats->ends_waiting, engine->end_count);
         counter_set(&stats->channels_open, engine->active_count);
 }
 
@@ -323,10 +361,8 @@ static bool declare_stalls(struct engine *engine)
         for (uint32_t i = 0; i < engine->active_count; i++) {
                 struct channel *channel = engine->active[i];
 
-                if (channel->stalled || channel->shut)
-                        continue;
-                channel->stalled = !ring_stall(&channel->writer);
-                moved |= !channel->stalled;
+                if (!channel_is_up(&channel->stalled) && !channel->shut)
+                        moved |= !channel_stall(channel);
         }
         return moved;
 }
@@ -350,7 +386,7 @@ static uint64_t turn(struct engine *engine)
                 collect(engine);
                 return 0;
         }
-        if (in_flight || (plan->stalled && declare_stalls(engine)))
+        if (in_flight || ((plan->stalled || engine->end_count) && declare_stalls(engine)))
                 return 0;
         return plan->wake_ns;
 }
@@ -381,6 +417,7 @@ static struct engine *engine_free(struct engine *engine)
         free(engine->requests);
         free(engine->active);
         free(engine->gone);
+        free(engine->ends);
         free(engine);
         return NULL;
 }
@@ -391,7 +428,7 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
                 .requests_max = conf->sched.requests_max,
                 .channels = conf->sched.channels,
                 .piece_max = tokenizer_piece_max(conf->served->tokenizer),
-                .waker = conf->outbox,
+                .waker = conf->waker,
         };
         int r;
 
@@ -410,7 +447,9 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
         engine->requests = calloc(conf->sched.requests_max, sizeof(struct request *));
         engine->active = calloc(conf->sched.channels, sizeof(struct channel *));
         engine->gone = calloc(conf->sched.channels, sizeof(struct channel *));
-        if (!engine->tokens || !engine->requests || !engine->active || !engine->gone)
+        engine->ends = calloc(conf->sched.requests_max, sizeof(*engine->ends));
+        if (!engine->tokens || !engine->requests || !engine->active || !engine->gone ||
+            !engine->ends)
                 return error_raise(-ENOMEM);
         count(engine);
         return 0;

@@ -2,7 +2,7 @@
  * The engine: the thread that takes, steps, runs and publishes.
  *
  *      take mail and note it -> tell the rooms -> sched_next -> its ENDs into
- *      rings, RETIRED up, then make all visible and wake -> model_forward ->
+ *      rings, RETIRED to the loop, then make all visible and wake -> model_forward ->
  *      collect the oldest plan if `depth` are in flight, or if this one had no
  *      rows -> tokens into rings (of requests that are not ENDING), results
  *      noted -> again.  It sleeps when nothing is to run and nothing in flight,
@@ -11,8 +11,13 @@
  *
  * It owns the scheduler, the pool, the model and the writing half of every
  * ring.  It allocates nothing after engine_start(), takes no lock and waits for
- * nobody but an empty mailbox.  RETIRED is posted before the WAKE that shows
- * its END, so the loop has it when the client can know.
+ * nobody but an empty mailbox.
+ *
+ * An END is said when the scheduler has let its request go, and RETIRED is posted,
+ * to the loop itself, before that END can be seen.  So a client that has read an
+ * END, and asks for something, is answered by a loop that knows: blocks, slot, id
+ * and charges are free.  An END that finds no room in its ring (publish.h says when)
+ * is said later, and RETIRED with it.
  *
  * A backend that fails ends the engine, not the order: every request gets its
  * END(error, internal), FAILED goes up, and it goes on taking mail (a SUBMIT
@@ -32,8 +37,9 @@ struct engine;
 struct engine_conf {
         struct sched_conf sched;
         struct served *served;
-        struct mailbox *inbox;  /* from the loop */
-        struct mailbox *outbox; /* to the waker */
+        struct mailbox *inbox; /* from the loop */
+        struct mailbox *waker; /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
+        struct mailbox *loop;  /* RETIRED; the loop looks there when it is called, or asked */
         struct stats *stats;
         uint64_t (*clock_ns)(void);
 };

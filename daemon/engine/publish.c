@@ -91,21 +91,39 @@ void publish_begin(struct publish *publish, const struct request *request)
 
         stream->sequence = 0;
         stream->output_count = 0;
+        request->channel->ends_bytes += request->end_bytes_max;
         detok_begin(&stream->detok, request->model->tokenizer, request->stops, request->stop_bytes,
                     request->stop_count);
 }
 
-int publish_room(struct channel *channel, uint64_t *ret_bytes)
+static int look(struct channel *channel, uint64_t *ret_bytes)
 {
         struct ring_writer *writer = &channel->writer;
-        uint64_t room, kept = writer->data_bytes / 2;
+
+        return ring_room(writer, writer->data_bytes / 64, ret_bytes);
+}
+
+int publish_room(struct channel *channel, uint64_t *ret_bytes)
+{
+        uint64_t kept = channel->writer.data_bytes / 2, room;
         int r;
 
-        r = ring_room(writer, writer->data_bytes / 64, &room);
+        r = look(channel, &room);
         if (r)
                 return r;
+        if (kept > channel->ends_bytes)
+                kept = channel->ends_bytes;
         *ret_bytes = room > kept ? room - kept : 0;
         return 0;
+}
+
+static void mark(struct publish *publish, struct channel *channel)
+{
+        if (channel->dirty)
+                return;
+        assert(publish->dirty_count < publish->dirty_max);
+        channel->dirty = true;
+        publish->dirty[publish->dirty_count++] = channel;
 }
 
 /* NULL if nothing can be written: its reader's head has just become impossible. */
@@ -123,11 +141,7 @@ static void *put(struct publish *publish, const struct request *request, uint8_t
         if (r)
                 return NULL;
 
-        if (!channel->dirty) {
-                assert(publish->dirty_count < publish->dirty_max);
-                channel->dirty = true;
-                publish->dirty[publish->dirty_count++] = channel;
-        }
+        mark(publish, channel);
         return payload;
 }
 
@@ -176,44 +190,97 @@ static uint64_t between(uint64_t from, uint64_t to)
         return from && to > from ? to - from : 0;
 }
 
-void publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
-                 enum smv_code code)
+static struct smv_record_end make_end(const struct request *request, enum smv_reason reason,
+                                      enum smv_code code, uint32_t output_count)
 {
-        struct stream *stream = stream_of(publish, request);
-        const struct sequence *sequence = &request->sequence;
-        size_t bytes = detok_flush(&stream->detok, publish->text);
-        struct smv_record_end end = {
+        return (struct smv_record_end){
                 .reason = (uint8_t)reason,
                 .code = code,
                 .prompt_tokens = request->prompt_count,
-                .cached_tokens = sequence->cached_count,
-                .output_tokens = stream->output_count,
+                .cached_tokens = request->sequence.cached_count,
+                .output_tokens = output_count,
                 .queued_ns = between(request->accepted_ns, request->first_row_ns),
                 .prefill_ns = between(request->first_row_ns, request->first_token_ns),
                 .decode_ns = between(request->first_token_ns, request->last_token_ns),
         };
-
-        void *to;
-
-        if (request->channel->shut)
-                return;
-        if (bytes)
-                put_tokens(publish, request, NULL, 0, sequence->token_count, publish->text, bytes);
-        to = put(publish, request, SMV_RECORD_END, 0, sizeof(end));
-        if (to)
-                memcpy(to, &end, sizeof(end));
 }
 
+static void write_end(struct publish *publish, const struct request *request,
+                      enum smv_reason reason, enum smv_code code)
+{
+        struct stream *stream = stream_of(publish, request);
+        struct smv_record_end end = make_end(request, reason, code, stream->output_count);
+        size_t bytes = detok_flush(&stream->detok, publish->text);
+        struct channel *channel = request->channel;
+        void *to;
+
+        if (bytes)
+                put_tokens(publish, request, NULL, 0, request->sequence.token_count, publish->text,
+                           bytes);
+        to = put(publish, request, SMV_RECORD_END, 0, sizeof(end));
+        if (!to)
+                return;
+        memcpy(to, &end, sizeof(end));
+        channel->end = channel->writer.tail;
+}
+
+int publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
+                enum smv_code code, uint64_t owed)
+{
+        struct channel *channel = request->channel;
+        uint64_t room;
+
+        if (!channel->shut && !look(channel, &room)) {
+                if (room < owed + request->end_bytes_max)
+                        return PUBLISH_E_LATER;
+                write_end(publish, request, reason, code);
+        }
+        assert(channel->ends_bytes >= request->end_bytes_max);
+        channel->ends_bytes -= request->end_bytes_max;
+        return 0;
+}
+
+void publish_call(struct publish *publish, struct channel *channel)
+{
+        channel->call = true;
+        mark(publish, channel);
+}
+
+/*
+ * `calling` is raised here and not before: the waker may still have the last step's
+ * WAKE before it, and what that one finds raised it takes for its own.
+ */
+static bool tell_waker(struct publish *publish, struct channel *channel)
+{
+        if (channel->bell == CHANNEL_NONE && !channel->call)
+                return false;
+        if (channel->call)
+                channel_raise(&channel->calling);
+        channel->call = false;
+        if (!channel_raise(&channel->waking))
+                return false;
+        mailbox_put(publish->waker, &(struct mail){ .kind = MAIL_WAKE, .what = channel });
+        return true;
+}
+
+/*
+ * All is visible before anybody is woken: what wakes first does not delay the others.
+ * And the waker is woken once for all of them.
+ */
 void publish_flush(struct publish *publish)
 {
+        bool told = false;
+
         for (uint32_t i = 0; i < publish->dirty_count; i++) {
                 struct channel *channel = publish->dirty[i];
 
                 channel->dirty = false;
                 ring_publish(&channel->writer);
-                if (channel_raise(&channel->waking))
-                        mailbox_post(publish->waker,
-                                     &(struct mail){ .kind = MAIL_WAKE, .what = channel });
+                channel_show(channel);
         }
+        for (uint32_t i = 0; i < publish->dirty_count; i++)
+                told |= tell_waker(publish, publish->dirty[i]);
+        if (told)
+                mailbox_ring(publish->waker);
         publish->dirty_count = 0;
 }

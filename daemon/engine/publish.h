@@ -2,8 +2,11 @@
  * Publish: tokens and ENDs into rings.
  *
  * For every request a stream, by its number: the detok and the sequence number
- * of its next record.  Room was reserved before the row was computed (TOKENS) or
- * before the request was submitted (END), so a ring that is full here is a bug.
+ * of its next record.  Room was reserved before the row was computed, so a ring
+ * that is full of TOKENS here is a bug.  Of every ring so much is left to the ENDs
+ * of its requests, up to half of it; only where more requests share a ring than
+ * that is enough for, or a client asks for more without having read what ended,
+ * must an END wait until it is read.
  * A channel that is shut takes nothing more.
  * Nothing is visible, and nobody is woken, before publish_flush().
  * Engine thread only.
@@ -16,6 +19,8 @@
 #include "daemon/mailbox.h"
 
 struct publish;
+
+enum publish_outcome { PUBLISH_E_LATER = 1 };
 
 struct publish_conf {
         uint32_t requests_max;
@@ -41,11 +46,17 @@ int publish_room(struct channel *channel, uint64_t *ret_bytes);
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
                                  uint32_t token, uint32_t position, enum sched_verdict verdict);
 
-/* What is still held back, and END. */
-void publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
-                 enum smv_code code);
+/*
+ * What is still held back, and END; or PUBLISH_E_LATER, with nothing written, when there
+ * is no room for both beside `owed`, what rows in flight may still write.
+ */
+int publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
+                enum smv_code code, uint64_t owed);
 
-/* Makes all of it visible, then posts WAKE for every channel with news. */
+/* There is mail for the loop about this channel: the waker has to call it. */
+void publish_call(struct publish *publish, struct channel *channel);
+
+/* Makes all of it visible, then posts WAKE for every channel whose reader may sleep. */
 void publish_flush(struct publish *publish);
 
 #endif

@@ -16,39 +16,76 @@ struct waker {
         pthread_t thread;
 };
 
+static void call_loop(struct waker *waker, struct channel *channel)
+{
+        if (channel_raise(&channel->draining))
+                mailbox_post(waker->outbox, &(struct mail){ .kind = MAIL_WAKE, .what = channel });
+}
+
+/*
+ * An empty frame, unless the loop is writing: then it rings, when it has written.
+ * A socket that is full is readable at the other end, and one that is gone needs no
+ * ring; so whatever sending says, it is done.
+ */
+static void kick(struct waker *waker, struct channel *channel)
+{
+        static const uint8_t frame[4];
+        bool called = false;
+
+        if (!line_take(&channel->line, LINE_RING))
+                return;
+        (void)sys_send(channel->socket, frame, sizeof(frame));
+        while (line_let_go(&channel->line))
+                called = true;
+        if (called)
+                call_loop(waker, channel);
+}
+
 /*
  * The flag is lowered first: what the engine publishes from here on posts a WAKE
  * of its own.  Where the loop has been told and has not looked yet, that look
  * will see this, too.
  */
-static void wake(struct waker *waker, const struct mail *mail)
+static void wake(struct waker *waker, struct channel *channel)
 {
-        struct channel *channel = mail->what;
-
         channel_lower(&channel->waking);
         counter_add(&waker->stats->wakes, 1);
-        if (channel_raise(&channel->draining))
-                mailbox_post(waker->outbox, mail);
+        if (channel_lower(&channel->calling) || channel->bell == CHANNEL_LOOP)
+                call_loop(waker, channel);
+        if (channel->bell == CHANNEL_LOOP || channel->bell == CHANNEL_NONE ||
+            !channel_is_due(channel))
+                return;
+        counter_add(&waker->stats->doorbells, 1);
+        if (channel->bell == CHANNEL_KICK)
+                kick(waker, channel);
+        else
+                (void)sys_futex_wake_shared((const uint32_t *)&channel->writer.page->tail);
+}
+
+/* True: it was the last mail. */
+static bool handle(struct waker *waker, const struct mail *mail)
+{
+        if (mail->kind == MAIL_WAKE)
+                wake(waker, mail->what);
+        else
+                mailbox_put(waker->outbox, mail);
+        return mail->kind == MAIL_STOPPED;
 }
 
 static void *waker_main(void *arg)
 {
         struct waker *waker = arg;
         struct mail mails[MAILS];
+        bool last = false;
 
-        for (;;) {
+        while (!last) {
                 uint32_t count = mailbox_take(waker->inbox, mails, MAILS, UINT64_MAX);
 
-                for (uint32_t i = 0; i < count; i++) {
-                        if (mails[i].kind == MAIL_WAKE) {
-                                wake(waker, &mails[i]);
-                                continue;
-                        }
-                        mailbox_post(waker->outbox, &mails[i]);
-                        if (mails[i].kind == MAIL_STOPPED)
-                                return NULL;
-                }
+                for (uint32_t i = 0; i < count; i++)
+                        last |= handle(waker, &mails[i]);
+                mailbox_ring(waker->outbox);
         }
+        return NULL;
 }
 
 int waker_start(struct mailbox *inbox, struct mailbox *outbox, struct stats *stats,

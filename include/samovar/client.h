@@ -38,6 +38,20 @@ extern "C" {
 
 struct smv_client;
 
+/* How records come: through memory that the daemon shares, or inside the socket's frames. */
+enum smv_transport {
+        SMV_TRANSPORT_AUTO = 0, /* a ring, where the daemon has one for us and can hand it over */
+        SMV_TRANSPORT_RING = 1, /* that or no connection */
+        SMV_TRANSPORT_SOCKET = 2,
+};
+
+/* How a reader of a ring that sleeps is woken. */
+enum smv_doorbell {
+        SMV_DOORBELL_KICK = 0,  /* smv_fd() becomes readable */
+        SMV_DOORBELL_FUTEX = 1, /* cheaper for the daemon; smv_next() only, not for poll() */
+        SMV_DOORBELL_NONE = 2,  /* not at all: for programs that call smv_next(…, 0) in turns */
+};
+
 struct smv_connect {
         size_t size;
         const char *socket; /* a path; NULL: $SAMOVAR_SOCKET, else the usual place */
@@ -47,6 +61,10 @@ struct smv_connect {
         char *message;  /* where to put the reason of a failure, or NULL */
         size_t message_bytes;
         int any_uid; /* else the daemon has to run as us or as root; a given fd is not checked */
+        enum smv_transport transport;
+        enum smv_doorbell doorbell;
+        size_t ring_bytes; /* 64 KiB to 4 MiB, a power of two; 0: the daemon's choice */
+        uint32_t spin_us;  /* smv_next() looks at the ring for long before it sleeps */
 };
 
 /* Fields left zero take the daemon's defaults; `set` says which zeros are meant. */
@@ -127,6 +145,16 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
  * Call smv_next(…, 0) until it returns 0 before sleeping on it.
  */
 int smv_fd(const struct smv_client *client);
+
+/*
+ * For readers in no hurry: from now on a sleep, in smv_next() or on smv_fd(), goes on
+ * until about so many bytes of records have come (32 for a token), a stream ends, or
+ * it has lasted long enough.  0: until the next record, as at the start.
+ */
+void smv_batch(struct smv_client *client, size_t bytes);
+
+/* What AUTO became: RING or SOCKET. */
+enum smv_transport smv_transport_used(const struct smv_client *client);
 
 /* Does not wait; the stream still ends with its END.  An ended stream is no error. */
 int smv_cancel(struct smv_client *client, uint32_t stream);

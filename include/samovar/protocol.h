@@ -9,8 +9,9 @@
  * exactly one reply {id, ok: true, ...} or {id, error, code, message, field?};
  * replies carry their request's id and come in any order.
  * A `generate` that is answered ok has thereby begun a stream of the same id,
- * which ends with exactly one END record; records come through the ring, or
- * (transport "socket") as frames {records: bin}, the bin holding whole records.
+ * which ends with exactly one END record; records come through the ring (ring.h),
+ * whose two descriptors come with the first byte of hello's reply, or (transport
+ * "socket") as frames {records: bin}, the bin holding whole records.
  *
  * Nothing is ignored and nothing is coerced: an unknown field, a value of
  * another type or out of its range is refused by name.  docs/protocol.md has

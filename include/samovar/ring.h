@@ -10,7 +10,7 @@
  *      +-------------------------------+ 0x080     +---------------------------+ 0x080
  *      | tail: bytes published         |           | wake_position             |
  *      +-------------------------------+ 0x100     +---------------------------+ 0x100
- *      | state: run, stalled, closing  |           | zero                      |
+ *      | state: run, stalled           |           | zero                      |
  *      +-------------------------------+ 0x1000    +---------------------------+ 0x1000
  *      | records, data_bytes of them   |
  *      +-------------------------------+
@@ -20,6 +20,26 @@
  * end, a PAD record fills the rest.  Records begin at multiples of 8, so the rest
  * may be 8 bytes only: a PAD, too, but `size` and `stream` are all of it.  With 8
  * bytes left before the end, do not look for a type.
+ *
+ * Reading.  Load tail (acquire); walk the records from head to it; store head
+ * (release) and they may be overwritten.  Then load state, after a full fence:
+ * if it is STALLED, the daemon waits for room, so send it one empty frame.
+ *
+ * Sleeping.  With nothing left to read, store head + n into wake_position (n: how
+ * many bytes may come before you want to be woken; 0: any), then, after a full
+ * fence, load tail again: sleep only if it is still head.  Awake, store
+ * SMV_WAKE_NEVER.  You are woken once tail has gone past wake_position, by an
+ * END in any case, and when a quarter of the ring is waiting.
+ *
+ * Woken how: by the doorbell chosen in hello.
+ *
+ *      kick    an empty frame on the socket.  It tells of the daemon's death,
+ *              too, and fits any poll loop.  What else has come on the socket
+ *              may stand in its place: a readable socket means look at the ring.
+ *      futex   FUTEX_WAKE (not private) on the low half of tail.  Cheaper; but a
+ *              daemon that dies wakes nobody, so sleep a second at most and look
+ *              at the socket.
+ *      none    the reader polls.
  *
  * Over a plain socket the same records, without PAD, travel inside frames
  * (protocol.h); a reader of one is a reader of the other.
@@ -39,7 +59,10 @@
 #define SMV_RING_ALIGN  8u
 #define SMV_WAKE_NEVER  UINT64_MAX
 
-enum smv_ring_state { SMV_RING_RUN = 0, SMV_RING_STALLED = 1, SMV_RING_CLOSING = 2 };
+#define SMV_RING_BYTES_MIN (64u << 10) /* data_bytes that a client may ask for */
+#define SMV_RING_BYTES_MAX (4u << 20)
+
+enum smv_ring_state { SMV_RING_RUN = 0, SMV_RING_STALLED = 1 };
 
 /* Segment D.  `tail` and `state` are loaded and stored atomically. */
 struct smv_ring {
@@ -55,15 +78,14 @@ struct smv_ring {
         uint64_t tail; /* everything before it is whole; its low half is the futex word */
         uint8_t pad1[0x100 - 0x88];
         uint32_t state; /* enum smv_ring_state */
-        uint32_t code;  /* enum smv_code, when closing */
-        uint8_t pad2[SMV_RING_HEADER - 0x108];
+        uint8_t pad2[SMV_RING_HEADER - 0x104];
 };
 
 /* Segment C. */
 struct smv_ring_control {
         uint64_t head; /* everything before it may be overwritten */
         uint8_t pad0[0x78];
-        uint64_t wake_position; /* ring the doorbell once tail is past it */
+        uint64_t wake_position; /* ring once tail is past it; SMV_WAKE_NEVER: we are awake */
         uint8_t pad1[0x1000 - 0x88];
 };
 

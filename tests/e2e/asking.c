@@ -125,7 +125,7 @@ uint64_t talk_status(struct talk *talk, const char *path)
 
 uint64_t house_status(const struct house *house, const char *path)
 {
-        struct talk *talk = talk_greet(house);
+        struct talk *talk = talk_greet_by(house, TALK_SOCKET); /* it streams nothing */
         uint64_t value = talk_status(talk, path);
 
         talk_close(talk);

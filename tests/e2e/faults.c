@@ -95,20 +95,28 @@ static const struct {
         { "bind", { EADDRINUSE, EACCES } },
         { "connect", { ECONNREFUSED, EAGAIN } },
         { "eventfd", { EMFILE, ENOMEM } },
+        { "fallocate", { ENOSPC, EOPNOTSUPP } },
+        { "fchmod", { EPERM, EROFS } },
         { "fcntl", { EPERM, EBADF } },
         { "flock", { EWOULDBLOCK, ENOLCK } },
         { "fstat", { EIO, ENOMEM } },
+        { "ftruncate", { EFBIG, ENOSPC } },
         { "getrandom", { ENOSYS, EAGAIN } },
+        { "getrlimit", { EPERM, EINVAL } },
         { "getsockopt", { ENOBUFS, ENOPROTOOPT } },
         { "listen", { EADDRINUSE, ENOBUFS } },
         { "lstat", { EACCES, ENOENT } },
+        { "memfd_create", { EMFILE, ENOSYS } },
         { "mkdir", { EACCES, ENOSPC } },
         { "mmap", { ENOMEM, ENOMEM } },
         { "open", { EMFILE, ENOENT } },
         { "poll", { ENOMEM, EINVAL } },
         { "pread", { EIO, EISDIR } },
         { "read", { EIO, ECONNRESET } },
+        { "reopen", { EMFILE, ENOENT } },
         { "send", { EPIPE, ENOBUFS } },
+        { "sendmsg", { ETOOMANYREFS, EPIPE } },
+        { "setrlimit", { EPERM, EINVAL } },
         { "socket", { EMFILE, ENFILE } },
         { "thread", { EAGAIN, EPERM } },
         { "unlink", { EACCES, EROFS } },
@@ -215,8 +223,24 @@ struct faults_sum faults_sum(void)
         return sum;
 }
 
+static bool was_met(const char *call)
+{
+        for (size_t i = 0; i < SITES_MAX; i++) {
+                uintptr_t key = atomic_load(&shared->sites[FAULT_CALL][i].key);
+
+                if (key && !strcmp((const char *)key, call))
+                        return true;
+        }
+        return false;
+}
+
 void faults_tell_missed(FILE *to)
 {
+        bool of_a_daemon = was_met("accept");
+
+        for (size_t i = 0; of_a_daemon && i < sizeof(ways) / sizeof(*ways); i++)
+                if (!was_met(ways[i].call))
+                        fprintf(to, "#   never asked for: %s\n", ways[i].call);
         for (size_t kind = 0; kind < FAULT_KINDS; kind++) {
                 for (size_t i = 0; i < SITES_MAX; i++) {
                         struct site *site = &shared->sites[kind][i];

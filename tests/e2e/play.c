@@ -153,6 +153,15 @@ void say_hello(struct talk *talk)
         talk_say(talk, "op=s id=u versions=I", "hello", HELLO, versions, (size_t)2);
 }
 
+void say_hello_for(struct talk *talk, const char *transport, const char *doorbell)
+{
+        static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
+
+        talk->transport = strcmp(doorbell, "futex") ? TALK_KICK : TALK_FUTEX;
+        talk_say(talk, "op=s id=u versions=I transport=s doorbell=s", "hello", HELLO, versions,
+                 (size_t)2, transport, doorbell);
+}
+
 void say_generate(struct talk *talk, uint32_t id, uint32_t tokens)
 {
         talk_say(talk, "op=s id=u prompt=s max_tokens=u temperature=f ignore_eos=y", "generate", id,
@@ -426,7 +435,7 @@ struct plays_sum plays_sum(void)
 
 void play_prepare(struct house *house)
 {
-        const struct scene *scenes[] = { &scene_asking, &scene_crowd, &scene_alone };
+        const struct scene *scenes[] = { &scene_asking, &scene_crowd, &scene_rings, &scene_alone };
         const struct fault_plan none = { .count = 0 };
         char model[96];
         struct ran ran;

@@ -56,6 +56,7 @@ enum { HELLO = 1 }; /* its id */
 /* A connection, or NULL when the daemon has ended. */
 struct talk *play_reach(struct play *play);
 void say_hello(struct talk *talk);
+void say_hello_for(struct talk *talk, const char *transport, const char *doorbell);
 /* The same prompt always, so that all streams begin alike. */
 void say_generate(struct talk *talk, uint32_t id, uint32_t tokens);
 
@@ -64,6 +65,6 @@ void say_generate(struct talk *talk, uint32_t id, uint32_t tokens);
 void play_await(struct play *play, struct talk *talk, uint32_t asked, uint32_t streams);
 void play_await_hangup(struct play *play, struct talk *talk);
 
-extern const struct scene scene_asking, scene_crowd, scene_alone;
+extern const struct scene scene_asking, scene_crowd, scene_rings, scene_alone;
 
 #endif

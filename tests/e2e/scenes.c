@@ -95,6 +95,34 @@ static void act_crowd(struct play *play)
         three(play, crowd);
 }
 
+/*
+ * Rings: one who would be content with a socket, and cancels; one who insists on a ring; and one
+ * who goes with his ring unread.
+ */
+static void rings(struct play *play, struct talk *a, struct talk *b, struct talk *c)
+{
+        say_hello_for(a, "auto", "kick");
+        say_hello_for(b, "ring", "futex");
+        say_hello_for(c, "ring", "kick");
+        say_generate(a, 2, LONG_TOKENS);
+        say_generate(a, 3, 8);
+        say_generate(b, 2, 12);
+        say_generate(c, 2, LONG_TOKENS);
+        talk_say(a, "op=s id=u stream=u", "cancel", 4, 2);
+        for (int i = 0; i < 20 && !talk_replied(b, 2) && !b->hung_up; i++)
+                talk_turn(b, 5);
+        shutdown(c->fd, SHUT_RDWR); /* its reply and its descriptors are not received, either */
+
+        play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4), ID(2) | ID(3));
+        play_await(play, b, ID(HELLO) | ID(2), ID(2));
+        play_await_hangup(play, c);
+}
+
+static void act_rings(struct play *play)
+{
+        three(play, rings);
+}
+
 /* Whom the daemon serves alone; he leaves, and it ends. */
 static void act_alone(struct play *play)
 {
@@ -110,4 +138,5 @@ static void act_alone(struct play *play)
 
 const struct scene scene_asking = { .name = "asking", .act = act_asking };
 const struct scene scene_crowd = { .name = "crowd", .act = act_crowd, .by_config = true };
+const struct scene scene_rings = { .name = "rings", .act = act_rings };
 const struct scene scene_alone = { .name = "alone", .act = act_alone, .by_fd = true };

@@ -11,87 +11,19 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "tests/e2e/talk-ring.h"
+
 #define PATIENCE_MS 60000 /* sanitizers and a busy machine are slow; a hang is longer */
 #define TALKS_MAX   64
-
-static struct stream *stream_for(struct talk *talk, uint32_t id)
-{
-        struct stream *stream = talk_stream(talk, id);
-
-        if (stream && !stream->ended)
-                return stream;
-        stream = calloc(1, sizeof(*stream));
-        talk->streams = realloc(talk->streams, (talk->stream_count + 1) * sizeof(stream));
-        assert(stream && talk->streams);
-        stream->id = id;
-        talk->streams[talk->stream_count++] = stream;
-        return stream;
-}
-
-static void take_tokens(struct stream *stream, const uint8_t *payload, size_t bytes)
-{
-        struct smv_record_tokens head;
-        size_t ids;
-
-        assert_true(bytes >= sizeof(head));
-        memcpy(&head, payload, sizeof(head));
-        ids = head.token_count * sizeof(uint32_t);
-        assert_int_equal(bytes, sizeof(head) + ids + head.text_bytes);
-        assert_true(head.token_count || head.text_bytes);
-        if (stream->positioned)
-                assert_int_equal(head.position, stream->position);
-        stream->positioned = true;
-        stream->position = head.position + head.token_count;
-
-        stream->tokens = realloc(stream->tokens, stream->token_count * sizeof(uint32_t) + ids + 1);
-        stream->text = realloc(stream->text, stream->text_bytes + head.text_bytes + 1);
-        assert(stream->tokens && stream->text);
-        memcpy(stream->tokens + stream->token_count, payload + sizeof(head), ids);
-        memcpy(stream->text + stream->text_bytes, payload + sizeof(head) + ids, head.text_bytes);
-        stream->token_count += head.token_count;
-        stream->text_bytes += head.text_bytes;
-        stream->text[stream->text_bytes] = '\0';
-}
-
-static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes)
-{
-        struct smv_record_end *end = &stream->end;
-
-        assert_int_equal(bytes, sizeof(*end));
-        memcpy(end, payload, sizeof(*end));
-        assert_in_range(end->reason, SMV_END_EOS, SMV_END_ERROR);
-        assert_true((end->reason == SMV_END_ERROR) == (end->code != SMV_OK));
-        assert_int_equal(end->output_tokens, stream->token_count);
-        assert_int_equal(end->cached_tokens, 0);
-        assert_int_equal(end->pad2, 0);
-        if (stream->token_count)
-                assert_int_equal(stream->position, end->prompt_tokens + stream->token_count);
-        stream->ended = true;
-}
 
 /* Whole records, each at a multiple of 8, and no PAD on a socket. */
 static void take_records(struct talk *talk, const uint8_t *at, size_t count)
 {
         assert_true(count > 0);
+        assert_null(talk->ring);
         while (count) {
-                struct smv_record head;
-                struct stream *stream;
-                size_t step;
+                size_t step = talk_record(talk, at, count);
 
-                assert_true(count >= sizeof(head));
-                memcpy(&head, at, sizeof(head));
-                assert_int_equal(head.head_bytes, sizeof(head));
-                assert_in_range(head.size, sizeof(head), count);
-                stream = stream_for(talk, head.stream);
-                assert_int_equal(head.sequence, stream->sequence);
-                stream->sequence++;
-                if (head.type == SMV_RECORD_END) {
-                        take_end(stream, at + sizeof(head), head.size - sizeof(head));
-                } else {
-                        assert_int_equal(head.type, SMV_RECORD_TOKENS);
-                        take_tokens(stream, at + sizeof(head), head.size - sizeof(head));
-                }
-                step = (head.size + 7u) & ~(size_t)7;
                 assert_true(step <= count);
                 at += step;
                 count -= step;
@@ -163,6 +95,15 @@ static void check_reply(const struct reply *reply)
         assert_int_equal(pairs, reply->field[0] ? 5 : 4);
 }
 
+static void drop_descriptors(struct talk *talk)
+{
+        if (!talk->passed)
+                return;
+        close(talk->fds[0]);
+        close(talk->fds[1]);
+        talk->passed = false;
+}
+
 static void take_frame(struct talk *talk, const uint8_t *body, size_t count)
 {
         struct reply *reply = calloc(1, sizeof(*reply));
@@ -197,6 +138,10 @@ static void take_frame(struct talk *talk, const uint8_t *body, size_t count)
         copy_text(reply->field, sizeof(reply->field), reply_at(reply, "field"));
         copy_text(reply->message, sizeof(reply->message), reply_at(reply, "message"));
         check_reply(reply);
+        if (talk->leaves_ring)
+                drop_descriptors(talk);
+        else if (reply_at(reply, "segments") && reply_at(reply, "segments")->via.array.size)
+                talk_ring_open(talk, reply);
         talk->replies = realloc(talk->replies, (talk->reply_count + 1) * sizeof(reply));
         assert(talk->replies);
         talk->replies[talk->reply_count++] = reply;
@@ -224,40 +169,92 @@ static void take_frames(struct talk *talk)
         memmove(talk->in, talk->in + at, talk->in_count);
 }
 
-bool talk_turn(struct talk *talk, int timeout_ms)
+/* Descriptors may come once, both of a ring, with the first byte of the first reply. */
+static void take_descriptors(struct talk *talk, struct msghdr *message)
 {
-        struct pollfd poll_fd = { .fd = talk->fd, .events = POLLIN };
+        const struct cmsghdr *rights = CMSG_FIRSTHDR(message);
+
+        if (!rights)
+                return;
+        assert_int_equal(rights->cmsg_level, SOL_SOCKET);
+        assert_int_equal(rights->cmsg_type, SCM_RIGHTS);
+        assert_int_equal(rights->cmsg_len, CMSG_LEN(sizeof(talk->fds)));
+        assert_int_equal(talk->in_count + talk->reply_count, 0);
+        memcpy(talk->fds, CMSG_DATA(rights), sizeof(talk->fds));
+        talk->passed = true;
+}
+
+static bool take_socket(struct talk *talk)
+{
+        union {
+                struct cmsghdr head;
+                char room[CMSG_SPACE(sizeof(talk->fds))];
+        } rights;
+        struct iovec part;
+        struct msghdr message = { .msg_iov = &part,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &rights,
+                                  .msg_controllen = sizeof(rights) };
         ssize_t n;
 
-        if (talk->hung_up || poll(&poll_fd, 1, timeout_ms) <= 0)
-                return false;
         if (talk->in_size - talk->in_count < 65536) {
                 talk->in_size = (talk->in_size + 65536) * 2;
                 talk->in = realloc(talk->in, talk->in_size);
                 assert(talk->in);
         }
-        n = recv(talk->fd, talk->in + talk->in_count, talk->in_size - talk->in_count, MSG_DONTWAIT);
-        if (n > 0) {
-                talk->in_count += (size_t)n;
-                take_frames(talk);
-        } else if (!n || (errno != EAGAIN && errno != EINTR)) {
+        part = (struct iovec){ talk->in + talk->in_count, talk->in_size - talk->in_count };
+        n = recvmsg(talk->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+                return false;
+        if (n <= 0) {
                 talk->hung_up = true;
+                return true;
         }
+        take_descriptors(talk, &message);
+        talk->in_count += (size_t)n;
+        take_frames(talk);
         return true;
+}
+
+/* All of them lie down; who is woken wakes the others.  One futex can be slept on, not several. */
+static void wait_for(struct talk *const *talks, size_t count, int timeout_ms)
+{
+        struct pollfd fds[TALKS_MAX];
+        bool by_futex = false;
+
+        assert(count <= TALKS_MAX);
+        for (size_t i = 0; i < count; i++) {
+                fds[i] = (struct pollfd){ .fd = talks[i]->hung_up ? -1 : talks[i]->fd,
+                                          .events = POLLIN };
+                by_futex = by_futex || (talks[i]->ring && talks[i]->transport == TALK_FUTEX);
+                if (!talk_ring_lie_down(talks[i]))
+                        timeout_ms = 0;
+        }
+        if (by_futex && count == 1 && !poll(fds, 1, 0))
+                talk_ring_sleep(talks[0], timeout_ms);
+        else
+                poll(fds, count, by_futex && timeout_ms > 1 ? 1 : timeout_ms);
+        for (size_t i = 0; i < count; i++)
+                talk_ring_get_up(talks[i]);
+}
+
+bool talk_turn(struct talk *talk, int timeout_ms)
+{
+        bool some = talk_ring_take(talk);
+
+        if (talk->hung_up)
+                return some;
+        if (timeout_ms && !some)
+                wait_for(&talk, 1, timeout_ms);
+        some = take_socket(talk) || some;
+        return talk_ring_take(talk) || some;
 }
 
 void talks_turn(struct talk *const *talks, size_t count, int timeout_ms)
 {
-        struct pollfd fds[TALKS_MAX];
-
-        assert(count <= TALKS_MAX);
+        wait_for(talks, count, timeout_ms);
         for (size_t i = 0; i < count; i++)
-                fds[i] = (struct pollfd){ .fd = talks[i]->hung_up ? -1 : talks[i]->fd,
-                                          .events = POLLIN };
-        poll(fds, count, timeout_ms);
-        for (size_t i = 0; i < count; i++)
-                if (fds[i].revents)
-                        talk_turn(talks[i], 0);
+                talk_turn(talks[i], 0);
 }
 
 /* ---- a talk ---- */
@@ -293,15 +290,48 @@ struct talk *talk_open(const struct house *house)
         return talk_take(fd);
 }
 
-struct talk *talk_greet(const struct house *house)
+enum talk_transport talk_transport(void)
+{
+        static const char *const words[] = { "socket", "ring", "futex" };
+        const char *asked = getenv("SMV_TEST_TRANSPORT");
+        size_t i = 0;
+
+        while (asked && *asked && i < 3 && strcmp(asked, words[i]))
+                i++;
+        if (i == 3)
+                fail_msg("SMV_TEST_TRANSPORT is %s", asked);
+        return (enum talk_transport)i;
+}
+
+struct reply *talk_hello(struct talk *talk, enum talk_transport transport)
 {
         static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
+        struct reply *reply;
+
+        talk->transport = transport;
+        talk->bells_must_ring = true;
+        if (transport == TALK_SOCKET)
+                reply = talk_ask(talk, "op=s versions=I", "hello", versions, (size_t)2);
+        else
+                reply = talk_ask(talk, "op=s versions=I transport=s doorbell=s", "hello", versions,
+                                 (size_t)2, "ring", transport == TALK_KICK ? "kick" : "futex");
+        assert_true(!talk->ring == (transport == TALK_SOCKET || !reply->ok));
+        return reply;
+}
+
+struct talk *talk_greet_by(const struct house *house, enum talk_transport transport)
+{
         struct talk *talk = talk_open(house);
-        struct reply *reply = talk_ask(talk, "op=s versions=I", "hello", versions, (size_t)2);
+        struct reply *reply = talk_hello(talk, transport);
 
         if (!reply->ok)
                 fail_msg("hello was refused: %s", reply->message);
         return talk;
+}
+
+struct talk *talk_greet(const struct house *house)
+{
+        return talk_greet_by(house, talk_transport());
 }
 
 struct talk *talk_close(struct talk *talk)
@@ -309,6 +339,7 @@ struct talk *talk_close(struct talk *talk)
         if (!talk)
                 return NULL;
         close(talk->fd);
+        talk_ring_close(talk);
         for (size_t i = 0; i < talk->reply_count; i++) {
                 msgpack_unpacked_destroy(&talk->replies[i]->map);
                 free(talk->replies[i]->body);
@@ -327,6 +358,7 @@ bool talk_send(struct talk *talk, const void *bytes, size_t count)
 {
         const char *at = bytes;
 
+        talk->in_frame = true;
         while (count && !talk->hung_up) {
                 struct pollfd poll_fd = { .fd = talk->fd, .events = POLLIN | POLLOUT };
                 ssize_t n = send(talk->fd, at, count, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -337,12 +369,14 @@ bool talk_send(struct talk *talk, const void *bytes, size_t count)
                 } else if (errno != EAGAIN && errno != EINTR) {
                         while (talk_turn(talk, PATIENCE_MS))
                                 ; /* what it said before it hung up */
-                        return false;
+                        break;
                 } else {
                         assert_true(poll(&poll_fd, 1, PATIENCE_MS) > 0);
                         talk_turn(talk, 0);
                 }
         }
+        talk->in_frame = false;
+        talk_ring_resume(talk);
         return !count;
 }
 
@@ -403,14 +437,6 @@ struct reply *talk_ask(struct talk *talk, const char *format, ...)
         talk_send(talk, frame.at, frame.count);
         free(frame.at);
         return talk_reply(talk, id);
-}
-
-struct stream *talk_stream(const struct talk *talk, uint32_t id)
-{
-        for (size_t i = talk->stream_count; i-- > 0;)
-                if (talk->streams[i]->id == id)
-                        return talk->streams[i];
-        return NULL;
 }
 
 struct stream *talk_end(struct talk *talk, uint32_t id)

@@ -40,8 +40,18 @@ struct stream {
         struct smv_record_end end;
 };
 
+/* How records come: in frames, or through a ring, of which news comes by one bell or another. */
+enum talk_transport { TALK_SOCKET, TALK_KICK, TALK_FUTEX };
+
 struct talk {
         int fd;
+        enum talk_transport transport;
+        struct talk_ring *ring; /* NULL: records come in frames */
+        bool leaves_ring;       /* to a test that reads it in its own way */
+        bool bells_must_ring;   /* no send() of the daemon's fails by design */
+        bool passed;            /* `fds` have come, and are not mapped yet */
+        int fds[2];
+        bool in_frame; /* one is half sent: nothing may come between */
         bool hung_up;
         uint32_t last_id;
         uint8_t *in;
@@ -60,6 +70,14 @@ struct talk *talk_close(struct talk *talk);         /* takes NULL */
 int connect_raw(const struct house *house);         /* a socket, or -1; asserts nothing */
 
 /*
+ * A greeting asks for what SMV_TEST_TRANSPORT says, socket, ring (with kicks) or futex, so that
+ * the same stories are told over all of them; unset, it is the socket.
+ */
+enum talk_transport talk_transport(void);
+struct talk *talk_greet_by(const struct house *house, enum talk_transport transport);
+struct reply *talk_hello(struct talk *talk, enum talk_transport transport);
+
+/*
  * One frame of fields "op=s id=u": s text, t text and size_t, b binary and size_t, u unsigned,
  * q uint64_t, i int, f double, y bool, n nil, I ids and size_t, S texts and size_t, x raw msgpack
  * and size_t.  Appended to `to`.
@@ -75,6 +93,9 @@ bool talk_say(struct talk *talk, const char *format, ...);
 bool talk_turn(struct talk *talk, int timeout_ms);
 /* The same with many. */
 void talks_turn(struct talk *const *talks, size_t count, int timeout_ms);
+
+/* Takes the record at `at`, of at most `count` bytes: how many it took. */
+size_t talk_record(struct talk *talk, const uint8_t *at, size_t count);
 
 /* Waits for the reply to this id that was not taken yet. */
 struct reply *talk_reply(struct talk *talk, uint64_t id);

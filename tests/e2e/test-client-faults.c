@@ -33,6 +33,7 @@ struct seen {
 
 struct visit {
         struct smv_client *client;
+        enum smv_transport transport;
         struct seen streams[STREAMS];
         size_t stream_count;
         uint32_t no_memory; /* so many calls have said -ENOMEM */
@@ -72,15 +73,14 @@ static bool arrive(struct visit *visit, const struct house *house)
 {
         char why[200] = "";
         struct smv_connect options = {
-                SMV_SIZE(smv_connect),
-                .socket = house->socket,
-                .message = why,
-                .message_bytes = sizeof(why),
+                SMV_SIZE(smv_connect), .socket = house->socket,      .transport = visit->transport,
+                .message = why,        .message_bytes = sizeof(why),
         };
         int r = PERSIST(visit, smv_connect(&options, &visit->client));
 
         if (r)
                 fail_msg("smv_connect says %d: %s", r, why);
+        assert_int_equal(smv_transport_used(visit->client), visit->transport);
         return true;
 }
 
@@ -203,9 +203,10 @@ static void act(struct visit *visit, const struct house *house)
         visit->client = smv_close(visit->client);
 }
 
-static void visit_with(const struct house *house, const struct fault_plan *plan)
+static void visit_with(const struct house *house, enum smv_transport transport,
+                       const struct fault_plan *plan)
 {
-        struct visit visit = { 0 };
+        struct visit visit = { .transport = transport };
 
         faults_arm(plan);
         act(&visit, house);
@@ -218,37 +219,47 @@ static void visit_with(const struct house *house, const struct fault_plan *plan)
         assert_true(!faults_failed() || visit.no_memory || visit.lost);
 }
 
-static void sweep(struct house *house, uint32_t count)
+static void sweep(struct house *house, enum smv_transport transport, uint32_t count)
 {
         struct fault_plan plan = { .kind = FAULT_ALLOC, .count = count };
         uint64_t failed_before = faults_sum().failed;
 
         for (uint32_t beyond = 0; beyond < BEYOND; plan.first++) {
-                visit_with(house, &plan);
+                visit_with(house, transport, &plan);
                 beyond = faults_failed() ? 0 : beyond + 1;
         }
         printf("# %u at a time: up to number %u\n", count, plan.first);
         assert_true(faults_sum().failed > failed_before);
 }
 
-static void guest(void **state, uint32_t count)
+static void guest(void **state, enum smv_transport transport, uint32_t count)
 {
         struct house *house = *state;
 
         HOUSE(house, "--isa", "c", "--uid-connects-burst", "65536");
-        visit_with(house, &(struct fault_plan){ .kind = FAULT_ALLOC });
-        sweep(house, count);
+        visit_with(house, transport, &(struct fault_plan){ .kind = FAULT_ALLOC });
+        sweep(house, transport, count);
         house_stop(house);
 }
 
 static void an_allocation_of_the_client_fails(void **state)
 {
-        guest(state, 1);
+        guest(state, SMV_TRANSPORT_SOCKET, 1);
 }
 
 static void allocations_of_the_client_fail_for_a_while(void **state)
 {
-        guest(state, PERSISTENT);
+        guest(state, SMV_TRANSPORT_SOCKET, PERSISTENT);
+}
+
+static void an_allocation_fails_of_a_client_with_a_ring(void **state)
+{
+        guest(state, SMV_TRANSPORT_RING, 1);
+}
+
+static void allocations_fail_for_a_while_of_a_client_with_a_ring(void **state)
+{
+        guest(state, SMV_TRANSPORT_RING, PERSISTENT);
 }
 
 /* When a story fails in the middle, what is armed must not fail the others. */
@@ -269,6 +280,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 VISIT(an_allocation_of_the_client_fails),
                 VISIT(allocations_of_the_client_fail_for_a_while),
+                VISIT(an_allocation_fails_of_a_client_with_a_ring),
+                VISIT(allocations_fail_for_a_while_of_a_client_with_a_ring),
         };
         struct faults_sum faults;
         int r;

@@ -28,7 +28,10 @@ static uint32_t stride(void)
         return n ? n : STRIDE;
 }
 
-/* Every n that the scene reaches, or every stride-th; how many broke the promise. */
+/*
+ * Every n that the scene reaches, or every stride-th, each sweep beginning at another one, so that
+ * together they have every n for the first that fails; how many broke the promise.
+ */
 static uint32_t sweep(struct house *house, const struct scene *scene, enum fault_kind kind,
                       uint32_t count, uint32_t flavour)
 {
@@ -36,7 +39,7 @@ static uint32_t sweep(struct house *house, const struct scene *scene, enum fault
         uint32_t failures = 0, beyond = 0, step = stride();
         uint64_t began = now_ms(), failed_before = faults_sum().failed;
 
-        for (plan.first = flavour % step; beyond < BEYOND; plan.first += step) {
+        for (plan.first = (2 * flavour + (count > 1)) % step; beyond < BEYOND; plan.first += step) {
                 failures += !play_once(house, scene, &plan);
                 beyond = faults_failed() ? 0 : beyond + 1;
                 if (failures >= FAILURES_MAX)
@@ -81,6 +84,16 @@ static void system_calls_fail_in_a_crowd(void **state)
         sweep_scene(state, &scene_crowd, FAULT_CALL);
 }
 
+static void allocations_fail_while_rings_are_made_and_read(void **state)
+{
+        sweep_scene(state, &scene_rings, FAULT_ALLOC);
+}
+
+static void system_calls_fail_while_rings_are_made_and_read(void **state)
+{
+        sweep_scene(state, &scene_rings, FAULT_CALL);
+}
+
 static void allocations_fail_with_one_client_alone(void **state)
 {
         sweep_scene(state, &scene_alone, FAULT_ALLOC);
@@ -98,6 +111,8 @@ int main(void)
                 STORY(system_calls_fail_while_two_ask_and_one_raves),
                 STORY(allocations_fail_in_a_crowd),
                 STORY(system_calls_fail_in_a_crowd),
+                STORY(allocations_fail_while_rings_are_made_and_read),
+                STORY(system_calls_fail_while_rings_are_made_and_read),
                 STORY(allocations_fail_with_one_client_alone),
                 STORY(system_calls_fail_with_one_client_alone),
         };

@@ -1,5 +1,6 @@
 /* What one user may have, and that it is given back; what one client may take its time for. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,9 @@
 #include <unistd.h>
 
 #include "tests/e2e/honest.h"
+
+#define ENDS  1200 /* of 64 bytes each: more than the smallest ring */
+#define FIRST 10   /* of their ids */
 
 /* The one reply without an id that a client is turned away or hung up with. */
 static void assert_turned_away(struct talk *talk, enum smv_code code, const char *words)
@@ -182,6 +186,7 @@ static void prompt_bytes_of_a_user_are_bounded(void **state)
         house_stop(house);
 }
 
+/* A private ring, whose reader is the daemon itself, comes with the first stream. */
 static void rings_of_a_user_are_bounded(void **state)
 {
         const struct want want = { .prompt = "Once", .max_tokens = 5, .ignore_eos = true };
@@ -191,7 +196,7 @@ static void rings_of_a_user_are_bounded(void **state)
 
         HOUSE(house, FAST, "--ring-bytes", "64K", "--uid-ring-bytes", "128K");
         for (size_t i = 0; i < 3; i++)
-                talks[i] = talk_greet(house);
+                talks[i] = talk_greet_by(house, TALK_SOCKET);
         assert_int_equal(talk_whole(talks[0], &want)->token_count, 5);
         assert_int_equal(talk_whole(talks[1], &want)->token_count, 5);
         id = talk_generate(talks[2], &want);
@@ -202,6 +207,42 @@ static void rings_of_a_user_are_bounded(void **state)
         assert_int_equal(talk_whole(talks[2], &want)->token_count, 5);
         talk_close(talks[1]);
         talk_close(talks[2]);
+        house_stop(house);
+}
+
+/* One that is shared comes with hello, which is where the bound is met. */
+static void shared_rings_of_a_user_are_bounded(void **state)
+{
+        static const uint32_t versions[] = { 0, 0 };
+        const struct want want = { .prompt = "Once", .max_tokens = 5, .ignore_eos = true };
+        struct talk *first, *second, *refused, *content;
+        struct house *house = *state;
+        const struct reply *reply;
+
+        HOUSE(house, FAST, "--ring-bytes", "64K", "--uid-ring-bytes", "128K");
+        first = talk_greet(house);
+        second = talk_greet(house);
+        assert_int_equal(talk_status(first, "charges.0.ring_bytes"), 128 << 10);
+        refused = talk_open(house);
+        reply = talk_hello(refused, talk_transport());
+        assert_int_equal(reply->code, SMV_QUOTA);
+        assert_non_null(strstr(reply->message, "131072"));
+        talk_close(refused);
+        content = talk_open(house);
+        reply = talk_ask(content, "op=s versions=I transport=s", "hello", versions, (size_t)2,
+                         "auto");
+        assert_true(reply->ok && !content->ring);
+        assert_int_equal(talk_reply(content, talk_generate(content, &want))->code, SMV_QUOTA);
+
+        talk_close(first);
+        while (talk_status(content, "charges.0.ring_bytes") > 64 << 10)
+                sleep_ms(2);
+        first = talk_greet(house); /* there is room again */
+        assert_int_equal(talk_whole(first, &want)->token_count, 5);
+        assert_int_equal(talk_whole(second, &want)->token_count, 5);
+        talk_close(first);
+        talk_close(second);
+        talk_close(content);
         house_stop(house);
 }
 
@@ -291,32 +332,48 @@ static void replies_that_are_not_read_end_the_connection(void **state)
         house_stop(house);
 }
 
-/* Many ends that wait to be read take the half of a ring that is theirs, and no more. */
-static void streams_of_a_connection_are_bounded_by_its_ring(void **state)
+/*
+ * A ring that nobody reads fills with ENDs.  Those that find no room wait, and nothing else does:
+ * slots and blocks are free, and others are served.  A socket takes more than a ring, so that over
+ * it perhaps none has to wait.
+ */
+static void ends_that_find_no_room_wait_to_be_read(void **state)
 {
-        const struct want want = { .prompt = "Once", .max_tokens = 5, .ignore_eos = true };
+        static const uint32_t prompt[] = { 'h', 'i' };
+        const struct want small = { .prompt = "Tea", .max_tokens = 5, .ignore_eos = true };
+        uint64_t end = now_ms() + 60000, before, waiting;
         struct house *house = *state;
-        uint32_t accepted = 0, refused = 0, ids[1000];
-        struct talk *talk;
+        struct bytes_out asks = { 0 };
+        struct talk *talk, *other;
 
         HOUSE(house, FAST, "--ring-bytes", "64K", "--uid-requests", "2000", "--requests", "2000",
-              "--max-seqs", "2");
+              "--max-seqs", "2", "--reply-bytes", "1M");
         talk = talk_greet(house);
-        for (uint32_t i = 0; i < 1000; i++)
-                ids[i] = talk_generate(talk, &want);
-        for (uint32_t i = 0; i < 1000; i++) {
-                const struct reply *reply = talk_reply(talk, ids[i]);
-
-                if (!reply->ok)
-                        assert_int_equal(reply->code, SMV_QUOTA);
-                accepted += reply->ok;
-                refused += !reply->ok;
-                if (reply->ok)
-                        assert_int_equal(talk_end(talk, ids[i])->token_count, 5);
+        other = talk_greet_by(house, TALK_SOCKET);
+        before = talk_status(other, "ends");
+        for (uint32_t id = FIRST; id < FIRST + 2 * ENDS; id += 2) {
+                frame_put(&asks, "op=s id=u tokens=I max_tokens=u ignore_eos=y", "generate", id,
+                          prompt, (size_t)2, 1000, 1);
+                frame_put(&asks, "op=s id=u stream=u", "cancel", id + 1, id);
         }
-        printf("# %u streams were accepted, %u refused\n", accepted, refused);
-        assert_true(accepted >= 100 && refused > 0);
-        assert_int_equal(talk->stream_count, accepted);
+        /* Not by talk_send(), which reads. */
+        assert_int_equal(send(talk->fd, asks.at, asks.count, MSG_NOSIGNAL), asks.count);
+        free(asks.at);
+        while (talk_status(other, "ends") - before < ENDS) {
+                assert_true(now_ms() < end);
+                sleep_ms(10);
+        }
+        waiting = talk_status(other, "requests.ends_waiting");
+        printf("# %u ENDs wait\n", (unsigned)waiting);
+        assert_true(waiting > 0 || !talk->ring);
+        assert_int_equal(talk_status(other, "blocks.held"), 0);
+        assert_int_equal(talk_whole(other, &small)->token_count, 5);
+        for (uint32_t id = FIRST; id < FIRST + 2 * ENDS; id += 2) {
+                assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_CANCELLED);
+                assert_true(talk_reply(talk, id)->ok);
+        }
+        assert_int_equal(talk->stream_count, ENDS);
+        talk_close(other);
         talk_close(talk);
         house_stop(house);
 }
@@ -334,9 +391,20 @@ int main(void)
                 STORY(hello_that_does_not_come_is_not_waited_for),
                 STORY(frame_that_dribbles_is_not_waited_for),
                 STORY(replies_that_are_not_read_end_the_connection),
-                STORY(streams_of_a_connection_are_bounded_by_its_ring),
+                STORY(ends_that_find_no_room_wait_to_be_read),
+        };
+        /* Connecting and the beginnings of frames are the socket's, whatever carries records. */
+        const struct CMUnitTest with_a_ring[] = {
+                STORY(connections_of_a_user_are_bounded),
+                STORY(requests_of_a_user_are_bounded_over_his_connections),
+                STORY(requests_of_all_are_bounded),
+                STORY(shared_rings_of_a_user_are_bounded),
+                STORY(replies_that_are_not_read_end_the_connection),
+                STORY(ends_that_find_no_room_wait_to_be_read),
         };
 
         need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        if (talk_transport() != TALK_SOCKET)
+                return cmocka_run_group_tests(with_a_ring, NULL, NULL);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,19 @@
  */
 #include "tests/fuzz/conn-rig.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/edge/peer.h"
+#include "daemon/log.h"
+#include "daemon/sys.h"
+
+struct world world;
+
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
 
@@ -44,6 +57,8 @@ static void say_frame(struct client *client, uint32_t which, bool hold)
 {
         const struct buffer *frame = &world.frames[which % world.frame_count];
 
+        if (frame == world.flood && world.floods++ >= FLOODS_MAX)
+                return;
         say(client, frame->bytes + frame->start, buffer_count(frame));
         if (!hold)
                 push(client, PENDING_MAX);
@@ -152,7 +167,7 @@ static void check_nothing_left(void)
         assert(!quota_next(edge->quota, &index));
         assert(!world.served.holds && !nth_live(0));
         for (uint32_t i = 0; i < edge->channel_count; i++)
-                assert(!edge->channels[i].channel);
+                assert(!edge->channels[i]);
 }
 
 /* Everybody does what he can; quiet is when that was nothing for some turns. */
@@ -161,10 +176,8 @@ static void clean_up(void)
         struct request *request;
         bool moved = others_move();
 
-        while ((request = nth_live(0))) {
-                retire(request, SMV_END_CANCELLED, SMV_OK);
+        while ((request = nth_live(0)) && retire(request, SMV_END_CANCELLED, SMV_OK))
                 moved = true;
-        }
         moved |= world.edge->peers != NULL;
         world.quiet = moved ? 0 : world.quiet + 1;
         assert(++world.turns < TURNS_MAX);
@@ -243,6 +256,7 @@ static struct edge_conf edge_conf(void)
                 .stats = &world.stats,
                 .bell = world.bell,
                 .to_engine = world.to_engine,
+                .from_engine = world.from_engine,
                 .from_waker = world.from_waker,
                 .to_scribe = world.to_scribe,
                 .from_scribe = world.from_scribe,
@@ -270,7 +284,7 @@ static void begin(const uint8_t *data, size_t count)
         (void)sys_read(world.bell, &rung, sizeof(rung));
         world.script = (struct script){ .at = data, .end = data + count };
         world.cleaning = world.drained = world.failed = false;
-        world.turns = world.quiet = world.tokens = 0;
+        world.turns = world.quiet = world.tokens = world.floods = 0;
         r = publish_new(&publish, &world.publish);
         assert(!r);
         r = edge_new(&conf, &world.edge);
@@ -292,6 +306,7 @@ static void end(void)
         while (scribe())
                 ;
         assert(!mailbox_take(world.to_engine, &mail, 1, 0));
+        assert(!mailbox_take(world.from_engine, &mail, 1, 0));
         assert(!mailbox_take(world.to_waker, &mail, 1, 0));
         assert(!mailbox_take(world.from_waker, &mail, 1, 0));
         assert(!mailbox_take(world.from_scribe, &mail, 1, 0));
@@ -318,7 +333,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
 static int no_files(const char *call, void *arg)
 {
         (void)arg;
-        return strncmp(call, "open", 4) ? 0 : -EMFILE;
+        return strcmp(call, "open") ? 0 : -EMFILE;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -358,6 +373,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         world.bell = sys_eventfd();
         assert(world.bell >= 0);
         r = mailbox_new(MAILS, -1, &world.to_engine);
+        r |= mailbox_new(MAILS, -1, &world.from_engine);
         r |= mailbox_new(MAILS, -1, &world.to_waker);
         r |= mailbox_new(MAILS, world.bell, &world.from_waker);
         r |= mailbox_new(MAILS, -1, &world.to_scribe);

@@ -7,7 +7,6 @@
  */
 #include <assert.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <sanitizer/asan_interface.h>
@@ -20,6 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
 #define STEPS_MAX  15u
 #define FRAMES_MAX 1024u /* of an input as long as libFuzzer makes it, each an empty one */
 #define ALIGNMENTS 8u
+#define GUARD      64u /* bytes, poisoned, behind the last that may be looked at */
+#define BLOCK_MAX  (2 * ALIGNMENTS + FRAMES_MAX * 4 + GUARD)
 
 struct frames {
         uint32_t count;
@@ -30,18 +31,16 @@ struct frames {
         struct wire_problem problem;
 };
 
-/* The block ends where the body does. */
+/* All but the body is poisoned: as a block of its own, without what malloc() takes. */
 static bool scan_copy(const uint8_t *body, size_t count, size_t shift)
 {
-        uint8_t *block = malloc(shift + count);
-        bool taken;
+        static _Alignas(ALIGNMENTS) uint8_t block[BLOCK_MAX];
+        uint8_t *copy = block + ALIGNMENTS + shift;
 
-        assert(block || !(shift + count));
-        if (count)
-                memcpy(block + shift, body, count);
-        taken = wire_scan(block ? block + shift : body, count);
-        free(block);
-        return taken;
+        ASAN_POISON_MEMORY_REGION(block, ALIGNMENTS + shift + count + GUARD);
+        ASAN_UNPOISON_MEMORY_REGION(copy, count);
+        memcpy(copy, body, count);
+        return wire_scan(copy, count);
 }
 
 static void check_body(const uint8_t *body, size_t count)
@@ -110,12 +109,12 @@ static void check_same(const struct frames *a, const struct frames *b)
 static void grow(struct frames *frames, const uint8_t *stream, size_t count, const uint8_t *steps,
                  size_t step_count)
 {
-        uint8_t *arrived = malloc(count + 1);
+        static _Alignas(ALIGNMENTS) uint8_t arrived[BLOCK_MAX];
         size_t here = 0;
 
-        assert(arrived);
+        ASAN_UNPOISON_MEMORY_REGION(arrived, count);
         memcpy(arrived, stream, count);
-        ASAN_POISON_MEMORY_REGION(arrived, count + 1);
+        ASAN_POISON_MEMORY_REGION(arrived, count + GUARD);
         for (uint32_t i = 0; here < count && frames->last != WIRE_E_REFUSED; i++) {
                 size_t step = step_count ? steps[i % step_count] + 1u : count;
 
@@ -123,8 +122,6 @@ static void grow(struct frames *frames, const uint8_t *stream, size_t count, con
                 ASAN_UNPOISON_MEMORY_REGION(arrived, here);
                 take(frames, arrived, here);
         }
-        ASAN_UNPOISON_MEMORY_REGION(arrived, count + 1);
-        free(arrived);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)

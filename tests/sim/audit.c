@@ -6,15 +6,11 @@
  * order of audit_plan() is the order in which a plan takes effect: ENDs, then
  * what they free, who is let in, blocks, rows.  Last come the promises about what
  * is not in the plan: whoever was left out must have been left out for a reason.
+ * Who is let in is judged in audit-slots.c.
  */
 #include "tests/sim/sim.h"
 
 #include <string.h>
-
-#define each_request(sim, r)                                                                       \
-        for (struct sim_request *r = (sim)->requests;                                              \
-             r < (sim)->requests + (sim)->conf.requests_max; r++)                                  \
-                if (r->alive)
 
 uint64_t audit_charged(const struct sim *sim, uint32_t channel)
 {
@@ -185,39 +181,6 @@ static void audit_retired(struct sim *sim)
         }
 }
 
-/* First come, first served: nobody overtakes, and whoever fits does not wait. */
-static void audit_admission(struct sim *sim)
-{
-        uint32_t promised = 0, slots = 0;
-        struct sim_request *head = NULL;
-
-        each_request(sim, r)
-        {
-                if (r->core.state == REQUEST_WAITING && (!head || r->arrival < head->arrival))
-                        head = r;
-        }
-        each_request(sim, r)
-        {
-                if (!r->decided && !r->admitted && r->core.state != REQUEST_WAITING) {
-                        r->slot = r->core.sequence.slot;
-                        sim_must(sim, r->slot < sim->conf.slots && !sim->slot_owner[r->slot],
-                                 "%s gets slot %u, which is taken", r->name, r->slot);
-                        sim_must(sim, !head || r->arrival < head->arrival, "%s overtakes %s",
-                                 r->name, head->name);
-                        sim->slot_owner[r->slot] = r;
-                        r->admitted = true;
-                }
-                sim_must(sim, r->core.sequence.slot == (r->admitted ? r->slot : SEQUENCE_NO_SLOT),
-                         "the slot of %s moves", r->name);
-                promised += r->admitted ? r->worst : 0;
-                slots += r->admitted;
-        }
-        sim_must(sim, promised <= sim->conf.blocks, "more blocks are promised than there are");
-        if (head && sim->flight_count < sim->conf.depth)
-                sim_must(sim, slots == sim->conf.slots || head->worst > sim->conf.blocks - promised,
-                         "%s fits, and waits", head->name);
-}
-
 /* A block is dealt to one page table at a time, in order, and for a row of this plan. */
 static void audit_pages(struct sim *sim)
 {
@@ -359,7 +322,7 @@ static enum omission audit_omission(struct sim *sim, const struct sim_request *r
         return request->dealt == prompt - 1 ? EITHER : OUT_OF_BUDGET;
 }
 
-/* Chunks go in order of arrival, room goes to who has been stalled longest. */
+/* Chunks go in the order of being let in, room goes to who has been stalled longest. */
 static void audit_order(struct sim *sim, const struct sim_request *left, enum omission why)
 {
         each_request(sim, r)
@@ -368,8 +331,8 @@ static void audit_order(struct sim *sim, const struct sim_request *left, enum om
                         continue;
                 sim_must(sim,
                          why != OUT_OF_BUDGET || r->dealt_then >= r->core.prompt_count ||
-                                 r->arrival < left->arrival,
-                         "%s is read before %s, which came first", r->name, left->name);
+                                 r->turn < left->turn,
+                         "%s is read before %s, which was let in first", r->name, left->name);
                 sim_must(sim,
                          why != OUT_OF_ROOM || !wanted(r) || r->channel != left->channel ||
                                  left->core.record_bytes_max > r->core.record_bytes_max ||
@@ -468,6 +431,8 @@ static void audit_counts(struct sim *sim)
         sim_must(sim, counts.blocks_promised == worst - held, "%u are promised, it says %u",
                  worst - held, counts.blocks_promised);
         sim_must(sim, counts.waiting == waiting, "%u wait, it says %u", waiting, counts.waiting);
+        sim_must(sim, counts.passed_over == sim->passed_over, "%u are passed over, it says %u",
+                 sim->passed_over, counts.passed_over);
         sim_must(sim, counts.running == running, "%u run, it says %u", running, counts.running);
         sim_must(sim, counts.stalled == sim->plan.stalled, "%u are stalled, it says %u",
                  sim->plan.stalled, counts.stalled);
@@ -481,7 +446,7 @@ void audit_plan(struct sim *sim)
         audit_shape(sim);
         audit_ends(sim);
         audit_retired(sim);
-        audit_admission(sim);
+        audit_slots(sim);
         audit_pages(sim);
         audit_rows(sim);
         audit_left_out(sim);

@@ -80,7 +80,8 @@ void sim_close(struct sim *sim)
         sim_must(sim,
                  counts.blocks_free == sim->conf.blocks && !counts.blocks_held &&
                          !counts.blocks_promised && !counts.waiting && !counts.running &&
-                         !counts.stalled && !counts.ending && !counts.plans_in_flight,
+                         !counts.stalled && !counts.ending && !counts.passed_over &&
+                         !counts.plans_in_flight,
                  "all is over, and not everything is free");
         sched_check(sim->sched);
         sim_free(sim);
@@ -156,6 +157,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
         request = &sim->requests[number];
         *request = (struct sim_request){
                 .core = { .number = number,
+                          .uid = ask->uid,
                           .prompt_count = ask->prompt,
                           .max_tokens = ask->most,
                           .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
@@ -169,6 +171,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .truth = request->truth,
                 .chain = request->chain,
                 .blocks = request->blocks,
+                .uid = ask->uid,
                 .channel = ask->channel,
                 .arrival = sim->arrivals++,
                 .slot = SEQUENCE_NO_SLOT,
@@ -314,7 +317,8 @@ void sim_step(struct sim *sim)
         sim->step_count++;
         sched_count(sim->sched, &counts);
         if (sim->trace)
-                sim_trace(sim, sim->held_then + sim->plan.page_count - counts.blocks_held);
+                sim_trace(sim, sim->held_then + sim->plan.page_count - counts.blocks_held,
+                          counts.passed_over);
         sim->held_then = counts.blocks_held;
         audit_plan(sim);
         sched_check(sim->sched);

@@ -10,7 +10,7 @@
  * does not only look wrong: it makes another token than the request would have
  * made alone, and that is known beforehand.
  *
- * The auditor (audit.c) keeps books of its own from the plans, and judges every
+ * The auditor (audit.c, audit-slots.c) keeps books of its own from the plans, and judges every
  * plan by what sched.h promises.  Anything amiss fails the test with the seed and
  * the step; with a trace, if there is one.
  */
@@ -36,6 +36,7 @@
 /* One request as a test asks for it. */
 struct sim_ask {
         const char *name;
+        uint32_t uid;
         uint32_t channel, prompt, most;
         uint32_t record_bytes;      /* 0: 10 */
         uint32_t end_at;            /* its end_at-th token gets the verdict; 0: none does */
@@ -55,8 +56,8 @@ struct sim_request {
         uint64_t *chain; /* the KV of every position */
 
         /* The auditor's books. */
-        uint32_t channel;
-        uint64_t arrival;
+        uint32_t uid, channel;
+        uint64_t arrival, turn; /* when it came, when it was let in: as numbers in a row */
         bool admitted, decided, ended;
         enum smv_reason reason; /* once decided */
         enum smv_code code;
@@ -69,6 +70,16 @@ struct sim_request {
         uint32_t block_count;
         /* Left out for want of room; some cases are open to either reading, so two times. */
         uint64_t stalled_first, stalled_surely;
+};
+
+/* Why one who waits may have a slot, or may not. */
+enum sim_ground {
+        SIM_WITHIN_HALF,
+        SIM_ALONE,       /* above half, but nobody else waits */
+        SIM_BEGINS,      /* above half, but its user has nothing */
+        SIM_OVER_SLOTS,  /* above half, and others wait: it is passed over */
+        SIM_OVER_BLOCKS, /* ... of the blocks only */
+        SIM_GROUND_N,
 };
 
 struct sim_row {
@@ -98,7 +109,7 @@ struct sim {
         uint64_t now_ns, step_ns;
 
         uint64_t seed, random;
-        uint64_t step_count, arrivals;
+        uint64_t step_count, arrivals, turns;
         struct sim_request *requests; /* requests_max */
         struct sim_channel channels[SIM_CHANNELS];
         struct sim_flight flights[SIM_DEPTH];
@@ -113,6 +124,8 @@ struct sim {
         /* The auditor's. */
         struct sim_request **block_owner, **slot_owner;
         uint32_t held_then;
+        uint32_t passed_over;                   /* in the last plan that let anybody in */
+        uint64_t ground_counts[SIM_GROUND_N];   /* of all who were asked whether they may */
         uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
 
         bool ragged;                   /* records smaller than their most; ending results dropped */
@@ -159,8 +172,8 @@ uint32_t sim_below(struct sim *sim, uint32_t limit);
 void sim_fault(struct sim *sim, const char *file, int line, const char *what, const char *format,
                ...) __attribute__((noreturn, format(printf, 5, 6)));
 
-/* trace.c: a line for the plan that has just been made, with so many blocks dropped. */
-void sim_trace(struct sim *sim, uint32_t drops);
+/* trace.c: a line for the plan that has just been made: so many blocks dropped, so many passed over. */
+void sim_trace(struct sim *sim, uint32_t drops, uint32_t passed_over);
 
 /* audit.c */
 void audit_plan(struct sim *sim);
@@ -170,6 +183,14 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                   enum sched_verdict verdict);
 /* What rows in flight may still write into a channel. */
 uint64_t audit_charged(const struct sim *sim, uint32_t channel);
+
+/* audit-slots.c: who is let in. */
+void audit_slots(struct sim *sim);
+
+#define each_request(sim, r)                                                                       \
+        for (struct sim_request *r = (sim)->requests;                                              \
+             r < (sim)->requests + (sim)->conf.requests_max; r++)                                  \
+                if (r->alive)
 
 /* Not by its number, which is gone once it has retired: a wrong plan must not lead astray. */
 static inline struct sim_request *sim_of(struct sim *sim, const struct request *request)

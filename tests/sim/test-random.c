@@ -2,10 +2,13 @@
  * Random lives, judged step by step.
  *
  * Every seed is a world of its own: a pool, slots and budget that are mostly too
- * small, requests that come in crowds or drop by drop, readers that stop and
- * go on, cancels at the worst moments.  After `steps` steps the faults cease:
- * readers read and nobody comes or goes.  Then everybody has to end within as
- * many turns as there are rows to run, and nothing may be left behind.
+ * small, one to five users of whom the first ask most, requests that come in
+ * crowds or drop by drop, readers that stop and go on, cancels at the worst
+ * moments.  After `steps` steps the faults cease: readers read and nobody is
+ * cancelled.  One user goes on asking for all he can; somebody who has nothing
+ * has to get a slot within as many turns as there were rows to run when he came.
+ * Then nobody comes any more, everybody has to end within such a bound, and
+ * nothing may be left behind.
  *
  *      SMV_SIM_SEEDS=n   how many seeds; SMV_SIM_STEPS=n of each
  *      SMV_SIM_SEED=n    only this one, with a trace
@@ -21,9 +24,15 @@
 static struct moods {
         uint32_t submit, cancel, reader, jump, meet, early; /* of 1000 */
         uint32_t prompt_max, most_max, record_max;
+        uint32_t users;
         uint32_t verdicts; /* of 100 requests, those that end before their time */
         bool split;        /* plans are asked for between the results of another */
 } moods;
+
+/* The first asks most; uids are numbers like others, the first and the last of all included. */
+static const uint32_t uids[] = { 1000, 0, UINT32_MAX, 1001, 65534 };
+#define USERS_MAX (sizeof(uids) / sizeof(*uids))
+#define STRANGER  4242u
 
 static uint64_t seed_now;
 static struct sim dice, world; /* a failed one is freed by its test's teardown */
@@ -52,7 +61,16 @@ static uint32_t size(struct sim *sim, uint32_t most)
         return 1 + sim_below(sim, limit);
 }
 
-static void submit(struct sim *sim)
+static uint32_t user(struct sim *sim)
+{
+        uint32_t number = 0;
+
+        while (number + 1 < moods.users && sim_below(sim, 2))
+                number++;
+        return uids[number];
+}
+
+static struct sim_request *submit(struct sim *sim, uint32_t uid)
 {
         struct sim_ask ask = { 0 };
         enum smv_code code;
@@ -60,6 +78,7 @@ static void submit(struct sim *sim)
         char name[12];
 
         /* One draw a statement, here and below: a seed is the same life with every compiler. */
+        ask.uid = uid;
         ask.channel = sim_below(sim, sim->conf.channels);
         ask.prompt = size(sim, moods.prompt_max);
         ask.most = size(sim, moods.most_max);
@@ -72,14 +91,14 @@ static void submit(struct sim *sim)
                                                                      : SMV_OK),
                  "%u and %u: code %u", ask.prompt, ask.most, code);
         if (code)
-                return;
+                return NULL;
         if (sim_below(sim, 100) < moods.verdicts) {
                 ask.end_at = 1 + sim_below(sim, ask.most);
                 ask.verdict = (enum sched_verdict)(SCHED_EOS + sim_below(sim, 3));
         }
         snprintf(name, sizeof(name), "r%u", (unsigned)sim->arrivals % 100000);
         ask.name = name;
-        sim_submit(sim, &ask);
+        return sim_submit(sim, &ask);
 }
 
 /* Whoever is alive, ending or not; sometimes twice. */
@@ -106,7 +125,7 @@ static void change_reader(struct sim *sim)
 static void happen(struct sim *sim)
 {
         for (uint32_t crowd = 1 + sim_below(sim, 4); crowd && chance(sim, moods.submit); crowd--)
-                submit(sim);
+                submit(sim, user(sim));
         if (chance(sim, moods.cancel))
                 cancel(sim);
         if (chance(sim, moods.reader))
@@ -179,6 +198,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         moods.prompt_max = 1 + sim_below(&dice, conf.context);
         moods.most_max = 1 + sim_below(&dice, conf.context);
         moods.record_max = 1 + sim_below(&dice, 60);
+        moods.users = 1 + sim_below(&dice, USERS_MAX);
         moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
         moods.split = sim_below(&dice, 2);
         seed = sim_random(&dice);
@@ -214,19 +234,47 @@ static void live(struct sim *sim, uint64_t steps)
 /* No more faults: a turn runs a row, or brings one back, or ends somebody. */
 static void calm_down(struct sim *sim)
 {
-        uint64_t bound = 4;
-
         sim->between = NULL;
         for (uint32_t i = 0; i < sim->conf.channels; i++)
                 sim_speed(sim, i, SIM_FAST);
-        for (uint32_t i = 0; i < sim->conf.requests_max; i++) {
-                const struct sim_request *r = &sim->requests[i];
+}
 
-                if (r->alive)
-                        bound += 2 * (r->core.prompt_count + r->core.max_tokens - r->dealt) + 2;
+/* In so many turns all who are alive now are over, if nobody comes before them. */
+static uint64_t turns_left(struct sim *sim)
+{
+        uint64_t bound = 4;
+
+        each_request(sim, r) bound +=
+                2 * (r->core.prompt_count + r->core.max_tokens - r->dealt) + 2;
+        return bound;
+}
+
+/* Somebody who has nothing comes into a flood: those behind him do not make him wait. */
+static void meet_a_flood(struct sim *sim)
+{
+        struct sim_request *stranger = NULL;
+        uint64_t bound;
+
+        for (bound = turns_left(sim); sim_alive(sim) == sim->conf.requests_max; bound--) {
+                sim_must(sim, bound, "nobody comes to his end");
+                sim_turn(sim, sim->now_ns + SIM_MS);
         }
-        while (sim_alive(sim) || sim->flight_count) {
-                sim_must(sim, bound--, "%u do not come to their end", sim_alive(sim));
+        for (uint32_t tries = 100; tries && !stranger; tries--)
+                stranger = submit(sim, STRANGER);
+        if (!stranger)
+                return; /* hardly anything fits into this world */
+        for (bound = turns_left(sim); stranger->alive && !stranger->admitted; bound--) {
+                sim_must(sim, bound, "%s has nothing, and waits for ever", stranger->name);
+                for (uint32_t tries = 2 * sim->conf.requests_max; tries; tries--)
+                        submit(sim, uids[0]);
+                sim_turn(sim, sim->now_ns + SIM_MS);
+        }
+}
+
+static void come_to_an_end(struct sim *sim)
+{
+        for (uint64_t bound = turns_left(sim); sim_alive(sim) || sim->flight_count; bound--) {
+                sim_must(sim, bound, "%u do not come to their end", sim_alive(sim));
                 sim_turn(sim, sim->now_ns + SIM_MS);
         }
 }
@@ -245,14 +293,42 @@ static uint64_t number_from(const char *name, uint64_t otherwise)
         return number;
 }
 
+static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone", "begin",
+                                                        "over slots", "over blocks" };
+
+struct sum {
+        uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
+};
+
+static void add_up(struct sum *sum, const struct sim *sim)
+{
+        sum->steps += sim->step_count;
+        for (int reason = 0; reason <= SMV_END_ERROR; reason++)
+                sum->ends[reason] += sim->end_counts[reason];
+        for (int ground = 0; ground < SIM_GROUND_N; ground++)
+                sum->grounds[ground] += sim->ground_counts[ground];
+}
+
+static void tell(const struct sum *sum, uint32_t depth, double seconds)
+{
+        print_message("depth %u: %.0f steps/s; %llu steps; ends: %llu eos, %llu stop, %llu length, "
+                      "%llu cancelled, %llu stalled, %llu error\n",
+                      depth, (double)sum->steps / seconds, (unsigned long long)sum->steps,
+                      (unsigned long long)sum->ends[1], (unsigned long long)sum->ends[2],
+                      (unsigned long long)sum->ends[3], (unsigned long long)sum->ends[4],
+                      (unsigned long long)sum->ends[5], (unsigned long long)sum->ends[6]);
+        for (int ground = 0; ground < SIM_GROUND_N; ground++)
+                print_message("        asked for a slot: %llu %s\n",
+                              (unsigned long long)sum->grounds[ground], ground_names[ground]);
+}
+
 static void lives(uint32_t depth)
 {
         uint64_t seeds = number_from("SMV_SIM_SEEDS", 300);
         uint64_t steps = number_from("SMV_SIM_STEPS", 2000);
         uint64_t only = number_from("SMV_SIM_SEED", 0);
-        uint64_t total = 0, ends[SMV_END_ERROR + 1] = { 0 };
         struct timespec begin, end;
-        double seconds;
+        struct sum sum = { 0 };
 
         if (only && only % 2 != depth % 2) /* odd seeds run at depth one, even ones at two */
                 skip();
@@ -263,23 +339,21 @@ static void lives(uint32_t depth)
                 open_world(seed_now, depth, only != 0);
                 live(&world, steps);
                 calm_down(&world);
-                total += world.step_count;
-                for (int reason = 0; reason <= SMV_END_ERROR; reason++)
-                        ends[reason] += world.end_counts[reason];
+                meet_a_flood(&world);
+                come_to_an_end(&world);
+                add_up(&sum, &world);
                 sim_close(&world);
         }
         clock_gettime(CLOCK_MONOTONIC, &end);
-        seconds =
-                (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
-        print_message("depth %u: %.0f steps/s; %llu steps; ends: %llu eos, %llu stop, %llu length, "
-                      "%llu cancelled, %llu stalled, %llu error\n",
-                      depth, (double)total / seconds, (unsigned long long)total,
-                      (unsigned long long)ends[1], (unsigned long long)ends[2],
-                      (unsigned long long)ends[3], (unsigned long long)ends[4],
-                      (unsigned long long)ends[5], (unsigned long long)ends[6]);
-        assert_true(total > 0);
-        for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR && seeds >= 100 && !only; reason++)
-                assert_true(ends[reason] > 0); /* else these worlds are too small to tell */
+        tell(&sum, depth,
+             (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9);
+        assert_true(sum.steps > 0);
+        if (seeds < 100 || only)
+                return;
+        for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
+                assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
+        for (int ground = 0; ground < SIM_GROUND_N; ground++)
+                assert_true(sum.grounds[ground] > 0);
 }
 
 static void everything_promised_holds_at_depth_one(void **state)

@@ -66,7 +66,7 @@ static void trace_rows(struct sim *sim)
 }
 
 /* "[ 10] prefill a 0..64; decode b 10; end c length; retire c; take 2 drop 0" */
-void sim_trace(struct sim *sim, uint32_t drops)
+void sim_trace(struct sim *sim, uint32_t drops, uint32_t passed_over)
 {
         const struct plan *plan = &sim->plan;
         size_t line, begin;
@@ -81,6 +81,8 @@ void sim_trace(struct sim *sim, uint32_t drops)
         print(sim, "[%3u]", (unsigned)(sim->now_ns / SIM_MS));
         begin = sim->trace_count;
         trace_rows(sim);
+        if (passed_over)
+                print(sim, "; pass over %u", passed_over);
         if (plan->stalled)
                 print(sim, "; stalled %u", plan->stalled);
         for (uint32_t i = 0; i < plan->end_count; i++)

@@ -36,7 +36,7 @@ struct house {
         struct served served;
         int bell, drain_bell, arrive_bell;
         int arriving;
-        struct mailbox *to_engine, *from_waker, *to_scribe, *from_scribe;
+        struct mailbox *to_engine, *from_engine, *from_waker, *to_scribe, *from_scribe;
         struct scribe *scribe;
         struct edge *edge;
         struct loop_watch *drain_watch, *arrive_watch;
@@ -158,11 +158,13 @@ static inline void house_start(struct house *house, bool with_scribe)
         house->drain_bell = sys_eventfd();
         house->arrive_bell = sys_eventfd();
         assert_int_equal(mailbox_new(256, -1, &house->to_engine), 0);
+        assert_int_equal(mailbox_new(256, -1, &house->from_engine), 0);
         assert_int_equal(mailbox_new(256, house->bell, &house->from_waker), 0);
         assert_int_equal(mailbox_new(64, -1, &house->to_scribe), 0);
         assert_int_equal(mailbox_new(64, house->bell, &house->from_scribe), 0);
         conf.bell = house->bell;
         conf.to_engine = house->to_engine;
+        conf.from_engine = house->from_engine;
         conf.from_waker = house->from_waker;
         conf.to_scribe = house->to_scribe;
         conf.from_scribe = house->from_scribe;
@@ -198,8 +200,17 @@ static inline bool is_hung_up(struct house *house, const struct channel *channel
 static inline void wake(struct house *house, struct channel *channel)
 {
         ring_publish(&channel->writer);
+        channel_show(channel);
         if (channel_raise(&channel->draining))
                 up(house, MAIL_WAKE, channel);
+}
+
+static inline void retired(struct house *house, struct request *request)
+{
+        struct channel *channel = request->channel;
+
+        mailbox_post(house->from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
+        wake(house, channel);
 }
 
 /* false: its ring is full. */
@@ -242,20 +253,18 @@ static inline void put_end(struct house *house, struct request *request, enum sm
 static inline void forget(struct house *house, struct request *request)
 {
         for (uint32_t i = 0; i < house->live_count; i++)
-                if (house->live[i] == request)
+                if (house->live[i] == request) {
                         house->live[i] = house->live[--house->live_count];
+                        request->channel->retired++;
+                }
 }
 
 static inline void end(struct house *house, struct request *request, enum smv_reason reason,
                        enum smv_code code)
 {
-        struct channel *channel = request->channel;
-
         put_end(house, request, reason, code);
         forget(house, request);
-        up(house, MAIL_RETIRED, request);
-        if (!is_hung_up(house, channel))
-                wake(house, channel);
+        retired(house, request);
 }
 
 static inline bool is_live(struct house *house, const struct request *request)
@@ -273,12 +282,12 @@ static inline void on_cancel(struct house *house, const struct mail *mail)
         house->cancels++;
         house->last_cancel = *mail;
         if (!is_live(house, request)) {
-                up(house, MAIL_RETIRED, request);
+                retired(house, request);
                 return;
         }
         if (house->lose_cancel) {
                 end(house, request, SMV_END_EOS, SMV_OK);
-                up(house, MAIL_RETIRED, request);
+                retired(house, request);
                 return;
         }
         request->cancel_taken = true;
@@ -351,6 +360,7 @@ static inline int house_stop(struct house *house)
         assert_int_equal(house->served.holds, 0);
         edge_free(house->edge);
         mailbox_free(house->to_engine);
+        mailbox_free(house->from_engine);
         mailbox_free(house->from_waker);
         mailbox_free(house->to_scribe);
         mailbox_free(house->from_scribe);

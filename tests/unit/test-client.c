@@ -266,10 +266,12 @@ static void request_holds_what_was_given_and_nothing_else(void **state)
         open_wire(&w);
         n = sent_so_far(&w, sent, sizeof(sent));
         assert_true(n > 4);
-        assert_memory_equal(
-                sent + 4,
-                "\xde\0\x04\xa2op\xa5hello\xa2id\x01\xa8versions\x92\0\0\xa9transport\xa6socket",
-                n - 4);
+        assert_memory_equal(sent + 4,
+                            "\xde\0\x05\xa2op\xa5hello\xa2id\x01\xa8versions\x92\0\0"
+                            "\xa9transport\xa4"
+                            "auto\xa8"
+                            "doorbell\xa4kick",
+                            n - 4);
         g.prompt = "hidden";
         g.prompt = "hi";
         assert_int_equal(smv_generate(w.client, &g, &stream), 0);

@@ -52,42 +52,6 @@ static void an_id_is_taken_until_its_end_was_read(void **state)
         house_close(house);
 }
 
-static void an_end_is_not_shown_before_retired_has_come(void **state)
-{
-        struct house *house = house_new();
-        struct client client;
-        struct request *late, *other;
-
-        (void)state;
-        house_start(house, true);
-        say_hello(house, &client);
-        ask_generate(&client, 5);
-        ask_generate(&client, 6);
-        ENGINE_UNTIL(house, house->live_count == 2);
-        assert_int_equal(reply_code(&client, 5), SMV_OK);
-        assert_int_equal(reply_code(&client, 6), SMV_OK);
-        late = house->live[0];
-        other = house->live[1];
-        say(house, late, 65);
-        put_end(house, late, SMV_END_EOS, SMV_OK);
-        forget(house, late);
-        wake(house, late->channel);
-        say(house, other, 66);
-        assert_int_equal(next_record(&client)->type, SMV_RECORD_TOKENS);
-        ask_plain(&client, "status", 7);
-        assert_int_equal(reply_code(&client, 7), SMV_OK);
-        assert_int_equal(buffer_count(&client.records), 0);
-        up(house, MAIL_RETIRED, late);
-        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_EOS);
-        assert_int_equal(next_record(&client)->stream, 6);
-        assert_int_equal(charge_of(&client, "requests"), 1);
-        end(house, other, SMV_END_EOS, SMV_OK);
-        expect_end(&client, 6);
-        assert_int_equal(charge_of(&client, "requests"), 0);
-        client_close(&client);
-        house_close(house);
-}
-
 static void a_text_prompt_gets_the_first_token_of_the_model(void **state)
 {
         struct house *house = house_new();
@@ -300,7 +264,7 @@ static void slow_reader_is_stalled_and_nudges_when_it_reads_on(void **state)
                 if (!room)
                         usleep(5000);
         }
-        assert_int_equal(ring_stall(&channel->writer), 0);
+        assert_true(channel_stall(channel));
         assert_false(engine(house, 50));
         assert_int_equal(house->rooms, 0);
         ask_plain(&other, "status", 2); /* nobody else is held up */
@@ -310,7 +274,7 @@ static void slow_reader_is_stalled_and_nudges_when_it_reads_on(void **state)
         for (uint32_t i = 0; i < said; i++)
                 assert_int_equal(next_record(&client)->type, SMV_RECORD_TOKENS);
         ENGINE_UNTIL(house, house->rooms >= 1);
-        ring_resume(&channel->writer);
+        channel_resume(channel);
         end(house, house->live[0], SMV_END_EOS, SMV_OK);
         expect_end(&client, 5);
         client_close(&client);
@@ -335,40 +299,11 @@ static void a_client_that_does_not_read_its_replies_is_hung_up(void **state)
         house_close(house);
 }
 
-static void ends_of_a_connection_never_outgrow_their_half_of_the_ring(void **state)
-{
-        struct house *house = house_new();
-        struct client client;
-        uint32_t accepted = 0;
-
-        (void)state;
-        house->config.requests = house->config.uid_requests = 400;
-        house->config.ring_bytes = 16 << 10; /* of which 4 KiB are for ENDs */
-        house_start(house, true);
-        say_hello(house, &client);
-        for (uint32_t id = 1; id <= 40; id++) {
-                enum smv_code code;
-
-                ask_generate(&client, id);
-                code = reply_code(&client, id);
-                accepted += code == SMV_OK;
-                assert_int_equal(code, id <= 32 ? SMV_OK : SMV_QUOTA);
-        }
-        ENGINE_UNTIL(house, house->live_count == accepted);
-        end(house, house->live[0], SMV_END_EOS, SMV_OK);
-        next_record(&client);
-        ask_generate(&client, 41);
-        assert_int_equal(reply_code(&client, 41), SMV_OK);
-        client_close(&client);
-        house_close(house);
-}
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_stream_is_reply_records_end_and_holds_nothing_afterwards),
                 cmocka_unit_test(an_id_is_taken_until_its_end_was_read),
-                cmocka_unit_test(an_end_is_not_shown_before_retired_has_come),
                 cmocka_unit_test(a_text_prompt_gets_the_first_token_of_the_model),
                 cmocka_unit_test(a_cancel_is_sent_once_and_unknown_streams_are_no_error),
                 cmocka_unit_test(a_cancel_that_crosses_retired_keeps_the_request),
@@ -378,7 +313,6 @@ int main(void)
                 cmocka_unit_test(a_half_closed_client_gets_more_than_its_socket_holds),
                 cmocka_unit_test(slow_reader_is_stalled_and_nudges_when_it_reads_on),
                 cmocka_unit_test(a_client_that_does_not_read_its_replies_is_hung_up),
-                cmocka_unit_test(ends_of_a_connection_never_outgrow_their_half_of_the_ring),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,10 +155,20 @@ static enum wire_op op_of(const struct wire_row *row)
         return WIRE_GENERATE;
 }
 
+/* Fields that are taken only beside a transport that they describe. */
+static bool is_of_ring(const struct wire_row *row)
+{
+        return row->field == WIRE_F_DOORBELL || row->field == WIRE_F_RING_BYTES;
+}
+
 /* A whole request, but for the value of the row's field, which the caller puts. */
 static struct wire_writer *begin_value(struct body *body, const struct wire_row *row)
 {
-        begin_without(body, op_of(row), row->field, 1);
+        begin_without(body, op_of(row), row->field, is_of_ring(row) ? 2 : 1);
+        if (is_of_ring(row)) {
+                wire_put_text(&body->writer, "transport");
+                wire_put_text(&body->writer, "ring");
+        }
         wire_put_text(&body->writer, row->name);
         return &body->writer;
 }
@@ -240,7 +250,7 @@ static void every_number_is_held_to_its_range(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 8);
+        assert_int_equal(walked, 9);
 }
 
 static void integer_is_a_float_but_no_float_is_an_integer(void **state)
@@ -453,7 +463,8 @@ static void texts_and_arrays_are_held_to_their_counts(void **state)
         (void)state;
         for (uint32_t i = 0; (row = wire_row(i)); i++) {
                 bool texts = !strcmp(row->type, "texts"), text = !strcmp(row->type, "text");
-                bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT;
+                bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
+                             row->field == WIRE_F_DOORBELL;
 
                 for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
                         bool taken = n >= row->low && n <= row->high;
@@ -554,6 +565,69 @@ static void ids_are_32_bits(void **state)
                 assert_string_equal(problem.field, wire_row(fields[i])->name);
                 assert_non_null(strstr(problem.message,
                                        "4294967296 at index 0; the largest is 4294967295"));
+        }
+}
+
+static void put_hello(struct body *body, const char *transport, const char *doorbell,
+                      uint64_t ring_bytes)
+{
+        begin_without(body, WIRE_HELLO, WIRE_FIELD_N,
+                      0u + !!transport + !!doorbell + (ring_bytes > 0));
+        if (transport) {
+                wire_put_text(&body->writer, "transport");
+                wire_put_text(&body->writer, transport);
+        }
+        if (doorbell) {
+                wire_put_text(&body->writer, "doorbell");
+                wire_put_text(&body->writer, doorbell);
+        }
+        if (ring_bytes) {
+                wire_put_text(&body->writer, "ring_bytes");
+                wire_put_uint(&body->writer, ring_bytes);
+        }
+}
+
+static void a_ring_is_described_by_words_and_a_power_of_two(void **state)
+{
+        static const char *const transports[] = { "socket", "ring", "auto" };
+        static const char *const doorbells[] = { "kick", "futex", "none" };
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        put_hello(&body, NULL, NULL, 0);
+        expect_taken(&body, &request);
+        assert_true(request.transport == WIRE_SOCKET && !request.ring_bytes);
+        for (unsigned i = 0; i < 9; i++) {
+                put_hello(&body, transports[i / 3], i < 3 ? NULL : doorbells[i % 3], 0);
+                expect_taken(&body, &request);
+                assert_int_equal(request.transport, i / 3);
+                assert_int_equal(request.doorbell, i < 3 ? WIRE_KICK : i % 3);
+        }
+        for (uint64_t bytes = 64 << 10; bytes <= 4 << 20; bytes += 4096) {
+                put_hello(&body, "auto", NULL, bytes);
+                if (bytes & (bytes - 1)) {
+                        expect_refused(&body, SMV_BAD_VALUE, "ring_bytes");
+                } else {
+                        expect_taken(&body, &request);
+                        assert_int_equal(request.ring_bytes, bytes);
+                }
+        }
+}
+
+static void what_describes_a_ring_is_refused_without_one(void **state)
+{
+        static const char *const sockets[] = { NULL, "socket" };
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < 2; i++) {
+                put_hello(&body, sockets[i], "kick", 0);
+                expect_refused(&body, SMV_BAD_FIELD, "doorbell");
+                put_hello(&body, sockets[i], NULL, 64 << 10);
+                expect_refused(&body, SMV_BAD_FIELD, "ring_bytes");
+                put_hello(&body, sockets[i], "none", 64 << 10);
+                expect_refused(&body, SMV_BAD_FIELD, "doorbell");
         }
 }
 
@@ -719,7 +793,7 @@ static void messages_have_numbers_and_never_texts(void **state)
         assert_string_equal(problem.message, "temperature is a text; it must be a number");
         wire_put_text(begin_value(&body, wire_row(WIRE_F_TRANSPORT)), "secret");
         judge(&body, &request, &problem);
-        assert_string_equal(problem.message, "transport is not one that is offered: socket");
+        assert_string_equal(problem.message, "transport is none of socket, ring, auto");
         body_begin(&body, 2);
         wire_put_text(&body.writer, "id");
         wire_put_uint(&body.writer, 77);
@@ -1090,6 +1164,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(texts_and_arrays_are_held_to_their_counts),
                 cmocka_unit_test(text_is_valid_utf8),
                 cmocka_unit_test(ids_are_32_bits),
+                cmocka_unit_test(a_ring_is_described_by_words_and_a_power_of_two),
+                cmocka_unit_test(what_describes_a_ring_is_refused_without_one),
                 cmocka_unit_test(versions_are_in_order),
                 cmocka_unit_test(what_is_not_given_has_its_default),
                 cmocka_unit_test(everything_arrives_as_it_was_sent),

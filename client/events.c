@@ -1,0 +1,321 @@
+/*
+ * Events: records, from the ring or from frames, one at a time.
+ *
+ * The ring is looked at before the socket.  Of a connection with a ring the socket
+ * is the life line: it brings replies, and kicks, which mean nothing but "look", and
+ * when it is lost, what stands whole in the ring is read first.
+ */
+#include "client/private.h"
+
+#include <errno.h>
+
+#include "client/record.h"
+
+/* The order of the others does not matter. */
+static void forget_stream(struct smv_client *client, struct client_stream *stream)
+{
+        *stream = client->streams[--client->stream_count];
+}
+
+/* One record to at most one event: 1, 0, -EPROTO or -ENOMEM. */
+static int read_record(struct smv_client *client, const struct record *record,
+                       struct smv_event *ret_event)
+{
+        struct client_stream *stream;
+        int r;
+
+        if (record->head.type == SMV_RECORD_PAD)
+                return 0;
+        stream = client_stream(client, record->head.stream);
+        if (!stream || record->head.sequence != stream->sequence)
+                return -EPROTO;
+
+        switch (record->head.type) {
+        case SMV_RECORD_TOKENS:
+                r = record_tokens(record, &client->ids, ret_event);
+                break;
+        case SMV_RECORD_END:
+                r = record_end(record, ret_event);
+                break;
+        default:
+                if (record->head.flags & SMV_RECORD_MUST)
+                        return -EPROTO;
+                stream->sequence++;
+                return 0;
+        }
+        if (r)
+                return r;
+
+        stream->sequence++;
+        if (ret_event->kind == SMV_EVENT_END)
+                forget_stream(client, stream);
+        return 1;
+}
+
+/*
+ * Walks the records frame at the front: 1: an event; 0: it has no more; -ENOMEM.
+ * It is dropped with its last record, not a call later, because there may be no
+ * later smv_next(); the bytes stay readable until something new is received.
+ */
+static int walk_frame(struct smv_client *client, struct smv_event *ret_event)
+{
+        struct link *link = &client->link;
+        const char *frame = link->in.at + link->start;
+        struct record record;
+        int r = 0;
+
+        while (!r && client->record_at < client->record_end) {
+                r = record_read(frame + client->record_at, client->record_end - client->record_at,
+                                &record);
+                if (!r)
+                        r = read_record(client, &record, ret_event);
+                if (r >= 0)
+                        client->record_at += record.step;
+        }
+        if (r == -ENOMEM || (r > 0 && client->record_at < client->record_end))
+                return r;
+
+        if (r < 0) {
+                link_lose(link, r, link->start);
+                r = 0;
+        } else {
+                if (link->start < link->scan)
+                        client->records_ahead--;
+                link_drop(link, link->start + client->frame_bytes);
+        }
+        client->frame_bytes = 0;
+        return r;
+}
+
+int client_release(struct smv_client *client, bool all)
+{
+        struct shared *shared = &client->shared;
+        int r;
+
+        shared_release(shared, all);
+        if (!shared->stalled || client->link.lost)
+                return 0;
+        r = link_kick(&client->link);
+        if (!r)
+                shared->stalled = false;
+        return r;
+}
+
+/*
+ * The ring's bytes lie.  Perhaps because the daemon has hung up and taken the memory
+ * back; then the socket says so, and maybe why, and that is the better reason.
+ */
+static void disbelieve(struct smv_client *client)
+{
+        struct link *link = &client->link;
+
+        client->shared.over = true;
+        while (!link->lost && link_turn(link, 0) > 0)
+                ;
+        link_lose(link, -EPROTO, link->in.count);
+}
+
+/*
+ * Walks the ring: 1: an event; 0: it has no more, and all of it was given back; -ENOMEM.
+ * Room is given back before a record is taken, so never below the event that we return.
+ */
+static int walk_ring(struct smv_client *client, struct smv_event *ret_event)
+{
+        struct shared *shared = &client->shared;
+        struct record record;
+        int r;
+
+        r = client_release(client, false);
+        if (r)
+                return r;
+        while ((r = shared_next(shared, &record)) > 0) {
+                r = read_record(client, &record, ret_event);
+                if (r)
+                        break;
+        }
+
+        if (!r)
+                return client_release(client, true);
+        if (r == -ENOMEM)
+                shared_put_back(shared);
+        if (r != -EPROTO)
+                return r;
+        disbelieve(client);
+        return 0;
+}
+
+/*
+ * The frame at the front: begins a walk, or is over with.  1: it was whole.
+ * Replies here are those that nobody waits for (to a cancel), or were read by
+ * looking ahead; only a refusal of the connection itself, with no id, matters.
+ */
+static int take_frame(struct smv_client *client)
+{
+        struct link *link = &client->link;
+        struct codec_frame frame = { 0 };
+        const char *body;
+        size_t bytes;
+        int r;
+
+        if (!link_frame(link, link->start, &body, &bytes))
+                return 0;
+
+        if (bytes) {
+                r = client_decode(client, body, bytes, &frame);
+                if (r == -EPROTO)
+                        link_lose(link, r, link->start);
+                if (r)
+                        return r == -EPROTO ? 0 : r;
+        }
+        if (frame.records) {
+                client->frame_bytes = 4 + bytes;
+                client->record_at = (size_t)(frame.records - (link->in.at + link->start));
+                client->record_end = client->record_at + frame.records_bytes;
+                return 1;
+        }
+        if (bytes)
+                client_stray(client, &frame);
+        link_drop(link, link->start + 4 + bytes);
+        return 1;
+}
+
+/* The next event of what has come in, the ring before the socket: 1, 0 or -ENOMEM. */
+static int next_event(struct smv_client *client, struct smv_event *ret_event)
+{
+        int r;
+
+        r = walk_ring(client, ret_event);
+        if (r)
+                return r;
+        do {
+                if (client->frame_bytes) {
+                        r = walk_frame(client, ret_event);
+                        if (r)
+                                return r;
+                }
+                r = take_frame(client);
+        } while (r > 0);
+
+        return r;
+}
+
+/* The END that a daemon which is gone owes: 1, or -ENOTCONN when it owes none. */
+static int end_lost(struct smv_client *client, struct smv_event *ret_event)
+{
+        if (!client->stream_count)
+                return client_lost(client);
+
+        /* It may be us who left: whatever a daemon still says is behind these ENDs. */
+        client->shared.over = true;
+        *ret_event = (struct smv_event){
+                .kind = SMV_EVENT_END,
+                .stream = client->streams[0].id,
+                .reason = SMV_END_ERROR,
+                .code = SMV_LOST,
+        };
+        forget_stream(client, &client->streams[0]);
+        return 1;
+}
+
+/* Before it sleeps: a look at the ring costs much less than being woken. */
+static bool is_spinning(const struct smv_client *client, uint64_t deadline, uint64_t *until)
+{
+        uint64_t now;
+
+        if (!client->shared.ring || !client->spin_ns)
+                return false;
+        now = link_now();
+        if (!*until)
+                *until = now + client->spin_ns;
+        return now < *until && now < deadline;
+}
+
+/* As its doorbell allows.  1: look again; 0: the deadline has passed; or -ENOMEM. */
+static int rest_at_ring(struct smv_client *client, uint64_t deadline)
+{
+        struct shared *shared = &client->shared;
+        uint64_t now = link_now(), until = deadline;
+        int r;
+
+        if (until > now && until - now > shared_patience(shared))
+                until = now + shared_patience(shared);
+
+        if (shared->doorbell == SMV_DOORBELL_FUTEX) {
+                r = link_turn(&client->link, 0);
+                if (!r && now < until && shared_lie_down(shared))
+                        shared_sleep(shared, until - now);
+        } else {
+                /* From here on smv_fd() is safe to sleep on. */
+                if (shared->doorbell == SMV_DOORBELL_KICK && !shared_lie_down(shared))
+                        return 1;
+                r = link_turn(&client->link, until);
+        }
+        return r ? r : link_now() < deadline;
+}
+
+/*
+ * Everything is looked at once more behind a rest: behind the loss that it has met,
+ * because a daemon may die between showing a record and ringing; and behind the
+ * timeout, because who sleeps in batches is not woken for what he may have by then.
+ */
+static int wait_event(struct smv_client *client, struct smv_event *ret_event, uint64_t deadline,
+                      bool waits)
+{
+        uint64_t spin_until = 0;
+        int r;
+
+        for (;;) {
+                r = next_event(client, ret_event);
+                if (r)
+                        return r;
+                if (client->link.lost)
+                        return end_lost(client, ret_event);
+                /* With no stream there is nothing to wait for, but something to read. */
+                if (!client->stream_count)
+                        deadline = 0;
+                if (is_spinning(client, deadline, &spin_until))
+                        continue;
+
+                r = client->shared.ring ? rest_at_ring(client, deadline)
+                                        : link_turn(&client->link, deadline);
+                if (r < 0)
+                        return r;
+                if (!r && !waits)
+                        return client->stream_count ? 0 : -ENODATA;
+                if (!r)
+                        waits = false;
+        }
+}
+
+int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout_ms)
+{
+        struct smv_event event = { 0 };
+        int r;
+
+        /* Checked before anything is taken: an event that cannot be given is not lost. */
+        if (ret_event->size < sizeof(ret_event->size))
+                return client_fail(client, -EINVAL, "struct smv_event has no size");
+        client_forget(client);
+
+        r = wait_event(client, &event, link_deadline(timeout_ms), timeout_ms != 0);
+        if (r == -ENOMEM)
+                client_fail(client, r, "out of memory");
+        else if (r == -ENODATA)
+                client_fail(client, r, "no stream is alive");
+        else if (r > 0)
+                client_give(ret_event, &event, sizeof(event));
+        return r;
+}
+
+int smv_fd(const struct smv_client *client)
+{
+        return client->link.fd;
+}
+
+void smv_batch(struct smv_client *client, size_t bytes)
+{
+        struct shared *shared = &client->shared;
+
+        /* More than the ring can be never waits in it. */
+        shared->batch = bytes < shared->reader.data_bytes ? bytes : shared->reader.data_bytes;
+}

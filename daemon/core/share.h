@@ -1,0 +1,52 @@
+/*
+ * Shares: what each user (uid) has of the slots and the blocks.
+ *
+ * Nobody takes more than half of either while somebody else waits.  Who holds
+ * nothing may always begin, however large his request: else it never could.
+ * Behind one who was passed over his user's others wait, else they could keep a
+ * large one of his own waiting for ever.
+ * A user is in the table as long as he has a request alive; they are few, so it
+ * is searched from the front.  Engine thread only; nothing here allocates after
+ * shares_init().
+ */
+#ifndef DAEMON_CORE_SHARE_H
+#define DAEMON_CORE_SHARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct share {
+        uint32_t uid;
+        uint32_t alive, waiting; /* requests; the others have a slot or are ending */
+        uint32_t slots;
+        uint64_t blocks; /* promised and held */
+        uint64_t passed; /* the look in which one of his was passed over, last */
+};
+
+struct shares {
+        struct share *at;
+        uint32_t count, max;
+        uint32_t waiting_users;
+        uint64_t look;          /* at the line: so many */
+        uint32_t slots, blocks; /* there are in all */
+};
+
+int shares_init(struct shares *shares, uint32_t users_max, uint32_t slots, uint32_t blocks);
+void shares_deinit(struct shares *shares);
+
+void share_wait(struct shares *shares, uint32_t uid);    /* one more waits */
+void share_give_up(struct shares *shares, uint32_t uid); /* ... waits no longer, and gets nothing */
+void share_forget(struct shares *shares, uint32_t uid);  /* ... is alive no longer */
+
+/* May one who waits have a slot with so many blocks? */
+bool share_may_take(const struct shares *shares, uint32_t uid, uint32_t blocks);
+void share_take(struct shares *shares, uint32_t uid, uint32_t blocks);
+void share_give_back(struct shares *shares, uint32_t uid, uint32_t blocks);
+
+void share_look(struct shares *shares);                    /* at the line, from its front */
+void share_pass_over(struct shares *shares, uint32_t uid); /* nothing for him until the next look */
+
+/* Asserts the sums over everybody. */
+void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots, uint64_t blocks);
+
+#endif

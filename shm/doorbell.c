@@ -1,0 +1,44 @@
+#include "shm/doorbell.h"
+
+static void fence(void)
+{
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+bool doorbell_is_due(struct doorbell *bell, const struct doorbell_news *news)
+{
+        uint64_t from = bell->seen, wish;
+
+        fence(); /* the tail was stored before; doorbell_may_sleep() is the counterpart */
+        wish = __atomic_load_n(&bell->control->wake_position, __ATOMIC_RELAXED);
+
+        bell->seen = news->tail;
+        if (wish == SMV_WAKE_NEVER)
+                return false;
+        /* The brim is no border that is passed once: the head it was made of may be an old one. */
+        return (from <= wish && wish < news->tail) || from < news->end || news->brim < news->tail;
+}
+
+uint64_t doorbell_brim(const struct ring_writer *writer)
+{
+        return writer->head + writer->data_bytes / 4;
+}
+
+/* Whatever came since is read first, were it less than wished for: it may have an END in it. */
+bool doorbell_may_sleep(struct ring_reader *reader, uint64_t bytes)
+{
+        __atomic_store_n(&reader->control->wake_position, reader->head + bytes, __ATOMIC_RELAXED);
+        fence(); /* the wish is stored, then the tail is looked at */
+        return __atomic_load_n(&reader->page->tail, __ATOMIC_ACQUIRE) == reader->head;
+}
+
+void doorbell_awake(struct ring_reader *reader)
+{
+        __atomic_store_n(&reader->control->wake_position, SMV_WAKE_NEVER, __ATOMIC_RELAXED);
+}
+
+const uint32_t *doorbell_word(const struct ring_reader *reader, uint32_t *ret_value)
+{
+        *ret_value = (uint32_t)reader->head;
+        return (const uint32_t *)&reader->page->tail;
+}

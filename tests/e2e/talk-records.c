@@ -1,0 +1,90 @@
+/* What a talk does with records, whichever way they came. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/talk.h"
+
+struct stream *talk_stream(const struct talk *talk, uint32_t id)
+{
+        for (size_t i = talk->stream_count; i-- > 0;)
+                if (talk->streams[i]->id == id)
+                        return talk->streams[i];
+        return NULL;
+}
+
+static struct stream *stream_for(struct talk *talk, uint32_t id)
+{
+        struct stream *stream = talk_stream(talk, id);
+
+        if (stream && !stream->ended)
+                return stream;
+        stream = calloc(1, sizeof(*stream));
+        talk->streams = realloc(talk->streams, (talk->stream_count + 1) * sizeof(stream));
+        assert(stream && talk->streams);
+        stream->id = id;
+        talk->streams[talk->stream_count++] = stream;
+        return stream;
+}
+
+static void take_tokens(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_tokens head;
+        size_t ids;
+
+        assert_true(bytes >= sizeof(head));
+        memcpy(&head, payload, sizeof(head));
+        ids = head.token_count * sizeof(uint32_t);
+        assert_int_equal(bytes, sizeof(head) + ids + head.text_bytes);
+        assert_true(head.token_count || head.text_bytes);
+        if (stream->positioned)
+                assert_int_equal(head.position, stream->position);
+        stream->positioned = true;
+        stream->position = head.position + head.token_count;
+
+        stream->tokens = realloc(stream->tokens, stream->token_count * sizeof(uint32_t) + ids + 1);
+        stream->text = realloc(stream->text, stream->text_bytes + head.text_bytes + 1);
+        assert(stream->tokens && stream->text);
+        memcpy(stream->tokens + stream->token_count, payload + sizeof(head), ids);
+        memcpy(stream->text + stream->text_bytes, payload + sizeof(head) + ids, head.text_bytes);
+        stream->token_count += head.token_count;
+        stream->text_bytes += head.text_bytes;
+        stream->text[stream->text_bytes] = '\0';
+}
+
+static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_end *end = &stream->end;
+
+        assert_int_equal(bytes, sizeof(*end));
+        memcpy(end, payload, sizeof(*end));
+        assert_in_range(end->reason, SMV_END_EOS, SMV_END_ERROR);
+        assert_true((end->reason == SMV_END_ERROR) == (end->code != SMV_OK));
+        assert_int_equal(end->output_tokens, stream->token_count);
+        assert_int_equal(end->cached_tokens, 0);
+        assert_int_equal(end->pad2, 0);
+        if (stream->token_count)
+                assert_int_equal(stream->position, end->prompt_tokens + stream->token_count);
+        stream->ended = true;
+}
+
+size_t talk_record(struct talk *talk, const uint8_t *at, size_t count)
+{
+        struct smv_record head;
+        struct stream *stream;
+
+        assert_true(count >= sizeof(head));
+        memcpy(&head, at, sizeof(head));
+        assert_int_equal(head.head_bytes, sizeof(head));
+        assert_in_range(head.size, sizeof(head), count);
+        stream = stream_for(talk, head.stream);
+        assert_int_equal(head.sequence, stream->sequence);
+        stream->sequence++;
+        if (head.type == SMV_RECORD_END) {
+                take_end(stream, at + sizeof(head), head.size - sizeof(head));
+        } else {
+                assert_int_equal(head.type, SMV_RECORD_TOKENS);
+                take_tokens(stream, at + sizeof(head), head.size - sizeof(head));
+        }
+        return (head.size + (size_t)7) & ~(size_t)7;
+}

@@ -1,0 +1,260 @@
+#include "tests/e2e/talk-ring.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BELL_MS  60000 /* a bell that has not rung by then never will */
+#define SLICE_MS 5     /* a sleeper on a futex hears no reply: so often it looks at the socket */
+
+struct talk_ring {
+        const struct smv_ring *page;
+        struct smv_ring_control *control;
+        const uint8_t *data;
+        size_t page_bytes;
+        uint64_t data_bytes, head;
+        uint8_t *copy;    /* of what is being read: it may be emptied under our hands */
+        bool resume;      /* the daemon is to be told that there is room */
+        bool lying, gone; /* gone: emptied; the hang-up is on its way */
+};
+
+static uint64_t load_tail(const struct talk_ring *ring)
+{
+        return __atomic_load_n(&ring->page->tail, __ATOMIC_ACQUIRE);
+}
+
+static void full_fence(void)
+{
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+/*
+ * Of a client that the daemon has hung up, perhaps while we were copying: then what was copied is
+ * nothing.  The magic goes first, so who still sees it has seen no page go.  A client that goes
+ * before it has read hello's reply can find it gone from the start.
+ */
+static bool is_gone(struct talk_ring *ring)
+{
+        full_fence();
+        if (!*(const volatile char *)ring->page->magic)
+                ring->gone = true;
+        return ring->gone;
+}
+
+/* ---- open ---- */
+
+static const msgpack_object *segment_at(const struct reply *reply, size_t index, const char *name)
+{
+        char path[32];
+
+        snprintf(path, sizeof(path), "segments.%zu.%s", index, name);
+        return reply_at(reply, path);
+}
+
+static size_t check_segment(const struct reply *reply, size_t index, const char *kind, int fd,
+                            int access_mode)
+{
+        const msgpack_object *is = segment_at(reply, index, "kind");
+        const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+        uint64_t bytes = segment_at(reply, index, "bytes")->via.u64;
+        struct stat st;
+
+        assert_int_equal(is->type, MSGPACK_OBJECT_STR);
+        assert_int_equal(is->via.str.size, strlen(kind));
+        assert_memory_equal(is->via.str.ptr, kind, strlen(kind));
+        assert_int_equal(segment_at(reply, index, "fd")->via.u64, index);
+        assert_int_equal(fcntl(fd, F_GET_SEALS) & seals, seals);
+        assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, access_mode);
+        assert_int_equal(fstat(fd, &st), 0);
+        assert_int_equal(st.st_size, bytes);
+        return (size_t)bytes;
+}
+
+static void check_header(const struct talk_ring *ring)
+{
+        const struct smv_ring *page = ring->page;
+
+        assert_memory_equal(page->magic, SMV_RING_MAGIC, 8);
+        assert_int_equal(page->major, 0);
+        assert_true(page->minor >= 1);
+        assert_int_equal(page->header_bytes, 4096);
+        assert_int_equal(page->data_offset, 4096);
+        assert_int_equal(page->record_align, 8);
+        assert_in_range(page->data_bytes, SMV_RING_BYTES_MIN, SMV_RING_BYTES_MAX);
+        assert_int_equal(page->data_bytes & (page->data_bytes - 1), 0);
+        assert_int_equal(page->data_bytes, ring->data_bytes);
+}
+
+void talk_ring_open(struct talk *talk, const struct reply *reply)
+{
+        const msgpack_object *segments = reply_at(reply, "segments");
+        struct talk_ring *ring = calloc(1, sizeof(*ring));
+        void *page, *control;
+
+        assert(ring);
+        assert_int_equal(segments->via.array.size, 2);
+        assert_true(talk->passed);
+        ring->page_bytes = check_segment(reply, 0, "ring", talk->fds[0], O_RDONLY);
+        assert_int_equal(check_segment(reply, 1, "control", talk->fds[1], O_RDWR), 4096);
+        page = mmap(NULL, ring->page_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, talk->fds[0], 0);
+        assert_ptr_equal(page, MAP_FAILED);
+        page = mmap(NULL, ring->page_bytes, PROT_READ, MAP_SHARED, talk->fds[0], 0);
+        control = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, talk->fds[1], 0);
+        assert_true(page != MAP_FAILED && control != MAP_FAILED);
+        close(talk->fds[0]);
+        close(talk->fds[1]);
+        talk->passed = false;
+
+        ring->page = page;
+        ring->control = control;
+        ring->data = (const uint8_t *)page + 4096;
+        ring->data_bytes = ring->page_bytes - 4096;
+        if (talk->bells_must_ring || !is_gone(ring))
+                check_header(ring);
+        ring->copy = malloc(ring->data_bytes);
+        assert(ring->copy);
+        talk->ring = ring;
+        talk_ring_get_up(talk);
+}
+
+void talk_ring_close(struct talk *talk)
+{
+        struct talk_ring *ring = talk->ring;
+
+        if (talk->passed) {
+                close(talk->fds[0]);
+                close(talk->fds[1]);
+        }
+        if (!ring)
+                return;
+        munmap((void *)(uintptr_t)ring->page, ring->page_bytes);
+        munmap(ring->control, 4096);
+        free(ring->copy);
+        free(ring);
+}
+
+/* ---- read ---- */
+
+static void copy_out(const struct talk_ring *ring, uint64_t tail)
+{
+        size_t count = (size_t)(tail - ring->head), at = ring->head % ring->data_bytes;
+        size_t first = count < ring->data_bytes - at ? count : (size_t)ring->data_bytes - at;
+
+        memcpy(ring->copy, ring->data + at, first);
+        memcpy(ring->copy + first, ring->data, count - first);
+}
+
+static void walk(struct talk *talk, uint64_t tail)
+{
+        const struct talk_ring *ring = talk->ring;
+
+        for (uint64_t at = ring->head; at != tail;) {
+                const uint8_t *bytes = ring->copy + (at - ring->head);
+                uint64_t left = ring->data_bytes - at % ring->data_bytes;
+                struct smv_record head = { 0 };
+                uint64_t step;
+
+                memcpy(&head, bytes, left < sizeof(head) ? left : sizeof(head));
+                step = (head.size + UINT64_C(7)) & ~UINT64_C(7);
+                assert_true(head.size >= 8 && step <= left && step <= tail - at);
+                if (left < sizeof(head) || head.type == SMV_RECORD_PAD)
+                        assert_int_equal(head.size, left);
+                else
+                        assert_int_equal(talk_record(talk, bytes, step), step);
+                at += step;
+        }
+}
+
+bool talk_ring_take(struct talk *talk)
+{
+        struct talk_ring *ring = talk->ring;
+        uint64_t tail;
+        uint32_t state;
+
+        if (!ring || ring->gone)
+                return false;
+        tail = load_tail(ring);
+        if (tail == ring->head || is_gone(ring))
+                return false;
+        assert_int_equal(tail % 8, 0);
+        assert_in_range(tail - ring->head, 8, ring->data_bytes);
+        copy_out(ring, tail);
+        if (is_gone(ring))
+                return false;
+        walk(talk, tail);
+
+        ring->head = tail;
+        __atomic_store_n(&ring->control->head, tail, __ATOMIC_RELEASE);
+        full_fence();
+        state = __atomic_load_n(&ring->page->state, __ATOMIC_RELAXED);
+        assert_in_range(state, SMV_RING_RUN, SMV_RING_STALLED);
+        ring->resume = ring->resume || state == SMV_RING_STALLED;
+        talk_ring_resume(talk);
+        return true;
+}
+
+/* A half-closed client cannot say it; one whose socket is full says it later. */
+void talk_ring_resume(struct talk *talk)
+{
+        struct talk_ring *ring = talk->ring;
+
+        if (!ring || !ring->resume || talk->in_frame || talk->hung_up)
+                return;
+        if (send(talk->fd, "\0\0\0\0", 4, MSG_DONTWAIT | MSG_NOSIGNAL) == 4 || errno != EAGAIN)
+                ring->resume = false;
+}
+
+/* ---- sleep ---- */
+
+static void wish(struct talk_ring *ring, uint64_t position)
+{
+        __atomic_store_n(&ring->control->wake_position, position, __ATOMIC_RELEASE);
+}
+
+bool talk_ring_lie_down(struct talk *talk)
+{
+        struct talk_ring *ring = talk->ring;
+
+        talk_ring_resume(talk);
+        if (!ring || ring->gone)
+                return true;
+        wish(ring, ring->head);
+        full_fence();
+        ring->lying = load_tail(ring) == ring->head;
+        return ring->lying;
+}
+
+void talk_ring_get_up(struct talk *talk)
+{
+        struct talk_ring *ring = talk->ring;
+        struct pollfd bell = { .fd = talk->fd, .events = POLLIN };
+
+        if (!ring || ring->gone)
+                return;
+        if (ring->lying && talk->bells_must_ring && talk->transport == TALK_KICK &&
+            load_tail(ring) != ring->head && poll(&bell, 1, BELL_MS) <= 0)
+                fail_msg("%s", "records have come and the bell has not rung");
+        ring->lying = false;
+        wish(ring, SMV_WAKE_NEVER);
+}
+
+void talk_ring_sleep(struct talk *talk, int timeout_ms)
+{
+        const struct talk_ring *ring = talk->ring;
+        int ms = timeout_ms < SLICE_MS ? timeout_ms : SLICE_MS;
+        struct timespec slice = { .tv_nsec = ms * 1000000L };
+
+        if (ring->lying)
+                syscall(SYS_futex, (const uint32_t *)(const void *)&ring->page->tail, FUTEX_WAIT,
+                        (uint32_t)ring->head, &slice, NULL, 0);
+}

@@ -1,0 +1,272 @@
+/*
+ * The clients of fuzz-conn: the frames they may send, and what they check of all
+ * they read: frames that the scan takes, and records in sequence.
+ */
+#include "tests/fuzz/conn-rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon/edge/wire.h"
+#include "daemon/sys.h"
+
+/* ---- frames a client may send ---- */
+
+static void open_frame(struct wire_writer *writer, uint32_t pairs, const char *op, uint32_t id)
+{
+        struct buffer *frame = &world.frames[world.frame_count++];
+
+        assert(world.frame_count <= FRAMES_MAX);
+        buffer_init(frame, PENDING_MAX);
+        wire_begin(writer, frame);
+        wire_put_map(writer, pairs + 2);
+        wire_put_text(writer, "op");
+        wire_put_text(writer, op);
+        wire_put_text(writer, "id");
+        wire_put_uint(writer, id);
+}
+
+static void close_frame(struct wire_writer *writer)
+{
+        int r = wire_end(writer);
+
+        assert(!r);
+}
+
+static void make_plain(const char *op, uint32_t id)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 0, op, id);
+        close_frame(&writer);
+}
+
+/* NULL: it does not say how its records come.  Descriptors that come are lost in reading. */
+static void make_hello(uint32_t id, uint32_t low, uint32_t high, const char *transport)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, transport ? 2 : 1, "hello", id);
+        if (transport) {
+                wire_put_text(&writer, "transport");
+                wire_put_text(&writer, transport);
+        }
+        wire_put_text(&writer, "versions");
+        wire_put_array(&writer, 2);
+        wire_put_uint(&writer, low);
+        wire_put_uint(&writer, high);
+        close_frame(&writer);
+}
+
+static void make_ids(const char *op, uint32_t id, uint32_t first)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 1, op, id);
+        wire_put_text(&writer, "tokens");
+        wire_put_array(&writer, 3);
+        for (uint32_t i = 0; i < 3; i++)
+                wire_put_uint(&writer, first + i);
+        close_frame(&writer);
+}
+
+static void make_text(const char *op, uint32_t id, const char *field, const char *text)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 1, op, id);
+        wire_put_text(&writer, field);
+        wire_put_bytes(&writer, text, strlen(text));
+        close_frame(&writer);
+}
+
+static void make_stops(uint32_t id)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 3, "generate", id);
+        wire_put_text(&writer, "prompt");
+        wire_put_bytes(&writer, "until", 5);
+        wire_put_text(&writer, "max_tokens");
+        wire_put_uint(&writer, 2000);
+        wire_put_text(&writer, "stop");
+        wire_put_array(&writer, 2);
+        wire_put_text(&writer, "AB");
+        wire_put_text(&writer, "\xc3\xa9");
+        close_frame(&writer);
+}
+
+static void make_cancel(uint32_t id, uint32_t stream)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 1, "cancel", id);
+        wire_put_text(&writer, "stream");
+        wire_put_uint(&writer, stream);
+        close_frame(&writer);
+}
+
+static void make_raw(const void *bytes, size_t count)
+{
+        struct buffer *frame = &world.frames[world.frame_count++];
+
+        assert(world.frame_count <= FRAMES_MAX);
+        buffer_init(frame, PENDING_MAX);
+        assert(!buffer_append(frame, bytes, count));
+}
+
+/* So many that their replies do not fit into the socket; FLOODS_MAX of it, nor into the daemon. */
+static void make_flood(const char *op, uint32_t id, uint32_t times)
+{
+        struct buffer *one = &world.frames[world.frame_count], *flood = one + 1;
+
+        make_plain(op, id);
+        make_raw("", 0);
+        for (uint32_t i = 0; i < times; i++)
+                assert(!buffer_append(flood, one->bytes + one->start, buffer_count(one)));
+        world.flood = flood;
+}
+
+void make_frames(void)
+{
+        make_hello(1, 0, 0, NULL); /* script bytes name these by their order: append only */
+        for (uint32_t id = 4; id < 7; id++)
+                make_ids("generate", id, 'a');
+        make_text("generate", 7, "prompt", "seven");
+        make_text("generate", 8, "prompt", "");
+        make_stops(9);
+        make_stops(4);
+        for (uint32_t id = 4; id < 10; id++)
+                make_cancel(id + 100, id);
+        make_text("tokenize", 10, "text", "caf\xc3\xa9");
+        make_ids("detokenize", 11, 'A');
+        make_flood("status", 12, 8);
+        make_raw("\0\0\0\0", 4);
+        make_raw("\0\x80\x01\0\x81", 5); /* 96 KiB are announced */
+        make_hello(2, 4, 9, NULL);
+        make_ids("detokenize", 4, VOCAB - 1);
+        make_plain("nonsense", 3);
+        make_text("generate", 3, "model", "another");
+        make_raw("\xff\xff\xff\x7f", 4);
+        make_text("tokenize", 4, "text", "");
+        make_hello(1, 0, 0, "ring");
+        make_hello(2, 0, 0, "auto");
+}
+
+/* ---- clients ---- */
+
+void connect_client(struct client *client)
+{
+        const int least = 1; /* the kernel makes its minimum of it */
+        int fds[2];
+
+        if (client->fd >= 0)
+                return;
+        assert(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds));
+        assert(!setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)));
+        client->fd = fds[0];
+        client->ring = false;
+        buffer_init(&client->out, PENDING_MAX);
+        buffer_init(&client->in, 1u << 20);
+        memset(client->sequences, 0, sizeof(client->sequences));
+        edge_arrive(world.edge, fds[1]);
+}
+
+void close_client(struct client *client)
+{
+        if (client->fd < 0)
+                return;
+        client->fd = sys_close(client->fd);
+        buffer_deinit(&client->out);
+        buffer_deinit(&client->in);
+}
+
+void push(struct client *client, size_t most)
+{
+        size_t count = buffer_count(&client->out);
+        ssize_t n;
+
+        if (client->fd < 0 || !count)
+                return;
+        n = sys_send(client->fd, client->out.bytes + client->out.start,
+                     count < most ? count : most);
+        if (n > 0)
+                buffer_take(&client->out, (size_t)n);
+}
+
+void say(struct client *client, const void *bytes, size_t count)
+{
+        if (client->fd >= 0 && count)
+                (void)buffer_append(&client->out, bytes, count); /* or he says no more */
+}
+
+static void check_record(struct client *client, const struct smv_record *record)
+{
+        uint32_t *next = &client->sequences[record->stream % STREAMS];
+
+        assert(record->type == SMV_RECORD_TOKENS || record->type == SMV_RECORD_END);
+        if (record->stream >= STREAMS)
+                return;
+        assert(record->sequence == *next);
+        *next = record->type == SMV_RECORD_END ? 0 : *next + 1;
+}
+
+/* {records: bin}, which is whole records; other frames are replies. */
+static void check_frame(struct client *client, const uint8_t *body, size_t count)
+{
+        static const uint8_t head[] = "\x81\xa7records";
+        static const uint8_t ring[] = "\xa9transport\xa4ring";
+        size_t at = sizeof(head) - 1;
+
+        if (!count) {
+                assert(client->ring); /* nobody else is kicked */
+                return;
+        }
+        assert(wire_scan(body, count));
+        if (memmem(body, count, ring, sizeof(ring) - 1))
+                client->ring = true;
+        if (count < at || memcmp(body, head, at))
+                return;
+        assert(count > at + 2 && body[at] >= 0xc4 && body[at] <= 0xc6);
+        at += 1 + (1u << (body[at] - 0xc4));
+        assert(at < count);
+        while (at < count) {
+                struct smv_record record;
+
+                assert(count - at >= sizeof(record));
+                memcpy(&record, body + at, sizeof(record));
+                assert(record.size >= sizeof(record) && record.size <= count - at);
+                check_record(client, &record);
+                at += (record.size + SMV_RING_ALIGN - 1) & ~(SMV_RING_ALIGN - 1);
+        }
+        assert(at == count);
+}
+
+void listen_to_edge(struct client *client, size_t most)
+{
+        struct buffer *in = &client->in;
+        struct wire_problem problem;
+        const uint8_t *body;
+        size_t bytes;
+        ssize_t n;
+        int r;
+
+        if (client->fd < 0)
+                return;
+        r = buffer_reserve(in, most);
+        assert(!r);
+        n = sys_read(client->fd, in->bytes + in->end, most);
+        if (n <= 0)
+                return;
+        in->end += (size_t)n;
+        while (buffer_count(in)) {
+                r = wire_frame(in->bytes + in->start, buffer_count(in), 1u << 20, &bytes, &body,
+                               &problem);
+                if (r == WIRE_E_PARTIAL)
+                        return;
+                assert(!r);
+                check_frame(client, body, bytes - 4);
+                buffer_take(in, bytes);
+        }
+}

@@ -1,0 +1,282 @@
+/*
+ * Short versions of the scribe, the engine and the waker: they keep the daemon's
+ * rules without a thread, and move when the script lets them.
+ */
+#include "tests/fuzz/conn-rig.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/channel.h"
+#include "daemon/sys.h"
+#include "daemon/text/scribe.h"
+
+/* ---- the scribe ---- */
+
+static int encode(struct scribe_job *job)
+{
+        size_t most = tokenizer_ids_max(job->tokenizer, job->text_bytes) + 1;
+
+        job->ids = malloc(most * sizeof(*job->ids));
+        assert(job->ids);
+        if (job->first_id != UINT32_MAX)
+                job->ids[job->id_count++] = job->first_id;
+        job->id_count += tokenizer_encode(job->tokenizer, job->text, job->text_bytes,
+                                          job->ids + job->id_count);
+        return 0;
+}
+
+static int decode(struct scribe_job *job)
+{
+        job->text = malloc(job->id_count * tokenizer_piece_max(job->tokenizer) + 1);
+        assert(job->text);
+        for (size_t i = 0; i < job->id_count; i++) {
+                size_t bytes;
+                const char *piece = tokenizer_piece(job->tokenizer, job->ids[i], &bytes);
+
+                memcpy(job->text + job->text_bytes, piece, bytes);
+                job->text_bytes += bytes;
+        }
+        return 0;
+}
+
+bool scribe(void)
+{
+        struct scribe_job *job;
+        struct mail mail;
+
+        if (!mailbox_take(world.to_scribe, &mail, 1, 0))
+                return false;
+        if (mail.kind == MAIL_STOP)
+                return true;
+        assert(mail.kind == MAIL_JOB);
+        job = mail.what;
+        if (atomic_load(&job->cancelled))
+                job->result = -ECANCELED;
+        else
+                job->result = job->work == SCRIBE_ENCODE ? encode(job) : decode(job);
+        mailbox_post(world.from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
+        return true;
+}
+
+/* ---- the engine ---- */
+
+static void post(enum mail_kind kind, void *what, int result)
+{
+        mailbox_post(world.to_waker,
+                     &(struct mail){ .kind = kind, .what = what, .result = result });
+}
+
+static void end_so(struct request *request, enum smv_reason reason, enum smv_code code)
+{
+        if (request->state == REQUEST_ENDING)
+                return;
+        request_move(request, REQUEST_ENDING);
+        world.ends[request->number] = (struct mail){ .reason = reason, .code = code };
+}
+
+static void post_retired(struct request *request)
+{
+        publish_call(world.publish, request->channel);
+        mailbox_post(world.from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
+}
+
+/* As the engine's step does: END, RETIRED, then both are shown, then the channel goes. */
+bool retire(struct request *request, enum smv_reason reason, enum smv_code code)
+{
+        struct channel *channel = request->channel;
+        const struct mail *end = &world.ends[request->number];
+        bool *waits = &world.waits[request->number];
+
+        end_so(request, reason, code);
+        *waits = publish_end(world.publish, request, end->reason, end->code, 0);
+        if (*waits)
+                return false;
+        request_move(request, REQUEST_RETIRED);
+        world.live[request->number] = NULL;
+        channel->live_count--;
+        channel->retired++;
+        post_retired(request);
+        publish_flush(world.publish);
+        if (!channel->live_count && channel->hung_up)
+                post(MAIL_CHANNEL_GONE, channel, 0);
+        return true;
+}
+
+static bool say_ends(void)
+{
+        bool moved = false;
+
+        for (uint32_t i = 0; i < REQUESTS; i++)
+                if (world.live[i] && world.waits[i])
+                        moved |= retire(world.live[i], SMV_END_CANCELLED, SMV_OK);
+        return moved;
+}
+
+static void on_submit(struct request *request)
+{
+        assert(request->number < REQUESTS && !world.live[request->number]);
+        assert(request->state == REQUEST_WAITING && !request->channel->hung_up);
+        assert(request->prompt_count && request->max_tokens);
+        world.live[request->number] = request;
+        world.outputs[request->number] = 0;
+        world.waits[request->number] = false;
+        request->channel->live_count++;
+        publish_begin(world.publish, request);
+        if (world.failed)
+                end_so(request, SMV_END_ERROR, SMV_INTERNAL);
+}
+
+static void on_cancel(const struct mail *mail)
+{
+        struct request *request = mail->what;
+
+        if (request->state == REQUEST_RETIRED) {
+                post_retired(request);
+                publish_flush(world.publish);
+                return;
+        }
+        request->cancel_taken = true;
+        end_so(request, mail->reason, mail->code);
+}
+
+static void on_room(struct channel *channel)
+{
+        channel_lower(&channel->nudging);
+        channel_resume(channel);
+}
+
+static void on_hangup(struct channel *channel)
+{
+        assert(!channel->hung_up);
+        channel->shut = channel->hung_up = true;
+        if (!channel->live_count)
+                post(MAIL_CHANNEL_GONE, channel, 0);
+}
+
+bool engine(void)
+{
+        struct mail mail;
+
+        if (!mailbox_take(world.to_engine, &mail, 1, 0))
+                return say_ends();
+        if (mail.kind == MAIL_SUBMIT)
+                on_submit(mail.what);
+        else if (mail.kind == MAIL_CANCEL)
+                on_cancel(&mail);
+        else if (mail.kind == MAIL_ROOM)
+                on_room(mail.what);
+        else if (mail.kind == MAIL_HANGUP)
+                on_hangup(mail.what);
+        else if (mail.kind == MAIL_STOP)
+                post(MAIL_STOPPED, NULL, 0);
+        else
+                assert(!"mail that is not for the engine");
+        return true;
+}
+
+struct request *nth_live(uint32_t n)
+{
+        for (uint32_t i = 0; i < REQUESTS; i++)
+                if (world.live[(n + i) % REQUESTS])
+                        return world.live[(n + i) % REQUESTS];
+        return NULL;
+}
+
+/* What TOKENS may take; without enough of it, the ring is stalled, unless it was read just now. */
+static bool has_room(const struct request *request)
+{
+        struct channel *channel = request->channel;
+        uint64_t room;
+        int r;
+
+        if (channel->shut)
+                return true;
+        r = publish_room(channel, &room);
+        assert(!r);
+        if (room >= request->record_bytes_max)
+                return true;
+        if (!channel_is_up(&channel->stalled))
+                channel_stall(channel);
+        return false;
+}
+
+void emit(uint32_t n, uint32_t token, uint32_t times)
+{
+        struct request *request = nth_live(n);
+        enum sched_verdict verdict = SCHED_GO_ON;
+
+        if (!request || request->state == REQUEST_ENDING)
+                return;
+        while (times-- && verdict == SCHED_GO_ON && world.tokens < TOKENS_MAX &&
+               has_room(request)) {
+                world.tokens++;
+                uint32_t *outputs = &world.outputs[request->number];
+
+                verdict = publish_token(world.publish, request, token,
+                                        request->prompt_count + *outputs, SCHED_GO_ON);
+                if (++*outputs == request->max_tokens)
+                        break;
+        }
+        publish_flush(world.publish);
+        if (verdict == SCHED_STOP)
+                end_so(request, SMV_END_STOP, SMV_OK);
+        else if (world.outputs[request->number] == request->max_tokens)
+                end_so(request, SMV_END_LENGTH, SMV_OK);
+}
+
+/* Only work fails: an engine that has none is never lost. */
+void fail(void)
+{
+        if (world.failed || !nth_live(0))
+                return;
+        world.failed = true;
+        for (uint32_t i = 0; i < REQUESTS; i++)
+                if (world.live[i])
+                        end_so(world.live[i], SMV_END_ERROR, SMV_INTERNAL);
+        post(MAIL_FAILED, NULL, -EIO);
+}
+
+/* ---- the waker ---- */
+
+static bool call_loop(struct channel *channel)
+{
+        if (channel_raise(&channel->draining))
+                mailbox_post(world.from_waker,
+                             &(struct mail){ .kind = MAIL_WAKE, .what = channel });
+        return true;
+}
+
+static void kick(struct channel *channel)
+{
+        static const uint8_t frame[4];
+        bool called = false;
+
+        if (!line_take(&channel->line, LINE_RING))
+                return;
+        (void)sys_send(channel->socket, frame, sizeof(frame));
+        while (line_let_go(&channel->line))
+                called = true;
+        assert(!called); /* there is one thread */
+}
+
+bool waker(void)
+{
+        struct channel *channel;
+        struct mail mail;
+
+        if (!mailbox_take(world.to_waker, &mail, 1, 0))
+                return false;
+        if (mail.kind != MAIL_WAKE) {
+                mailbox_post(world.from_waker, &mail);
+                return true;
+        }
+        channel = mail.what;
+        channel_lower(&channel->waking);
+        if (channel_lower(&channel->calling) || !channel_is_shared(channel))
+                call_loop(channel);
+        if (channel->bell == CHANNEL_KICK && channel_is_due(channel))
+                kick(channel);
+        return true;
+}

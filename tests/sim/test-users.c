@@ -1,0 +1,363 @@
+/*
+ * Stories of several users, in simulated milliseconds; test-stories.c says how to read a line.
+ *
+ * Whose request it is, is told by its letter.  "pass over 2": so many were not let
+ * in, for their users have their half and somebody else waits.  A block holds 16
+ * positions, and the last token needs none.
+ */
+#include "tests/sim/sim.h"
+
+static struct sim sim;
+
+static void world(struct sched_conf conf)
+{
+        struct sched_conf all = {
+                .blocks = conf.blocks ? conf.blocks : 64,
+                .slots = conf.slots,
+                .rows = 128,
+                .context = 256,
+                .depth = conf.depth ? conf.depth : 1,
+                .requests_max = 10,
+                .channels = 2,
+                .stall_ns = 50 * SIM_MS,
+        };
+
+        sim_open(&sim, &all, 1, true);
+}
+
+static struct sim_request *ask_on(uint32_t channel, const char *name, uint32_t prompt,
+                                  uint32_t most)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = (uint32_t)name[0],
+                                                   .channel = channel,
+                                                   .prompt = prompt,
+                                                   .most = most });
+}
+
+static struct sim_request *ask(const char *name, uint32_t prompt, uint32_t most)
+{
+        return ask_on(0, name, prompt, most);
+}
+
+static void a_flood_of_one_user_does_not_keep_another_waiting(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 4 });
+        ask("a1", 2, 4);
+        ask("a2", 2, 4);
+        ask("a3", 2, 2);
+        ask("a4", 2, 2);
+        ask("a5", 2, 2);
+        ask("b1", 2, 2);
+        ask("b2", 2, 4);
+        sim_run(&sim, 10);
+        ask("b3", 2, 3);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; prefill b1 0..2*; "
+                         "prefill b2 0..2*; pass over 3; take 4 drop 0\n"
+                         "[ 10] decode a1 2; decode a2 2; decode b1 2; decode b2 2\n"
+                         "[ 20] decode a1 3; decode a2 3; decode b2 3; prefill b3 0..2*; "
+                         "pass over 3; end b1 length; retire b1; take 1 drop 1\n"
+                         "[ 30] decode a1 4; decode a2 4; decode b2 4; decode b3 2\n"
+                         "[ 40] decode b3 3; prefill a3 0..2*; prefill a4 0..2*; "
+                         "prefill a5 0..2*; end a1 length; end a2 length; end b2 length; "
+                         "retire a1; retire a2; retire b2; take 3 drop 3\n"
+                         "[ 50] decode a3 2; decode a4 2; decode a5 2; end b3 length; "
+                         "retire b3; take 0 drop 1\n"
+                         "[ 60] end a3 length; end a4 length; end a5 length; retire a3; "
+                         "retire a4; retire a5; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static void alone_a_user_gets_all_and_later_gives_way(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 4 });
+        ask("a1", 2, 2);
+        ask("a2", 2, 3);
+        ask("a3", 2, 4);
+        ask("a4", 2, 5);
+        sim_run(&sim, 10);
+        ask("a5", 2, 2);
+        ask("b1", 2, 6);
+        ask("b2", 2, 6);
+        ask("b3", 2, 2);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; prefill a3 0..2*; "
+                         "prefill a4 0..2*; take 4 drop 0\n"
+                         "[ 10] decode a1 2; decode a2 2; decode a3 2; decode a4 2\n"
+                         "[ 20] decode a2 3; decode a3 3; decode a4 3; prefill b1 0..2*; "
+                         "pass over 1; end a1 length; retire a1; take 1 drop 1\n"
+                         "[ 30] decode a3 4; decode a4 4; decode b1 2; prefill b2 0..2*; "
+                         "pass over 1; end a2 length; retire a2; take 1 drop 1\n"
+                         "[ 40] decode a4 5; decode b1 3; decode b2 2; prefill a5 0..2*; "
+                         "end a3 length; retire a3; take 1 drop 1\n"
+                         "[ 50] decode b1 4; decode b2 3; decode a5 2; prefill b3 0..2*; "
+                         "end a4 length; retire a4; take 1 drop 1\n"
+                         "[ 60] decode b1 5; decode b2 4; decode b3 2; end a5 length; "
+                         "retire a5; take 0 drop 1\n"
+                         "[ 70] decode b1 6; decode b2 5; end b3 length; retire b3; "
+                         "take 0 drop 1\n"
+                         "[ 80] decode b2 6; end b1 length; retire b1; take 0 drop 1\n"
+                         "[ 90] end b2 length; retire b2; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void half_of_the_blocks_binds_as_half_of_the_slots_does(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 8, .blocks = 8 });
+        ask("a1", 20, 2); /* 2 blocks */
+        ask("a2", 20, 2); /* ... half of them */
+        ask("a3", 2, 2);
+        ask("b1", 40, 3); /* 3 blocks */
+        ask("b2", 20, 2);
+        ask("c1", 2, 3);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..20*; prefill a2 0..20*; prefill b1 0..40*; "
+                         "prefill c1 0..2*; pass over 2; take 8 drop 0\n"
+                         "[ 10] decode a1 20; decode a2 20; decode b1 40; decode c1 2; "
+                         "pass over 2\n"
+                         "[ 20] decode b1 41; decode c1 3; prefill a3 0..2*; prefill b2 0..20*; "
+                         "end a1 length; end a2 length; retire a1; retire a2; take 3 drop 4\n"
+                         "[ 30] decode a3 2; decode b2 20; end b1 length; end c1 length; "
+                         "retire b1; retire c1; take 0 drop 4\n"
+                         "[ 40] end a3 length; end b2 length; retire a3; retire b2; "
+                         "take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static void who_has_nothing_begins_above_half_and_all_wait_behind_him(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 4, .blocks = 8 });
+        ask("a1", 16, 3); /* 2 blocks */
+        ask("b1", 96, 8); /* 7 blocks: above half, and more than there are now */
+        ask("a2", 4, 2);
+        ask("c1", 4, 2);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..16*; take 1 drop 0\n"
+                         "[ 10] decode a1 16; take 1 drop 0\n"
+                         "[ 20] decode a1 17\n"
+                         "[ 30] prefill b1 0..96*; prefill a2 0..4*; end a1 length; retire a1; "
+                         "take 7 drop 2\n"
+                         "[ 40] decode b1 96; decode a2 4; take 1 drop 0\n"
+                         "[ 50] decode b1 97; prefill c1 0..4*; end a2 length; retire a2; "
+                         "take 1 drop 1\n"
+                         "[ 60] decode b1 98; decode c1 4\n"
+                         "[ 70] decode b1 99; end c1 length; retire c1; take 0 drop 1\n"
+                         "[ 80] decode b1 100\n"
+                         "[ 90] decode b1 101\n"
+                         "[100] decode b1 102\n"
+                         "[110] end b1 length; retire b1; take 0 drop 7\n");
+        sim_close(&sim);
+}
+
+static void a_share_is_given_back_at_the_end(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 2 });
+        ask("a1", 2, 6);
+        ask("b1", 2, 3);
+        ask("b2", 2, 5);
+        ask("b3", 2, 2);
+        ask("a2", 2, 2);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill b1 0..2*; take 2 drop 0\n"
+                         "[ 10] decode a1 2; decode b1 2\n"
+                         "[ 20] decode a1 3; decode b1 3\n"
+                         "[ 30] decode a1 4; prefill b2 0..2*; end b1 length; retire b1; "
+                         "take 1 drop 1\n"
+                         "[ 40] decode a1 5; decode b2 2\n"
+                         "[ 50] decode a1 6; decode b2 3\n"
+                         "[ 60] decode b2 4; prefill a2 0..2*; pass over 1; end a1 length; "
+                         "retire a1; take 1 drop 1\n"
+                         "[ 70] decode b2 5; decode a2 2\n"
+                         "[ 80] prefill b3 0..2*; end b2 length; end a2 length; retire b2; "
+                         "retire a2; take 1 drop 2\n"
+                         "[ 90] decode b3 2\n"
+                         "[100] end b3 length; retire b3; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void who_is_cancelled_keeps_his_share_until_his_rows_are_back(void **state)
+{
+        struct sim_request *a1;
+
+        (void)state;
+        world((struct sched_conf){ .slots = 4, .blocks = 8, .depth = 2 });
+        a1 = ask("a1", 2, 9);
+        ask("a2", 2, 5);
+        ask("a3", 2, 2);
+        ask("b1", 100, 20); /* all 8 blocks, so it waits */
+        sim_run(&sim, 5);
+        sim_cancel(&sim, a1);
+        sim_run(&sim, 70);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; pass over 1; take 2 drop 0\n"
+                         "[  0] decode a1 2 of 1/1; decode a2 2 of 1/3; pass over 1\n"
+                         "[ 10] decode a2 3 of 2/1; pass over 1; end a1 cancelled\n"
+                         "[ 20] decode a2 4 of 3/0; prefill a3 0..2*; retire a1; take 1 drop 1\n"
+                         "[ 30] decode a2 5 of 4/0; decode a3 2 of 4/2\n"
+                         "[ 50] prefill b1 0..100*; end a2 length; end a3 length; retire a2; "
+                         "retire a3; take 7 drop 2\n"
+                         "[ 50] decode b1 100 of 6/99\n"
+                         "[ 60] decode b1 101 of 7/0\n");
+        sim_run(&sim, 400);
+        sim_close(&sim);
+}
+
+static void one_who_is_cancelled_in_the_queue_binds_nobody(void **state)
+{
+        struct sim_request *b1;
+
+        (void)state;
+        world((struct sched_conf){ .slots = 4, .blocks = 8 });
+        ask("a1", 2, 5);
+        ask("a2", 2, 5);
+        ask("a3", 2, 2);
+        b1 = ask("b1", 100, 20); /* all 8 blocks: waits for those of a */
+        ask("a4", 2, 2);
+        sim_run(&sim, 20);
+        sim_cancel(&sim, b1);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; pass over 1; take 2 drop 0\n"
+                         "[ 10] decode a1 2; decode a2 2; pass over 1\n"
+                         "[ 20] decode a1 3; decode a2 3; prefill a3 0..2*; prefill a4 0..2*; "
+                         "end b1 cancelled; retire b1; take 2 drop 0\n"
+                         "[ 30] decode a1 4; decode a2 4; decode a3 2; decode a4 2\n"
+                         "[ 40] decode a1 5; decode a2 5; end a3 length; end a4 length; "
+                         "retire a3; retire a4; take 0 drop 2\n"
+                         "[ 50] end a1 length; end a2 length; retire a1; retire a2; "
+                         "take 0 drop 2\n");
+        sim_close(&sim);
+}
+
+static void three_users_share_and_the_last_takes_what_is_left(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 6 });
+        ask("a1", 2, 4);
+        ask("a2", 2, 4);
+        ask("a3", 2, 4);
+        ask("a4", 2, 3);
+        ask("b1", 2, 3);
+        ask("b2", 2, 2);
+        ask("c1", 2, 4);
+        ask("c2", 2, 2);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; prefill a3 0..2*; "
+                         "prefill b1 0..2*; prefill b2 0..2*; prefill c1 0..2*; pass over 1; "
+                         "take 6 drop 0\n"
+                         "[ 10] decode a1 2; decode a2 2; decode a3 2; decode b1 2; "
+                         "decode b2 2; decode c1 2\n"
+                         "[ 20] decode a1 3; decode a2 3; decode a3 3; decode b1 3; "
+                         "decode c1 3; prefill c2 0..2*; pass over 1; end b2 length; retire b2; "
+                         "take 1 drop 1\n"
+                         "[ 30] decode a1 4; decode a2 4; decode a3 4; decode c1 4; "
+                         "decode c2 2; prefill a4 0..2*; end b1 length; retire b1; "
+                         "take 1 drop 1\n"
+                         "[ 40] decode a4 2; end a1 length; end a2 length; end a3 length; "
+                         "end c1 length; end c2 length; retire a1; retire a2; retire a3; "
+                         "retire c1; retire c2; take 0 drop 5\n"
+                         "[ 50] decode a4 3\n"
+                         "[ 60] end a4 length; retire a4; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void who_is_passed_over_is_let_in_as_soon_as_nobody_else_waits(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 4 });
+        ask("a1", 2, 2);
+        ask("a2", 2, 2);
+        ask("a3", 2, 2);
+        ask("b1", 2, 2);
+        ask("a4", 2, 2);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; prefill b1 0..2*; "
+                         "prefill a3 0..2*; take 4 drop 0\n"
+                         "[ 10] decode a1 2; decode a2 2; decode b1 2; decode a3 2\n"
+                         "[ 20] prefill a4 0..2*; end a1 length; end a2 length; end b1 length; "
+                         "end a3 length; retire a1; retire a2; retire b1; retire a3; "
+                         "take 1 drop 4\n"
+                         "[ 30] decode a4 2\n"
+                         "[ 40] end a4 length; retire a4; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void nobody_sleeps_while_one_who_was_passed_over_could_begin(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 4 });
+        sim.channels[1].capacity = 5; /* less than a record */
+        ask_on(1, "a1", 1, 2);
+        ask_on(1, "a2", 1, 2);
+        ask("a3", 2, 2);
+        ask_on(1, "b1", 1, 2);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill a3 0..2*; stalled 3; take 1 drop 0\n"
+                         "[ 10] decode a3 2; stalled 3\n"
+                         "[ 20] stalled 3; end a3 length; retire a3; take 0 drop 1; "
+                         "sleep until 50\n"
+                         "[ 50] end a1 stalled; end a2 stalled; end b1 stalled; retire a1; "
+                         "retire a2; retire b1\n");
+        sim_close(&sim);
+}
+
+static void a_large_one_is_not_passed_by_the_small_ones_of_its_own_user(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 8, .blocks = 8 });
+        ask("a1", 2, 3);
+        ask("a2", 70, 3); /* 5 blocks: above half */
+        ask("a3", 2, 2);
+        ask("b1", 50, 5); /* 4 blocks */
+        ask("b2", 80, 4); /* 6 blocks, so somebody else waits */
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill b1 0..50*; pass over 3; "
+                         "take 5 drop 0\n"
+                         "[ 10] decode a1 2; decode b1 50; pass over 3\n"
+                         "[ 20] decode a1 3; decode b1 51; pass over 3\n"
+                         "[ 30] decode b1 52; end a1 length; retire a1; take 0 drop 1\n"
+                         "[ 40] decode b1 53\n"
+                         "[ 50] prefill a2 0..70*; pass over 1; end b1 length; retire b1; "
+                         "take 5 drop 4\n"
+                         "[ 60] decode a2 70; pass over 1\n"
+                         "[ 70] decode a2 71; pass over 1\n"
+                         "[ 80] prefill a3 0..2*; prefill b2 0..80*; end a2 length; retire a2; "
+                         "take 6 drop 5\n"
+                         "[ 90] decode a3 2; decode b2 80; take 1 drop 0\n"
+                         "[100] decode b2 81; end a3 length; retire a3; take 0 drop 1\n"
+                         "[110] decode b2 82\n"
+                         "[120] end b2 length; retire b2; take 0 drop 6\n");
+        sim_close(&sim);
+}
+
+static int clear(void **state)
+{
+        (void)state;
+        sim_free(&sim);
+        return 0;
+}
+
+#define story(name) cmocka_unit_test_teardown(name, clear)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                story(a_flood_of_one_user_does_not_keep_another_waiting),
+                story(alone_a_user_gets_all_and_later_gives_way),
+                story(half_of_the_blocks_binds_as_half_of_the_slots_does),
+                story(who_has_nothing_begins_above_half_and_all_wait_behind_him),
+                story(a_share_is_given_back_at_the_end),
+                story(who_is_cancelled_keeps_his_share_until_his_rows_are_back),
+                story(one_who_is_cancelled_in_the_queue_binds_nobody),
+                story(three_users_share_and_the_last_takes_what_is_left),
+                story(who_is_passed_over_is_let_in_as_soon_as_nobody_else_waits),
+                story(nobody_sleeps_while_one_who_was_passed_over_could_begin),
+                story(a_large_one_is_not_passed_by_the_small_ones_of_its_own_user),
+        };
+
+        return cmocka_run_group_tests_name("sim-users", tests, NULL, NULL);
+}

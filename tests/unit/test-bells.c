@@ -1,0 +1,441 @@
+/* How the waker rings: whose bell, when, and what it does when it cannot. */
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/channel.h"
+#include "daemon/engine/publish.h"
+#include "daemon/engine/waker.h"
+#include "daemon/sys.h"
+
+#define RING 65536u
+
+struct world {
+        struct mailbox *inbox, *outbox;
+        struct stats stats;
+        struct waker *waker;
+        struct channel *channel;
+
+        /* of a shared one: what its client has */
+        int far;
+        struct ring_reader reader;
+        uint8_t *ring, *control;
+        atomic_bool enough;
+};
+
+static void open_mail(struct world *w, uint32_t capacity)
+{
+        memset(w, 0, sizeof(*w));
+        assert_int_equal(mailbox_new(capacity, -1, &w->inbox), 0);
+        assert_int_equal(mailbox_new(capacity, -1, &w->outbox), 0);
+        assert_int_equal(waker_start(w->inbox, w->outbox, &w->stats, &w->waker), 0);
+}
+
+static uint8_t *map(const struct segment *segment, int protection)
+{
+        int fd = segment_lend(segment);
+        uint8_t *at = mmap(NULL, segment->bytes, protection, MAP_SHARED, fd, 0);
+
+        assert_true(at != MAP_FAILED);
+        close(fd);
+        return at;
+}
+
+static void open_shared(struct world *w, enum channel_bell bell)
+{
+        int fds[2];
+
+        open_mail(w, 8);
+        assert_int_equal(channel_new_shared(3, RING, bell, &w->channel), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+        w->channel->socket = fds[0]; /* the channel's to close */
+        w->far = fds[1];
+        w->ring = map(&w->channel->segment_d, PROT_READ);
+        w->control = map(&w->channel->segment_c, PROT_READ | PROT_WRITE);
+        assert_int_equal(ring_reader_init(&w->reader, w->ring, (void *)w->control), 0);
+}
+
+static struct mail take(struct world *w)
+{
+        struct mail mail;
+
+        assert_int_equal(mailbox_take(w->outbox, &mail, 1, sys_clock_ns() + 60000000000u), 1);
+        return mail;
+}
+
+static void close_world(struct world *w)
+{
+        mailbox_post(w->inbox, &(struct mail){ .kind = MAIL_STOPPED });
+        assert_int_equal(take(w).kind, MAIL_STOPPED);
+        assert_null(waker_join(w->waker));
+        mailbox_free(w->inbox);
+        mailbox_free(w->outbox);
+        if (w->ring) {
+                munmap(w->ring, w->channel->segment_d.bytes);
+                munmap(w->control, w->channel->segment_c.bytes);
+                close(w->far);
+        }
+        assert_null(channel_free(w->channel, false));
+}
+
+static void post_wake(struct world *w)
+{
+        if (channel_raise(&w->channel->waking))
+                mailbox_post(w->inbox, &(struct mail){ .kind = MAIL_WAKE, .what = w->channel });
+}
+
+static void put(struct world *w, uint8_t type)
+{
+        void *payload;
+
+        assert_int_equal(ring_put(&w->channel->writer, type, 0, 1, 0, 8, &payload), 0);
+        memset(payload, 0, 8);
+        if (type == SMV_RECORD_END)
+                w->channel->end = w->channel->writer.tail;
+}
+
+/* As the engine's step does. */
+static void show(struct world *w)
+{
+        ring_publish(&w->channel->writer);
+        channel_show(w->channel);
+        post_wake(w);
+}
+
+static void say(struct world *w, uint8_t type)
+{
+        put(w, type);
+        show(w);
+}
+
+/* When the waker has done all that it was asked: how often it called the loop. */
+static uint32_t calls(struct world *w)
+{
+        uint32_t count = 0;
+
+        mailbox_post(w->inbox, &(struct mail){ .kind = MAIL_FAILED });
+        for (struct mail mail = take(w); mail.kind != MAIL_FAILED; mail = take(w)) {
+                assert_int_equal(mail.kind, MAIL_WAKE);
+                channel_lower(&w->channel->draining);
+                count++;
+        }
+        return count;
+}
+
+/* Empty frames that have come since the last look. */
+static uint32_t kicks(struct world *w)
+{
+        uint32_t frame, count = 0;
+
+        while (recv(w->far, &frame, sizeof(frame), MSG_DONTWAIT) == (ssize_t)sizeof(frame)) {
+                assert_int_equal(frame, 0);
+                count++;
+        }
+        return count;
+}
+
+static void read_all(struct world *w)
+{
+        const struct smv_record *record;
+
+        while (!ring_next(&w->reader, &record))
+                ;
+        ring_release(&w->reader);
+}
+
+static void fall_asleep(struct world *w, uint64_t bytes)
+{
+        read_all(w);
+        assert_true(doorbell_may_sleep(&w->reader, bytes));
+}
+
+static void a_kick_is_one_empty_frame_for_all_that_a_step_brought(void **state)
+{
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        for (uint32_t step = 1; step <= 50; step++) {
+                fall_asleep(&w, 0);
+                for (uint32_t i = 0; i < step; i++)
+                        put(&w, SMV_RECORD_TOKENS);
+                show(&w);
+                assert_int_equal(calls(&w), 0); /* the loop has no part in it */
+                assert_int_equal(kicks(&w), 1);
+                assert_int_equal(counter_get(&w.stats.doorbells), step);
+        }
+        close_world(&w);
+}
+
+static void who_asked_to_be_woken_later_is_not_rung_until_then(void **state)
+{
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        fall_asleep(&w, 96); /* four records: the fifth goes past it */
+        for (uint32_t i = 1; i <= 8; i++) {
+                say(&w, SMV_RECORD_TOKENS);
+                calls(&w);
+                assert_int_equal(kicks(&w), i == 5);
+        }
+        assert_int_equal(counter_get(&w.stats.wakes), 8);
+        assert_int_equal(counter_get(&w.stats.doorbells), 1);
+        read_all(&w);
+        doorbell_awake(&w.reader);
+        for (uint32_t i = 0; i < 8; i++)
+                say(&w, i == 4 ? SMV_RECORD_END : SMV_RECORD_TOKENS);
+        calls(&w);
+        assert_int_equal(kicks(&w), 0); /* awake */
+        fall_asleep(&w, RING);
+        say(&w, SMV_RECORD_TOKENS);
+        calls(&w);
+        assert_int_equal(kicks(&w), 0);
+        say(&w, SMV_RECORD_END);
+        calls(&w);
+        assert_int_equal(kicks(&w), 1); /* nobody sleeps through an END */
+        close_world(&w);
+}
+
+static void the_loop_is_called_for_mail_of_its_own_whatever_the_bell(void **state)
+{
+        static const enum channel_bell bells[] = { CHANNEL_KICK, CHANNEL_FUTEX, CHANNEL_NONE };
+
+        (void)state;
+        for (size_t i = 0; i < 3; i++) {
+                struct world w;
+
+                open_shared(&w, bells[i]);
+                fall_asleep(&w, 0);
+                say(&w, SMV_RECORD_TOKENS);
+                assert_int_equal(calls(&w), 0);
+                channel_raise(&w.channel->calling);
+                say(&w, SMV_RECORD_END);
+                assert_int_equal(calls(&w), 1);
+                assert_false(atomic_load(&w.channel->calling));
+                say(&w, SMV_RECORD_TOKENS);
+                assert_int_equal(calls(&w), 0);
+                assert_int_equal(kicks(&w) > 0, bells[i] == CHANNEL_KICK);
+                assert_int_equal(counter_get(&w.stats.doorbells) > 0, bells[i] != CHANNEL_NONE);
+                close_world(&w);
+        }
+}
+
+/* It sleeps on its own mapping, which is for reading, as another process would. */
+static void *sleep_on_the_tail(void *arg)
+{
+        struct world *w = arg;
+
+        for (uint32_t n = 0; n < 2000; n++) {
+                const struct smv_record *record;
+
+                while (ring_next(&w->reader, &record) == RING_E_EMPTY) {
+                        const struct timespec most = { .tv_sec = 20 };
+                        uint32_t value;
+                        const uint32_t *word = doorbell_word(&w->reader, &value);
+
+                        ring_release(&w->reader);
+                        if (doorbell_may_sleep(&w->reader, 0) &&
+                            syscall(SYS_futex, word, FUTEX_WAIT, value, &most, NULL, 0) < 0 &&
+                            errno == ETIMEDOUT)
+                                return w;
+                        doorbell_awake(&w->reader);
+                }
+        }
+        ring_release(&w->reader);
+        return NULL;
+}
+
+static void a_sleeper_on_the_futex_wakes_each_time(void **state)
+{
+        pthread_t reader;
+        struct world w;
+        void *lost;
+
+        (void)state;
+        open_shared(&w, CHANNEL_FUTEX);
+        assert_int_equal(pthread_create(&reader, NULL, sleep_on_the_tail, &w), 0);
+        for (uint32_t n = 0; n < 2000; n++) {
+                say(&w, SMV_RECORD_TOKENS);
+                usleep(n % 50);
+                while (w.channel->writer.tail - ring_head(w.channel->segment_c.at) > RING / 2)
+                        sched_yield();
+                assert_int_equal(ring_room(&w.channel->writer, 64, &(uint64_t){ 0 }), 0);
+        }
+        pthread_join(reader, &lost);
+        assert_null(lost);
+        assert_int_equal(calls(&w), 0);
+        assert_int_equal(kicks(&w), 0);
+        close_world(&w);
+}
+
+static void a_ring_is_left_to_the_loop_while_it_writes(void **state)
+{
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        fall_asleep(&w, 0);
+        assert_true(line_take(&w.channel->line, LINE_CALL));
+        say(&w, SMV_RECORD_TOKENS);
+        calls(&w);
+        fall_asleep(&w, 0);
+        say(&w, SMV_RECORD_TOKENS);
+        assert_int_equal(calls(&w), 0);
+        assert_int_equal(kicks(&w), 0);
+        assert_int_equal(line_let_go(&w.channel->line), LINE_RING); /* once for both */
+        assert_int_equal(line_let_go(&w.channel->line), 0);
+        close_world(&w);
+}
+
+/* As fast as it can: the waker has the line half of the time. */
+static void *show_records(void *arg)
+{
+        struct world *w = arg;
+
+        while (!atomic_load(&w->enough)) {
+                uint64_t *wish = &((struct smv_ring_control *)w->control)->wake_position;
+
+                while (atomic_load(&w->channel->waking))
+                        sched_yield();
+                __atomic_store_n(wish, w->channel->writer.tail, __ATOMIC_RELAXED);
+                put(w, SMV_RECORD_TOKENS);
+                show(w);
+                read_all(w);
+                assert_int_equal(ring_room(&w->channel->writer, 64, &(uint64_t){ 0 }), 0);
+        }
+        return NULL;
+}
+
+static void a_loop_that_finds_the_line_taken_is_called(void **state)
+{
+        uint32_t refused = 0, rung = 0, frames = 0;
+        pthread_t engine;
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        assert_int_equal(pthread_create(&engine, NULL, show_records, &w), 0);
+        for (uint32_t n = 0; n < 100000 || refused < 50; n++) {
+                if (n % 512 == 0)
+                        frames += kicks(&w);
+                if (line_take(&w.channel->line, LINE_CALL)) {
+                        while (line_let_go(&w.channel->line))
+                                rung++;
+                } else {
+                        assert_int_equal(take(&w).kind, MAIL_WAKE); /* or it waits in vain */
+                        channel_lower(&w.channel->draining);
+                        refused++;
+                }
+        }
+        atomic_store(&w.enough, true);
+        pthread_join(engine, NULL);
+        assert_int_equal(calls(&w), 0);
+        frames += kicks(&w);
+        print_message("# refused %u times, rang %u times for the waker\n", refused, rung);
+        assert_true(frames > 0 && frames + rung <= counter_get(&w.stats.doorbells));
+        close_world(&w);
+}
+
+static void a_socket_that_is_full_or_dead_stops_nobody(void **state)
+{
+        static const uint8_t junk[4096];
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        while (send(w.channel->socket, junk, sizeof(junk), MSG_DONTWAIT) > 0)
+                ;
+        while (send(w.channel->socket, junk, 1, MSG_DONTWAIT) > 0)
+                ;
+        assert_int_equal(errno, EAGAIN);
+        fall_asleep(&w, 0);
+        say(&w, SMV_RECORD_TOKENS);
+        assert_int_equal(calls(&w), 0);
+        assert_int_equal(counter_get(&w.stats.doorbells), 1);
+        assert_true(line_take(&w.channel->line, LINE_CALL)); /* it has let go */
+        assert_int_equal(line_let_go(&w.channel->line), 0);
+
+        close(w.far);
+        w.far = -1;
+        fall_asleep(&w, 0);
+        say(&w, SMV_RECORD_TOKENS);
+        assert_int_equal(calls(&w), 0);
+        assert_int_equal(counter_get(&w.stats.doorbells), 2);
+        close_world(&w);
+}
+
+static void a_channel_is_gone_when_its_last_ring_was_rung(void **state)
+{
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        for (uint32_t i = 0; i < 200; i++) {
+                fall_asleep(&w, 0);
+                channel_raise(&w.channel->calling);
+                say(&w, SMV_RECORD_END);
+                mailbox_post(w.inbox,
+                             &(struct mail){ .kind = MAIL_CHANNEL_GONE, .what = w.channel });
+                assert_int_equal(take(&w).kind, MAIL_WAKE);
+                channel_lower(&w.channel->draining);
+                assert_int_equal(take(&w).kind, MAIL_CHANNEL_GONE);
+                assert_int_equal(kicks(&w), 1);
+                assert_false(atomic_load(&w.channel->waking));
+        }
+        close_world(&w);
+}
+
+/*
+ * RETIRED is posted while the waker is busy with the step before: it may not take that
+ * step's WAKE for the call that the loop is owed.
+ */
+static void a_call_is_made_after_the_mail_that_it_is_for(void **state)
+{
+        struct publish_conf conf = { .requests_max = 1, .channels = 1, .piece_max = 8 };
+        struct publish *publish;
+        struct world w;
+
+        (void)state;
+        for (int bell = CHANNEL_KICK; bell <= CHANNEL_NONE; bell++) {
+                open_shared(&w, (enum channel_bell)bell);
+                conf.waker = w.inbox;
+                assert_int_equal(publish_new(&conf, &publish), 0);
+                publish_call(publish, w.channel);
+                post_wake(&w); /* of the step before */
+                calls(&w);
+                publish_flush(publish);
+                assert_int_equal(calls(&w), 1);
+                publish_free(publish);
+                close_world(&w);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_kick_is_one_empty_frame_for_all_that_a_step_brought),
+                cmocka_unit_test(who_asked_to_be_woken_later_is_not_rung_until_then),
+                cmocka_unit_test(the_loop_is_called_for_mail_of_its_own_whatever_the_bell),
+                cmocka_unit_test(a_sleeper_on_the_futex_wakes_each_time),
+                cmocka_unit_test(a_ring_is_left_to_the_loop_while_it_writes),
+                cmocka_unit_test(a_loop_that_finds_the_line_taken_is_called),
+                cmocka_unit_test(a_socket_that_is_full_or_dead_stops_nobody),
+                cmocka_unit_test(a_channel_is_gone_when_its_last_ring_was_rung),
+                cmocka_unit_test(a_call_is_made_after_the_mail_that_it_is_for),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
