@@ -1,0 +1,40 @@
+/*
+ * The parts of bench-ring.  Each call is one round of one part and adds to the table
+ * (table.h).  Sender and reader are processes of their own: the sender spins on
+ * processor 0 until a message is due, as an engine computes; the reader is on 1.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bench/road.h"
+
+#define BENCH_SENDER_CPU 0
+#define BENCH_READER_CPU 1
+
+void bench_latency(double scale); /* 1: as many samples as it should have */
+void bench_fanout(double scale);
+void bench_connect(double scale);
+void bench_kill(double scale);
+void bench_threads(double scale);
+
+/* Zeroed memory that forked processes share. */
+void *bench_shared(size_t bytes);
+void bench_unshare(void *memory, size_t bytes);
+
+/* A socket in a directory of ours; one for all roads, since there is one at a time. */
+const char *bench_socket(void);
+void bench_cleanup(void);
+
+/* Both ends of a connected stream: send on [0], read on [1]. */
+enum bench_wire { BENCH_UNIX, BENCH_TCP };
+void bench_pair(enum bench_wire wire, int ret_fds[2]);
+size_t
+bench_wire_bytes(enum bench_wire wire); /* of a message: a record, or an event-stream's line */
+
+/* Ends the program where what it stands on fails. */
+void bench_must(int good, const char *what);
+
+#endif
