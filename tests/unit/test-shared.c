@@ -402,28 +402,25 @@ static void a_reply_waits_while_the_waker_rings(void **state)
         house_close(house);
 }
 
-/* Reads frames whole: replies are counted, and an empty one must be the last. */
-static uint32_t replies_until_the_ring(struct ringer *ringer)
+/* Reads the next frame, whole: true if it is a reply, false if it is a ring. */
+static bool next_is_reply(struct ringer *ringer)
 {
         struct buffer *in = &ringer->client.in;
-        uint32_t length = 1, replies = 0;
+        uint32_t length;
 
-        while (length) {
-                while (buffer_count(in) < 4)
-                        assert_true(fill(&ringer->client));
-                memcpy(&length, in->bytes + in->start, 4);
-                while (buffer_count(in) < 4 + length)
-                        assert_true(fill(&ringer->client));
-                buffer_take(in, 4 + length);
-                replies += length > 0;
-        }
-        assert_int_equal(buffer_count(in), 0);
-        return replies;
+        while (buffer_count(in) < 4)
+                assert_true(fill(&ringer->client));
+        memcpy(&length, in->bytes + in->start, 4);
+        while (buffer_count(in) < 4 + length)
+                assert_true(fill(&ringer->client));
+        buffer_take(in, 4 + length);
+        return length > 0;
 }
 
 static void a_ring_waits_behind_the_reply_that_is_half_sent(void **state)
 {
         struct house *house = house_new();
+        uint32_t replies = 0, rings = 0;
         struct channel *channel;
         struct ringer ringer;
 
@@ -440,7 +437,15 @@ static void a_ring_waits_behind_the_reply_that_is_half_sent(void **state)
                 usleep(1000);
         }
         assert_false(line_take(&channel->line, LINE_RING));
-        assert_int_equal(replies_until_the_ring(&ringer), REPLIES);
+        while (replies < REPLIES || !rings) { /* whole, both; requests of a later turn may follow */
+                if (next_is_reply(&ringer))
+                        replies++;
+                else
+                        rings++;
+                assert_true(replies || !rings);
+        }
+        assert_int_equal(replies, REPLIES);
+        assert_int_equal(rings, 1);
         end(house, house->live[0], SMV_END_EOS, SMV_OK);
         ringer_close(&ringer);
         house_close(house);
