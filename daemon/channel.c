@@ -124,6 +124,33 @@ bool channel_is_due(struct channel *channel)
         return doorbell_is_due(&channel->doorbell, &news);
 }
 
+/*
+ * An empty frame, unless the loop is writing: then it rings, when it has written.
+ * A socket that is full is readable at the other end, and one that is gone needs no
+ * ring; so whatever sending says, it is done.
+ */
+static bool kick(struct channel *channel)
+{
+        static const uint8_t frame[4];
+        bool called = false;
+
+        if (!line_take(&channel->line, LINE_RING))
+                return false;
+        (void)sys_send(channel->socket, frame, sizeof(frame));
+        while (line_let_go(&channel->line))
+                called = true;
+        return called;
+}
+
+bool channel_ring(struct channel *channel)
+{
+        if (channel->bell == CHANNEL_KICK)
+                return kick(channel);
+        if (channel->bell == CHANNEL_FUTEX)
+                (void)sys_futex_wake_shared((const uint32_t *)&channel->writer.page->tail);
+        return false;
+}
+
 bool channel_is_unread(const struct channel *channel)
 {
         return atomic_load_explicit(&channel->shown_tail, memory_order_relaxed) !=

@@ -119,6 +119,9 @@ void channel_show(struct channel *channel);
 /* Waker: after `waking` was lowered. */
 bool channel_is_due(struct channel *channel);
 
+/* Waker: wakes its reader, if it has a bell of its own.  True: the loop wants to be called. */
+bool channel_ring(struct channel *channel);
+
 /* Loop: RETIRED is heard before its END is shown; is all shown of which it was heard? */
 bool channel_is_shown(const struct channel *channel);
 

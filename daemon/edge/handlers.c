@@ -138,8 +138,9 @@ static int welcome(struct peer *peer, const struct wire_request *asked,
                 r = give_ring(peer, asked, ret_problem);
                 if (!r)
                         return 0;
-                log_info("no_ring uid=%u why=%s at=%s", peer->uid,
-                         r < 0 ? strerror(-r) : ret_problem->message, error_trail());
+                /* Not louder: a client may be refused as often as it likes. */
+                log_debug("no_ring uid=%u why=%s at=%s", peer->uid,
+                          r < 0 ? strerror(-r) : ret_problem->message, error_trail());
         }
         if (asked->transport == WIRE_RING && r < 0)
                 return wire_refuse(ret_problem, SMV_BUSY, asked->id, "transport",

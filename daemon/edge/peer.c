@@ -223,10 +223,11 @@ static void take_frames(struct peer *peer, uint32_t *left)
                         peer_refuse(peer, &problem);
                         return;
                 }
-                if (!(*left)--) {
+                if (!*left) {
                         peer->more = true;
                         return;
                 }
+                (*left)--;
                 frame_is_here(peer, body, bytes - 4);
                 buffer_take(in, bytes);
         }

@@ -23,25 +23,6 @@ static void call_loop(struct waker *waker, struct channel *channel)
 }
 
 /*
- * An empty frame, unless the loop is writing: then it rings, when it has written.
- * A socket that is full is readable at the other end, and one that is gone needs no
- * ring; so whatever sending says, it is done.
- */
-static void kick(struct waker *waker, struct channel *channel)
-{
-        static const uint8_t frame[4];
-        bool called = false;
-
-        if (!line_take(&channel->line, LINE_RING))
-                return;
-        (void)sys_send(channel->socket, frame, sizeof(frame));
-        while (line_let_go(&channel->line))
-                called = true;
-        if (called)
-                call_loop(waker, channel);
-}
-
-/*
  * The flag is lowered first: what the engine publishes from here on posts a WAKE
  * of its own.  Where the loop has been told and has not looked yet, that look
  * will see this, too.
@@ -56,10 +37,8 @@ static void wake(struct waker *waker, struct channel *channel)
             !channel_is_due(channel))
                 return;
         counter_add(&waker->stats->doorbells, 1);
-        if (channel->bell == CHANNEL_KICK)
-                kick(waker, channel);
-        else
-                (void)sys_futex_wake_shared((const uint32_t *)&channel->writer.page->tail);
+        if (channel_ring(channel))
+                call_loop(waker, channel);
 }
 
 /* True: it was the last mail. */

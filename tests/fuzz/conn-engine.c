@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "daemon/channel.h"
-#include "daemon/sys.h"
 #include "daemon/text/scribe.h"
 
 /* ---- the scribe ---- */
@@ -248,19 +247,6 @@ static bool call_loop(struct channel *channel)
         return true;
 }
 
-static void kick(struct channel *channel)
-{
-        static const uint8_t frame[4];
-        bool called = false;
-
-        if (!line_take(&channel->line, LINE_RING))
-                return;
-        (void)sys_send(channel->socket, frame, sizeof(frame));
-        while (line_let_go(&channel->line))
-                called = true;
-        assert(!called); /* there is one thread */
-}
-
 bool waker(void)
 {
         struct channel *channel;
@@ -276,7 +262,7 @@ bool waker(void)
         channel_lower(&channel->waking);
         if (channel_lower(&channel->calling) || !channel_is_shared(channel))
                 call_loop(channel);
-        if (channel->bell == CHANNEL_KICK && channel_is_due(channel))
-                kick(channel);
+        if (channel_is_shared(channel) && channel_is_due(channel))
+                assert(!channel_ring(channel)); /* there is one thread: nobody holds the line */
         return true;
 }
