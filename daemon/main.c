@@ -16,7 +16,7 @@
 #include "daemon/edge/edge.h"
 #include "daemon/edge/listener.h"
 #include "daemon/engine/engine.h"
-#include "daemon/engine/gguf.h"
+#include "daemon/files/gguf.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
@@ -102,7 +102,7 @@ static int open_file(struct house *house)
                 return r;
         r = gguf_open(path, &house->gguf, what, sizeof(what));
         if (!r)
-                r = traits_read(house->gguf, &served->traits, what, sizeof(what));
+                r = gguf_traits(house->gguf, &served->traits, what, sizeof(what));
         if (r)
                 return blame(house, path, what, r);
 

@@ -8,7 +8,8 @@ BEGIN {
         may["daemon"]        = "include shm kernels daemon"
         may["daemon/core"]   = "include daemon/core"
         may["daemon/text"]   = "include daemon daemon/text"
-        may["daemon/engine"] = "include shm kernels daemon daemon/core daemon/text daemon/engine"
+        may["daemon/files"]  = "kernels daemon daemon/files"
+        may["daemon/engine"] = "include shm kernels daemon daemon/core daemon/text daemon/files daemon/engine"
         may["daemon/edge"]   = "include shm daemon daemon/core daemon/text daemon/edge"
 
         door["event2/"]   = "daemon/edge/loop.c"

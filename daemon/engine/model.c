@@ -22,7 +22,7 @@
 #include "daemon/engine/model.h"
 #include "daemon/engine/tensors.h"
 #include "daemon/engine/weights.h"
-#include "daemon/engine/why.h"
+#include "daemon/why.h"
 #include "daemon/error.h"
 
 #define LINE           16u /* floats: 64 bytes */

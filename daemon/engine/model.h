@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "daemon/engine/gguf.h"
+#include "daemon/files/gguf.h"
 #include "daemon/traits.h"
 
 struct model;
@@ -24,9 +24,6 @@ struct model_conf {
         uint32_t blocks;    /* of the KV pool */
         enum kv_type kv;
 };
-
-/* What the file says, every value checked against the limits below.  0 or -EINVAL and *why. */
-int traits_read(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes);
 
 /*
  * Bytes that model_open() will take, by purpose: for the plan of memory, before anything is

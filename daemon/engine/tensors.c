@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "daemon/engine/tensors.h"
-#include "daemon/engine/why.h"
+#include "daemon/why.h"
 #include "daemon/error.h"
 
 #define TENSOR_NAME_MAX 64u

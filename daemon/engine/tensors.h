@@ -7,7 +7,7 @@
 #ifndef DAEMON_ENGINE_TENSORS_H
 #define DAEMON_ENGINE_TENSORS_H
 
-#include "daemon/engine/gguf.h"
+#include "daemon/files/gguf.h"
 #include "daemon/traits.h"
 
 enum model_tensor {

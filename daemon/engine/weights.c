@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "daemon/engine/weights.h"
-#include "daemon/engine/why.h"
+#include "daemon/why.h"
 #include "daemon/error.h"
 #include "daemon/sys.h"
 #include "kernels/rows.h"

@@ -9,7 +9,7 @@
 #ifndef DAEMON_ENGINE_WEIGHTS_H
 #define DAEMON_ENGINE_WEIGHTS_H
 
-#include "daemon/engine/gguf.h"
+#include "daemon/files/gguf.h"
 #include "kernels/kernels.h"
 
 struct weights_load {

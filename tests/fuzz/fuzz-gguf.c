@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine/gguf.h"
+#include "daemon/files/gguf.h"
 #include "daemon/engine/model.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -32,7 +32,7 @@ static void check(const struct gguf *gguf, uint64_t file_bytes)
                                u->offset + u->bytes <= t->offset);
                 }
         }
-        if (!traits_read(gguf, &traits, why, sizeof(why))) {
+        if (!gguf_traits(gguf, &traits, why, sizeof(why))) {
                 assert(traits.heads % traits.kv_heads == 0 && traits.head_dim <= 512);
                 assert(traits.rope_dims <= traits.head_dim && traits.eos_count <= TRAITS_EOS_MAX);
         }

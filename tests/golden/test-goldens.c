@@ -180,7 +180,7 @@ static void stand_open(struct stand *stand, const char *backend, enum kv_type kv
         *stand = (struct stand){ 0 };
         r = gguf_open(path, &stand->gguf, why, sizeof(why));
         if (!r)
-                r = traits_read(stand->gguf, &stand->traits, why, sizeof(why));
+                r = gguf_traits(stand->gguf, &stand->traits, why, sizeof(why));
         conf.vocab_max = stand->traits.vocab;
         if (!r)
                 r = kernels_open(backend, &conf, &stand->kernels);

@@ -52,7 +52,7 @@ static inline int rig_open(struct rig *rig, const char *path, const char *backen
         *rig = (struct rig){ .pages = (context + PAGE_POSITIONS - 1) / PAGE_POSITIONS };
         r = gguf_open(path, &rig->gguf, rig->why, sizeof(rig->why));
         if (!r)
-                r = traits_read(rig->gguf, &rig->traits, rig->why, sizeof(rig->why));
+                r = gguf_traits(rig->gguf, &rig->traits, rig->why, sizeof(rig->why));
         conf.pages_max = rig->pages;
         conf.vocab_max = rig->traits.vocab;
         model.blocks = rig->pages * RIG_SLOTS;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/engine/gguf.h"
+#include "daemon/files/gguf.h"
 #include "tests/unit/gguf-maker.h"
 
 #define MAX8    "\xff\xff\xff\xff\xff\xff\xff\xff"

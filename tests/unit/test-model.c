@@ -368,7 +368,7 @@ static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
         (void)state;
         make(path, SMALL);
         assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), 0);
-        assert_int_equal(traits_read(gguf, &traits, why, sizeof(why)), 0);
+        assert_int_equal(gguf_traits(gguf, &traits, why, sizeof(why)), 0);
         assert_int_equal(kernels_open("ref", &conf, &kernels), 0);
         assert_int_equal(truncate(path, 90000), 0);
         assert_int_equal(model_open(gguf, &traits, kernels, &model_conf, &model, why, sizeof(why)),

@@ -1,15 +1,15 @@
 /*
  * The reader of GGUF headers: from bytes to pairs and tensors, one after another.
  *
- * engine/gguf.c drives it and makes the table; nobody else calls it.
+ * files/gguf.c drives it and makes the table; nobody else calls it.
  */
-#ifndef DAEMON_ENGINE_GGUF_READER_H
-#define DAEMON_ENGINE_GGUF_READER_H
+#ifndef DAEMON_FILES_GGUF_READER_H
+#define DAEMON_FILES_GGUF_READER_H
 
 #include <errno.h>
 #include <stdint.h>
 
-#include "daemon/engine/gguf.h"
+#include "daemon/files/gguf.h"
 #include "daemon/error.h"
 
 /* The bytes that are here end in the middle: read more of the file and begin again. */

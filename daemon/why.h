@@ -4,8 +4,8 @@
  * A name that comes out of the file is somebody else's text on its way into a
  * log: it passes through shown() first.
  */
-#ifndef DAEMON_ENGINE_WHY_H
-#define DAEMON_ENGINE_WHY_H
+#ifndef DAEMON_WHY_H
+#define DAEMON_WHY_H
 
 #include <stdarg.h>
 #include <stddef.h>

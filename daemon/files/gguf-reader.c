@@ -27,8 +27,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "daemon/engine/gguf-reader.h"
-#include "daemon/engine/why.h"
+#include "daemon/files/gguf-reader.h"
+#include "daemon/why.h"
 #include "daemon/error.h"
 
 #define KEY_BYTES_MAX    65535u

@@ -1,6 +1,6 @@
 /*
  * The table of a model file: pairs by key, tensors by name, both checked as a
- * whole once engine/gguf-reader.c has read them one by one.
+ * whole once files/gguf-reader.c has read them one by one.
  */
 #include <assert.h>
 #include <endian.h>
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine/gguf-reader.h"
-#include "daemon/engine/gguf.h"
-#include "daemon/engine/why.h"
+#include "daemon/files/gguf-reader.h"
+#include "daemon/files/gguf.h"
+#include "daemon/why.h"
 #include "daemon/error.h"
 #include "daemon/sys.h"
 

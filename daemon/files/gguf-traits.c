@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "daemon/engine/model.h"
-#include "daemon/engine/why.h"
 #include "daemon/error.h"
+#include "daemon/files/gguf.h"
+#include "daemon/why.h"
 
 #define ARCHITECTURE "llama"
 
@@ -166,7 +166,7 @@ static void read_vocabulary(struct reading *rd, struct traits *t)
         }
 }
 
-int traits_read(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes)
+int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes)
 {
         struct reading rd = { .gguf = gguf, .why = why, .why_bytes = why_bytes };
         static const float base = 10000;

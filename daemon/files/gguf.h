@@ -11,13 +11,14 @@
  * A tensor that no backend takes (a block format, a third dimension) stands in
  * the table too: a file is refused for it only by who needs it.
  */
-#ifndef DAEMON_ENGINE_GGUF_H
-#define DAEMON_ENGINE_GGUF_H
+#ifndef DAEMON_FILES_GGUF_H
+#define DAEMON_FILES_GGUF_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/traits.h"
 #include "kernels/kernels.h"
 
 #define GGUF_TENSORS_MAX 65536u
@@ -60,5 +61,8 @@ bool gguf_u32(const struct gguf *gguf, const char *key, uint32_t *ret_value);
 bool gguf_f32(const struct gguf *gguf, const char *key, float *ret_value);
 bool gguf_bool(const struct gguf *gguf, const char *key, bool *ret_value);
 const char *gguf_string(const struct gguf *gguf, const char *key); /* NUL-ended, or NULL */
+
+/* What the model is, every value checked against limits.  0 or -EINVAL and *why. */
+int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes);
 
 #endif
