@@ -149,7 +149,7 @@ static int open_edge(struct road *road, const char *socket)
 
 static int start_threads(struct road *road)
 {
-        const struct engine_conf conf = {
+        struct engine_conf conf = {
                 .sched = road->sched,
                 .served = &road->served,
                 .inbox = road->to_engine,
@@ -163,6 +163,7 @@ static int start_threads(struct road *road)
         r = scribe_start(road->to_scribe, road->from_scribe, &road->scribe);
         if (!r)
                 r = waker_start(road->to_waker, road->to_loop, &road->facts->stats, &road->waker);
+        conf.stand_in = road->waker;
         return r ? r : engine_start(&conf, &road->engine);
 }
 

@@ -16,7 +16,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "daemon/error.h"
@@ -101,6 +100,18 @@ void mailbox_post(struct mailbox *mailbox, const struct mail *mail)
 {
         mailbox_put(mailbox, mail);
         mailbox_ring(mailbox);
+}
+
+/*
+ * The taker raised the bell after it had handled what it took, and this load meets that
+ * store.  A taker that wakes for no reason finds nothing and raises it again.
+ */
+bool mailbox_is_asleep(struct mailbox *mailbox)
+{
+        assert(mailbox->fd < 0);
+        return atomic_load(&mailbox->bell) &&
+               atomic_load_explicit(&mailbox->head, memory_order_acquire) ==
+                       atomic_load_explicit(&mailbox->tail, memory_order_relaxed);
 }
 
 static uint32_t grab(struct mailbox *mailbox, struct mail *ret_mails, uint32_t most)

@@ -25,6 +25,7 @@
 #ifndef DAEMON_MAILBOX_H
 #define DAEMON_MAILBOX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <samovar/error.h>
@@ -68,6 +69,13 @@ void mailbox_post(struct mailbox *mailbox, const struct mail *mail);
  */
 void mailbox_put(struct mailbox *mailbox, const struct mail *mail);
 void mailbox_ring(struct mailbox *mailbox);
+
+/*
+ * Sender's thread: the taker, who sleeps in mailbox_take(), is done with all that was sent
+ * and sleeps until the next ring.  While that holds, and it holds until the sender rings,
+ * what the taker alone touches may be touched by the sender in its stead.
+ */
+bool mailbox_is_asleep(struct mailbox *mailbox);
 
 /*
  * Taker's thread: up to `most` mails, oldest first.  With none there, sleeps

@@ -309,7 +309,7 @@ static int open_listener(struct house *house)
 
 static int start_threads(struct house *house)
 {
-        const struct engine_conf conf = {
+        struct engine_conf conf = {
                 .sched = house->sched,
                 .served = &house->served,
                 .inbox = house->to_engine,
@@ -323,6 +323,7 @@ static int start_threads(struct house *house)
         r = scribe_start(house->to_scribe, house->from_scribe, &house->scribe);
         if (!r)
                 r = waker_start(house->to_waker, house->to_loop, &house->stats, &house->waker);
+        conf.stand_in = house->waker;
         if (!r)
                 r = engine_start(&conf, &house->engine);
         return error_pass(r);

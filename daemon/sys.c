@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,6 +365,26 @@ int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), v
         pthread_setname_np(thread, shown);
         *ret_thread = thread;
         return 0;
+}
+
+int sys_cpu(void)
+{
+        return sched_getcpu();
+}
+
+/* The main thread's processors are the process's: what somebody outside takes from it, it loses. */
+int sys_run_off(int cpu)
+{
+        cpu_set_t set;
+        int r = fault("affinity");
+
+        if (r < 0)
+                return r;
+        if (sched_getaffinity(getpid(), sizeof(set), &set) < 0)
+                return -errno;
+        if (cpu >= 0 && cpu < CPU_SETSIZE && CPU_COUNT(&set) > 1)
+                CPU_CLR((size_t)cpu, &set);
+        return sched_setaffinity(0, sizeof(set), &set) < 0 ? -errno : 0;
 }
 
 /* Not asked of the hook: what fails here is a bug in an argument, not the world. */

@@ -63,6 +63,9 @@ int sys_punch(int fd, uint64_t bytes); /* its pages go, whoever maps them; they 
 
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);
 
+int sys_cpu(void);        /* that this thread is on just now, or -1 */
+int sys_run_off(int cpu); /* this thread keeps off it, where it may run on others; -1: on any */
+
 /* Sleeps while *word == value, at most until the deadline; 0 whatever the reason to go on. */
 int sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t deadline_ns);
 int sys_futex_wake(const uint32_t *word);

@@ -16,7 +16,7 @@ BEGIN {
         door["msgpack"]   = "daemon/edge/wire.c daemon/edge/fields.c client/codec.c tests/"
         door["liburing"]  = "daemon/engine/weights.c"
         door["stdatomic"] = "shm/ring.c daemon/mailbox.c daemon/channel.h daemon/channel.c daemon/line.h daemon/stats.h daemon/log.c " \
-                            "daemon/text/scribe.h daemon/text/scribe.c kernels/cpu/crew.h " \
+                            "daemon/engine/waker.c daemon/text/scribe.h daemon/text/scribe.c kernels/cpu/crew.h " \
                             "kernels/cpu/crew.c tests/"
         door["cuda"]      = "kernels/cuda/"
 }

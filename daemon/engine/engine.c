@@ -429,6 +429,7 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
                 .channels = conf->sched.channels,
                 .piece_max = tokenizer_piece_max(conf->served->tokenizer),
                 .waker = conf->waker,
+                .stand_in = conf->stand_in,
         };
         int r;
 

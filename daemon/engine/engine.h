@@ -33,13 +33,15 @@
 #include "daemon/stats.h"
 
 struct engine;
+struct waker;
 
 struct engine_conf {
         struct sched_conf sched;
         struct served *served;
-        struct mailbox *inbox; /* from the loop */
-        struct mailbox *waker; /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
-        struct mailbox *loop;  /* RETIRED; the loop looks there when it is called, or asked */
+        struct mailbox *inbox;  /* from the loop */
+        struct waker *stand_in; /* of whom the mailbox is; NULL: every WAKE is posted */
+        struct mailbox *waker;  /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
+        struct mailbox *loop;   /* RETIRED; the loop looks there when it is called, or asked */
         struct stats *stats;
         uint64_t (*clock_ns)(void);
 };

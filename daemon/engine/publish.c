@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/engine/publish.h"
+#include "daemon/engine/waker.h"
 #include "daemon/error.h"
 #include "daemon/served.h"
 #include "daemon/text/detok.h"
@@ -25,6 +26,7 @@ struct stream {
 
 struct publish {
         struct mailbox *waker;
+        struct waker *stand_in;
         struct stream *streams; /* by request number */
         struct channel **dirty; /* channels written to since the last flush */
         uint32_t stream_count, dirty_count, dirty_max;
@@ -39,6 +41,7 @@ int publish_new(const struct publish_conf *conf, struct publish **ret_publish)
         if (!publish)
                 return error_raise(-ENOMEM);
         publish->waker = conf->waker;
+        publish->stand_in = conf->stand_in;
         publish->stream_count = conf->requests_max;
         publish->streams = calloc(conf->requests_max, sizeof(*publish->streams));
         publish->dirty_max = conf->channels;
@@ -247,20 +250,40 @@ void publish_call(struct publish *publish, struct channel *channel)
 }
 
 /*
- * `calling` is raised here and not before: the waker may still have the last step's
- * WAKE before it, and what that one finds raised it takes for its own.
+ * Has it news for anybody?  `calling` is raised here and not before: the waker may still
+ * have the last step's WAKE before it, and what that one finds raised it takes for its own.
  */
-static bool tell_waker(struct publish *publish, struct channel *channel)
+static bool has_news(struct channel *channel)
 {
         if (channel->bell == CHANNEL_NONE && !channel->call)
                 return false;
         if (channel->call)
                 channel_raise(&channel->calling);
         channel->call = false;
+        return true;
+}
+
+static bool tell_waker(struct publish *publish, struct channel *channel)
+{
         if (!channel_raise(&channel->waking))
                 return false;
         mailbox_put(publish->waker, &(struct mail){ .kind = MAIL_WAKE, .what = channel });
         return true;
+}
+
+static void tell(struct publish *publish)
+{
+        struct waker *stand_in = publish->stand_in;
+        bool told = false;
+
+        if (publish->dirty_count == 1 && stand_in && waker_stand_in(stand_in, publish->dirty[0]))
+                return;
+        for (uint32_t i = 0; i < publish->dirty_count; i++)
+                told |= tell_waker(publish, publish->dirty[i]);
+        if (told && stand_in)
+                waker_keep_off(stand_in);
+        if (told)
+                mailbox_ring(publish->waker);
 }
 
 /*
@@ -269,7 +292,7 @@ static bool tell_waker(struct publish *publish, struct channel *channel)
  */
 void publish_flush(struct publish *publish)
 {
-        bool told = false;
+        uint32_t count = 0;
 
         for (uint32_t i = 0; i < publish->dirty_count; i++) {
                 struct channel *channel = publish->dirty[i];
@@ -279,8 +302,9 @@ void publish_flush(struct publish *publish)
                 channel_show(channel);
         }
         for (uint32_t i = 0; i < publish->dirty_count; i++)
-                told |= tell_waker(publish, publish->dirty[i]);
-        if (told)
-                mailbox_ring(publish->waker);
+                if (has_news(publish->dirty[i]))
+                        publish->dirty[count++] = publish->dirty[i];
+        publish->dirty_count = count;
+        tell(publish);
         publish->dirty_count = 0;
 }

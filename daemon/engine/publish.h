@@ -19,6 +19,7 @@
 #include "daemon/mailbox.h"
 
 struct publish;
+struct waker;
 
 enum publish_outcome { PUBLISH_E_LATER = 1 };
 
@@ -27,6 +28,7 @@ struct publish_conf {
         uint32_t channels;
         size_t piece_max; /* of the longest piece of any tokenizer served */
         struct mailbox *waker;
+        struct waker *stand_in; /* NULL: every WAKE is posted */
 };
 
 int publish_new(const struct publish_conf *conf, struct publish **ret_publish);
@@ -56,7 +58,8 @@ int publish_end(struct publish *publish, const struct request *request, enum smv
 /* There is mail for the loop about this channel: the waker has to call it. */
 void publish_call(struct publish *publish, struct channel *channel);
 
-/* Makes all of it visible, then posts WAKE for every channel whose reader may sleep. */
+/* Makes all of it visible, then has every reader woken who may sleep: by the waker or, a single
+ * one, in its stead. */
 void publish_flush(struct publish *publish);
 
 #endif

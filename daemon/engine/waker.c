@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "daemon/channel.h"
@@ -14,6 +15,8 @@ struct waker {
         struct mailbox *inbox, *outbox;
         struct stats *stats;
         pthread_t thread;
+        _Atomic int engine_cpu; /* as it last woke us */
+        int off_cpu;            /* where we do not run; -1: anywhere */
 };
 
 static void call_loop(struct waker *waker, struct channel *channel)
@@ -41,6 +44,30 @@ static void wake(struct waker *waker, struct channel *channel)
                 call_loop(waker, channel);
 }
 
+bool waker_stand_in(struct waker *waker, struct channel *channel)
+{
+        if (!mailbox_is_asleep(waker->inbox))
+                return false;
+        wake(waker, channel);
+        return true;
+}
+
+void waker_keep_off(struct waker *waker)
+{
+        atomic_store_explicit(&waker->engine_cpu, sys_cpu(), memory_order_relaxed);
+}
+
+/* That it is not allowed, or that there is no other processor, changes nothing. */
+static void keep_off(struct waker *waker)
+{
+        int cpu = atomic_load_explicit(&waker->engine_cpu, memory_order_relaxed);
+
+        if (cpu == waker->off_cpu)
+                return;
+        waker->off_cpu = cpu;
+        (void)sys_run_off(cpu);
+}
+
 /* True: it was the last mail. */
 static bool handle(struct waker *waker, const struct mail *mail)
 {
@@ -60,6 +87,7 @@ static void *waker_main(void *arg)
         while (!last) {
                 uint32_t count = mailbox_take(waker->inbox, mails, MAILS, UINT64_MAX);
 
+                keep_off(waker);
                 for (uint32_t i = 0; i < count; i++)
                         last |= handle(waker, &mails[i]);
                 mailbox_ring(waker->outbox);
@@ -78,6 +106,7 @@ int waker_start(struct mailbox *inbox, struct mailbox *outbox, struct stats *sta
         waker->inbox = inbox;
         waker->outbox = outbox;
         waker->stats = stats;
+        waker->engine_cpu = waker->off_cpu = -1;
         r = sys_thread(&waker->thread, "waker", waker_main, waker);
         if (r < 0) {
                 free(waker);

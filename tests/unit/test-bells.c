@@ -423,6 +423,114 @@ static void a_call_is_made_after_the_mail_that_it_is_for(void **state)
         }
 }
 
+static struct publish *open_publish(struct world *w, uint32_t channels)
+{
+        const struct publish_conf conf = { .requests_max = 1,
+                                           .channels = channels,
+                                           .piece_max = 8,
+                                           .waker = w->inbox,
+                                           .stand_in = w->waker };
+        struct publish *publish;
+
+        assert_int_equal(publish_new(&conf, &publish), 0);
+        return publish;
+}
+
+static void wait_until_asleep(struct world *w)
+{
+        while (!mailbox_is_asleep(w->inbox))
+                sched_yield();
+}
+
+/* The kick is there when publish_flush() returns, and no mail has gone. */
+static void a_single_sleeper_is_woken_by_the_engine_itself(void **state)
+{
+        struct publish *publish;
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        publish = open_publish(&w, 1);
+        for (uint32_t n = 1; n <= 100; n++) {
+                fall_asleep(&w, 0);
+                put(&w, SMV_RECORD_TOKENS);
+                wait_until_asleep(&w);
+                publish_call(publish, w.channel);
+                publish_flush(publish);
+                assert_int_equal(kicks(&w), 1);
+                assert_int_equal(counter_get(&w.stats.doorbells), n);
+                assert_true(mailbox_is_asleep(w.inbox));
+                assert_int_equal(calls(&w), 1);
+        }
+        publish_free(publish);
+        close_world(&w);
+}
+
+static void a_waker_with_mail_is_not_stood_in_for(void **state)
+{
+        struct publish *publish;
+        struct world w;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        publish = open_publish(&w, 1);
+        for (uint32_t n = 1; n <= 100; n++) {
+                wait_until_asleep(&w);
+                fall_asleep(&w, 0);
+                put(&w, SMV_RECORD_TOKENS);
+                mailbox_put(w.inbox, &(struct mail){ .kind = MAIL_FAILED }); /* not rung for */
+                assert_false(mailbox_is_asleep(w.inbox));
+                assert_false(waker_stand_in(w.waker, w.channel));
+                publish_call(publish, w.channel);
+                publish_flush(publish);
+                assert_int_equal(take(&w).kind, MAIL_FAILED); /* the older one is first */
+                assert_int_equal(calls(&w), 1);
+                assert_int_equal(kicks(&w), 1);
+        }
+        publish_free(publish);
+        close_world(&w);
+}
+
+/* One connection or both have news, so that engine and waker ring in turns. */
+static void nobody_sleeps_through_a_change_of_ringers(void **state)
+{
+        struct publish *publish;
+        pthread_t readers[2];
+        struct world w, other;
+        void *lost;
+
+        (void)state;
+        open_shared(&w, CHANNEL_FUTEX);
+        open_shared(&other, CHANNEL_FUTEX);
+        publish = open_publish(&w, 2);
+        pthread_create(&readers[0], NULL, sleep_on_the_tail, &w);
+        pthread_create(&readers[1], NULL, sleep_on_the_tail, &other);
+        for (uint32_t n = 0; n < 3000; n++) {
+                struct world *all[2] = { &w, &other };
+
+                for (uint32_t i = 0; i < 2; i++) {
+                        if (!((1 + n % 3) & 1u << i))
+                                continue;
+                        put(all[i], SMV_RECORD_TOKENS);
+                        publish_call(publish, all[i]->channel);
+                        channel_lower(&all[i]->channel->draining);
+                }
+                publish_flush(publish);
+                if (n % 64 == 0)
+                        usleep(50);
+                while (mailbox_take(w.outbox, &(struct mail){ 0 }, 1, 0))
+                        ;
+        }
+        for (uint32_t i = 0; i < 2; i++) {
+                pthread_join(readers[i], &lost);
+                assert_null(lost);
+        }
+        publish_free(publish);
+        calls(&w);
+        close_world(&other);
+        close_world(&w);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -435,6 +543,9 @@ int main(void)
                 cmocka_unit_test(a_socket_that_is_full_or_dead_stops_nobody),
                 cmocka_unit_test(a_channel_is_gone_when_its_last_ring_was_rung),
                 cmocka_unit_test(a_call_is_made_after_the_mail_that_it_is_for),
+                cmocka_unit_test(a_single_sleeper_is_woken_by_the_engine_itself),
+                cmocka_unit_test(a_waker_with_mail_is_not_stood_in_for),
+                cmocka_unit_test(nobody_sleeps_through_a_change_of_ringers),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
