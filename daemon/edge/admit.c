@@ -98,8 +98,8 @@ void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes)
         leave(admit, uid, bytes);
 }
 
-int admit_check_ids(const struct served *served, const uint32_t *ids, size_t count, uint32_t id,
-                    const char *field, struct wire_problem *ret_problem)
+static int check_ids(const struct served *served, const uint32_t *ids, size_t count, uint32_t id,
+                     const char *field, struct wire_problem *ret_problem)
 {
         for (size_t i = 0; i < count; i++)
                 if (ids[i] >= served->traits.vocab)
@@ -112,13 +112,14 @@ int admit_check_ids(const struct served *served, const uint32_t *ids, size_t cou
 static int check(const struct served *served, const struct wire_request *asked,
                  struct wire_problem *ret_problem)
 {
+        /* A prompt that is too long is refused for that, and nobody looks at a million ids. */
+        uint32_t count = asked->token_count < served->context ? asked->token_count : 0;
         int r;
 
-        r = admit_check_ids(served, asked->tokens, asked->token_count, asked->id, "tokens",
-                            ret_problem);
+        r = check_ids(served, asked->tokens, count, asked->id, "tokens", ret_problem);
         if (!r)
-                r = admit_check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
-                                    "stop_tokens", ret_problem);
+                r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
+                              "stop_tokens", ret_problem);
         if (!r && !asked->token_count && !asked->prompt.count &&
             served->traits.bos == TRAITS_NO_TOKEN)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",

@@ -58,10 +58,6 @@ int admit_job(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
               struct wire_problem *ret_problem);
 void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes);
 
-/* Token ids of a field are the model's, or the request is refused. */
-int admit_check_ids(const struct served *served, const uint32_t *ids, size_t count, uint32_t id,
-                    const char *field, struct wire_problem *ret_problem);
-
 /* As quota_charge(), with the refusal put in words. */
 int admit_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount,
                  uint32_t id, struct wire_problem *ret_problem);

@@ -90,6 +90,27 @@ int buffer_append(struct buffer *buffer, const void *bytes, size_t count)
         return 0;
 }
 
+int buffer_reserve_both(struct buffer *buffer, size_t front, size_t count)
+{
+        assert(!buffer->bytes && front + count <= buffer->max);
+        buffer->bytes = malloc(front + count);
+        if (!buffer->bytes)
+                return error_raise(-ENOMEM);
+        buffer->room = front + count;
+        buffer->start = buffer->end = front;
+        return 0;
+}
+
+bool buffer_prepend(struct buffer *buffer, const void *bytes, size_t count)
+{
+        if (count > buffer->start)
+                return false;
+        buffer->start -= count;
+        if (count)
+                memcpy(buffer->bytes + buffer->start, bytes, count);
+        return true;
+}
+
 void buffer_take(struct buffer *buffer, size_t count)
 {
         assert(count <= buffer_count(buffer));

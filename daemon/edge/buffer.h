@@ -5,6 +5,7 @@
 #ifndef DAEMON_EDGE_BUFFER_H
 #define DAEMON_EDGE_BUFFER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,11 @@ static inline size_t buffer_count(const struct buffer *buffer)
 /* Makes `count` more bytes writable at the end: 0, BUFFER_E_FULL or -ENOMEM. */
 int buffer_reserve(struct buffer *buffer, size_t count);
 int buffer_append(struct buffer *buffer, const void *bytes, size_t count);
+/* The front gets so much room that buffer_prepend() of that many bytes moves nothing: for an empty
+ * buffer with no memory, which gets `count` for the end, too.  0 or -ENOMEM. */
+int buffer_reserve_both(struct buffer *buffer, size_t front, size_t count);
+/* In front of what is there; false: it has no room for that. */
+bool buffer_prepend(struct buffer *buffer, const void *bytes, size_t count);
 void buffer_take(struct buffer *buffer, size_t count); /* from the front */
 
 #endif

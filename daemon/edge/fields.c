@@ -380,7 +380,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "ring_bytes",  WIRE_F_RING_BYTES,  "uint",    SMV_RING_BYTES_MIN, SMV_RING_BYTES_MAX, 0, 0, HELLO, 0 },            read_ring_bytes,  0 },
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               MODELLED, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE, 0 },            read_text,        AT(prompt) },
-        { { "tokens",      WIRE_F_TOKENS,      "ids",     1, U32_MAX, 0, 0,                          GENERATE | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
+        { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
         { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          GENERATE, 0 },            read_uint32,      AT(max_tokens) },
         { { "temperature", WIRE_F_TEMPERATURE, "float",   0, 100, 0, 0,                              GENERATE, 0 },            read_float,       AT(temperature) },
         { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    GENERATE, 0 },            read_uint32,      AT(top_k) },

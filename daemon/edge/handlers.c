@@ -151,7 +151,7 @@ static int welcome(struct peer *peer, const struct wire_request *asked,
         return 0;
 }
 
-static int handle_hello(struct peer *peer, const struct wire_request *asked,
+static int handle_hello(struct peer *peer, struct wire_request *asked,
                         struct wire_problem *ret_problem)
 {
         int r;
@@ -195,7 +195,7 @@ static int check_new(struct peer *peer, const struct wire_request *asked, enum e
         return 0;
 }
 
-static int begin_generate(struct peer *peer, const struct wire_request *asked,
+static int begin_generate(struct peer *peer, struct wire_request *asked,
                           struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
@@ -218,7 +218,7 @@ static int begin_generate(struct peer *peer, const struct wire_request *asked,
         return error_pass(r);
 }
 
-static int handle_generate(struct peer *peer, const struct wire_request *asked,
+static int handle_generate(struct peer *peer, struct wire_request *asked,
                            struct wire_problem *ret_problem)
 {
         struct stats *stats = peer->edge->conf.stats;
@@ -230,7 +230,7 @@ static int handle_generate(struct peer *peer, const struct wire_request *asked,
 }
 
 /* A stream that has ended, and one that never was, are the same to a client that cancels. */
-static int handle_cancel(struct peer *peer, const struct wire_request *asked,
+static int handle_cancel(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
         struct request *request = stream_find(peer, asked->stream);
@@ -249,7 +249,7 @@ static int handle_cancel(struct peer *peer, const struct wire_request *asked,
         return 0;
 }
 
-static int handle_tokenize(struct peer *peer, const struct wire_request *asked,
+static int handle_tokenize(struct peer *peer, struct wire_request *asked,
                            struct wire_problem *ret_problem)
 {
         struct served *served = NULL;
@@ -261,7 +261,7 @@ static int handle_tokenize(struct peer *peer, const struct wire_request *asked,
         return error_pass(r);
 }
 
-static int handle_detokenize(struct peer *peer, const struct wire_request *asked,
+static int handle_detokenize(struct peer *peer, struct wire_request *asked,
                              struct wire_problem *ret_problem)
 {
         struct served *served = NULL;
@@ -269,14 +269,11 @@ static int handle_detokenize(struct peer *peer, const struct wire_request *asked
 
         r = check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
         if (!r)
-                r = admit_check_ids(served, asked->tokens, asked->token_count, asked->id, "tokens",
-                                    ret_problem);
-        if (!r)
                 r = task_detokenize(peer, served, asked, ret_problem);
         return error_pass(r);
 }
 
-static int handle_status(struct peer *peer, const struct wire_request *asked,
+static int handle_status(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
         struct wire_writer writer;
@@ -289,15 +286,14 @@ static int handle_status(struct peer *peer, const struct wire_request *asked,
         return 0;
 }
 
-static int (*const handlers[WIRE_OP_N])(struct peer *peer, const struct wire_request *asked,
+static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *asked,
                                         struct wire_problem *ret_problem) = {
         [WIRE_HELLO] = handle_hello,           [WIRE_GENERATE] = handle_generate,
         [WIRE_CANCEL] = handle_cancel,         [WIRE_TOKENIZE] = handle_tokenize,
         [WIRE_DETOKENIZE] = handle_detokenize, [WIRE_STATUS] = handle_status,
 };
 
-static int handle(struct peer *peer, const struct wire_request *asked,
-                  struct wire_problem *ret_problem)
+static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
         int r;
 
@@ -313,6 +309,17 @@ static int handle(struct peer *peer, const struct wire_request *asked,
         return error_pass(r);
 }
 
+void handle_request(struct peer *peer, struct wire_request *asked, int r,
+                    struct wire_problem *problem)
+{
+        if (!r) {
+                problem->id = asked->id;
+                r = handle(peer, asked, problem);
+        }
+        if (r)
+                peer_answer_failure(peer, problem->id, r, problem);
+}
+
 /* An empty frame is a client's doorbell: it has read on. */
 void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
 {
@@ -325,11 +332,7 @@ void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
                 return;
         }
         r = wire_decode(body, count, &asked, &problem);
-        if (!r) {
-                problem.id = asked.id;
-                r = handle(peer, &asked, &problem);
+        handle_request(peer, &asked, r, &problem);
+        if (!r)
                 wire_release(&asked);
-        }
-        if (r)
-                peer_answer_failure(peer, problem.id, r, &problem);
 }

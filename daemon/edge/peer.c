@@ -13,10 +13,12 @@
 
 #define READ_BYTES    (64u << 10)
 #define READ_TURN     (256u << 10) /* of one peer, then the others have theirs */
-#define FRAMES_TURN   16u          /* the same, of requests */
+#define FRAME_SMALL   (8u << 10)   /* is read by the loop itself ... */
+#define FRAME_COSTS   (2u << 10)   /* ... for so many bytes more than it has ... */
+#define FRAMES_TURN   (32u << 10)  /* ... of which one peer's may be so many, then the same */
+#define HELLO_MAX     (8u << 10)   /* a frame of a client who has not said hello */
 #define FRAME_FREE    (64u << 10)  /* of a frame under way that is not charged */
 #define RECORDS_LOW   (32u << 10)  /* records are added only while less than this waits */
-#define RECORDS_MAX   (64u << 10)  /* what they may then have made of it */
 #define LAST_WORDS_NS 1000000000u
 #define NS_PER_MS     1000000u
 
@@ -26,103 +28,6 @@ void peer_hang_up(struct peer *peer, const char *why)
                 return;
         peer->doomed = true;
         log_debug("peer_hang_up uid=%u pid=%d why=%s", peer->uid, peer->pid, why);
-}
-
-/* ---- out ---- */
-
-/* 1: all of it.  0: the socket is full. */
-static int write_out(struct peer *peer)
-{
-        struct buffer *out = &peer->out;
-
-        while (buffer_count(out)) {
-                ssize_t n = sys_send(peer->fd, out->bytes + out->start, buffer_count(out));
-
-                if (n == -EAGAIN)
-                        return 0;
-                if (n < 0) {
-                        peer_hang_up(peer, "the client is gone");
-                        return 0;
-                }
-                buffer_take(out, (size_t)n);
-        }
-        return 1;
-}
-
-/* The waker shares the socket with us only to kick. */
-static bool takes_turns(const struct peer *peer)
-{
-        return peer->channel && peer->channel->bell == CHANNEL_KICK;
-}
-
-/* Whoever holds the line rings for the other one; a full socket needs no ring. */
-static void let_line_go(struct peer *peer)
-{
-        static const uint8_t frame[4];
-
-        while (line_let_go(&peer->channel->line))
-                (void)sys_send(peer->fd, frame, sizeof(frame));
-        peer->channel->line_held = false;
-}
-
-/* Where the waker has the line, it calls us when it is done. */
-static void send_out(struct peer *peer)
-{
-        struct channel *channel = peer->channel;
-
-        if (!buffer_count(&peer->out))
-                return;
-        if (!takes_turns(peer)) {
-                write_out(peer);
-                return;
-        }
-        if (!channel->line_held)
-                channel->line_held = line_take(&channel->line, LINE_CALL);
-        if (channel->line_held && write_out(peer))
-                let_line_go(peer);
-}
-
-/* Something waits: for the client, or only for the waker who is ringing just now? */
-static bool is_full(const struct peer *peer)
-{
-        return !takes_turns(peer) || peer->channel->line_held;
-}
-
-int peer_pass(struct peer *peer, const int *fds, unsigned count)
-{
-        struct buffer *out = &peer->out;
-        ssize_t n = sys_send_fds(peer->fd, out->bytes + out->start, buffer_count(out), fds, count);
-
-        if (n < 0)
-                return error_raise((int)n);
-        buffer_take(out, (size_t)n);
-        return 0;
-}
-
-/* A client may have sent many requests before it reads: what waits is bounded, not refused. */
-static bool may_reply(struct peer *peer)
-{
-        uint64_t most = peer->edge->conf.config->reply_bytes + RECORDS_MAX;
-
-        if (!peer->doomed && buffer_count(&peer->out) > most)
-                send_out(peer);
-        if (!peer->doomed && buffer_count(&peer->out) > most && is_full(peer))
-                peer_hang_up(peer, "the client does not read its replies");
-        return !peer->doomed;
-}
-
-bool peer_reply(struct peer *peer, struct wire_writer *writer)
-{
-        if (!may_reply(peer))
-                return false;
-        wire_begin(writer, &peer->out);
-        return true;
-}
-
-void peer_replied(struct peer *peer, struct wire_writer *writer)
-{
-        if (wire_end(writer))
-                peer_hang_up(peer, "no room for a reply");
 }
 
 void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code)
@@ -144,7 +49,7 @@ static void begin_closing(struct peer *peer)
 
 void peer_refuse(struct peer *peer, const struct wire_problem *problem)
 {
-        if (!may_reply(peer))
+        if (!peer_may_reply(peer))
                 return;
         if (wire_error(&peer->out, problem))
                 peer_hang_up(peer, "no room for a reply");
@@ -188,33 +93,65 @@ static void frame_is_under_way(struct peer *peer, size_t bytes)
                 peer_hang_up(peer, "no memory for an account");
         } else {
                 peer->frame_charged = bytes - FRAME_FREE;
+                /* All of its memory at once: a buffer that grows is copied. */
+                if (buffer_reserve(&peer->in, bytes - buffer_count(&peer->in)))
+                        peer_hang_up(peer, "no memory for a frame");
         }
 }
 
-/* Charged until it was handled, timed until it was whole. */
-static void frame_is_here(struct peer *peer, const uint8_t *body, size_t count)
+/* Charged until it was read, by us or with the scribe's work; timed until it was whole. */
+static void frame_is_here(struct peer *peer, const uint8_t *body, size_t bytes)
 {
-        edge_catch_up(peer->edge);
+        struct wire_problem problem;
+        int r = 0;
+
         if (peer->frame_timed)
                 loop_timer_clear(peer->deadline);
         peer->frame_timed = false;
-        handle_frame(peer, body, count);
         quota_uncharge(peer->edge->quota, peer->uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
         peer->frame_charged = 0;
+        if (bytes > FRAME_SMALL) {
+                r = task_read(peer, bytes, &problem);
+                peer->reading = !r;
+                if (r)
+                        peer_answer_failure(peer, wire_peek_id(body, bytes - 4), r, &problem);
+        } else {
+                edge_catch_up(peer->edge);
+                handle_frame(peer, body, bytes - 4);
+        }
+        if (!peer->reading)
+                buffer_take(&peer->in, bytes);
 }
 
-static void take_frames(struct peer *peer, uint32_t *left)
+void peer_frame_is_read(struct peer *peer, struct wire_request *asked, int r,
+                        struct wire_problem *problem)
+{
+        peer->reading = false;
+        peer->more = buffer_count(&peer->in);
+        edge_catch_up(peer->edge);
+        if (!peer->doomed && peer->state != PEER_CLOSING)
+                handle_request(peer, asked, r, problem);
+}
+
+static bool is_listened_to(const struct peer *peer)
+{
+        return !peer->doomed && !peer->reading && peer->state != PEER_CLOSING;
+}
+
+static void take_frames(struct peer *peer, size_t *left)
 {
         struct buffer *in = &peer->in;
         struct wire_problem problem;
 
-        while (buffer_count(in) && !peer->doomed && peer->state != PEER_CLOSING) {
+        while (buffer_count(in) && is_listened_to(peer)) {
+                size_t bytes, most = peer->edge->conf.config->frame_bytes;
                 const uint8_t *body;
-                size_t bytes;
                 int r;
 
-                r = wire_frame(in->bytes + in->start, buffer_count(in),
-                               peer->edge->conf.config->frame_bytes, &bytes, &body, &problem);
+                if (peer->state == PEER_NEW && most > HELLO_MAX)
+                        most = HELLO_MAX;
+                r = wire_frame(in->bytes + in->start, buffer_count(in), most, &bytes, &body,
+                               &problem);
                 if (r == WIRE_E_PARTIAL) {
                         frame_is_under_way(peer, bytes);
                         return;
@@ -227,9 +164,8 @@ static void take_frames(struct peer *peer, uint32_t *left)
                         peer->more = true;
                         return;
                 }
-                (*left)--;
-                frame_is_here(peer, body, bytes - 4);
-                buffer_take(in, bytes);
+                *left -= *left < bytes + FRAME_COSTS ? *left : bytes + FRAME_COSTS;
+                frame_is_here(peer, body, bytes);
         }
 }
 
@@ -244,17 +180,25 @@ static void read_is_over(struct peer *peer)
         peer->frame_timed = false;
 }
 
+/* Of a large frame no more than there is memory for already: it is not to be moved. */
+static size_t read_room(const struct peer *peer)
+{
+        const struct buffer *in = &peer->in;
+        size_t left = peer->frame_charged ? in->room - in->end : in->max - buffer_count(in);
+
+        return left < READ_BYTES ? left : READ_BYTES;
+}
+
 static void read_in(struct peer *peer)
 {
         struct buffer *in = &peer->in;
-        uint32_t frames = FRAMES_TURN;
+        size_t frames = FRAMES_TURN;
         size_t taken = 0;
 
         peer->more = false;
         take_frames(peer, &frames);
-        while (taken < READ_TURN && !peer->more && !peer->doomed && peer->state != PEER_CLOSING) {
-                size_t left = in->max - buffer_count(in);
-                size_t room = left < READ_BYTES ? left : READ_BYTES;
+        while (taken < READ_TURN && !peer->more && is_listened_to(peer)) {
+                size_t room = read_room(peer);
                 ssize_t n;
 
                 if (buffer_reserve(in, room)) {
@@ -288,16 +232,21 @@ static void read_in(struct peer *peer)
  */
 static bool is_gone(const struct peer *peer)
 {
-        return peer->read_shut && sys_send(peer->fd, "", 0) < 0;
+        return (peer->read_shut || peer->reading) && sys_send(peer->fd, "", 0) < 0;
 }
 
-/* Records go out while the socket takes them; beyond a little that waits, they wait in the ring. */
+/*
+ * Records go out while the socket takes them; beyond a little that waits, they wait in the
+ * ring, as long replies wait with their tasks.
+ */
 static void pump(struct peer *peer)
 {
-        do
-                send_out(peer);
-        while (!peer->doomed && peer->state == PEER_OPEN &&
-               buffer_count(&peer->out) < RECORDS_LOW && streams_take(peer));
+        do {
+                peer_send(peer);
+                if (!peer->long_left)
+                        tasks_pass_reply(peer);
+        } while (!peer->doomed && peer->state == PEER_OPEN &&
+                 buffer_count(&peer->out) < RECORDS_LOW && streams_take(peer));
 }
 
 /*
@@ -324,16 +273,16 @@ static bool is_over(struct peer *peer)
         if (peer->state == PEER_CLOSING)
                 return true;
         return (peer->read_shut || peer->edge->phase >= EDGE_FLUSHING) && !peer->requests &&
-               !peer->tasks && !may_linger(peer);
+               !peer->tasks && !peer->made && !may_linger(peer);
 }
 
 static void watch(struct peer *peer)
 {
-        unsigned mask = buffer_count(&peer->out) && is_full(peer) ? LOOP_WRITE : 0;
+        unsigned mask = buffer_count(&peer->out) && peer_is_full(peer) ? LOOP_WRITE : 0;
         bool more = peer->more && peer->state != PEER_CLOSING;
 
         if (peer->state != PEER_CLOSING && !more)
-                mask |= peer->read_shut ? LOOP_HUP : LOOP_READ;
+                mask |= peer->read_shut || peer->reading ? LOOP_HUP : LOOP_READ;
         if (loop_watch_set(peer->watch, mask) || (more && loop_timer_set(peer->again, 0)))
                 peer_hang_up(peer, "no memory for a watch");
 }
@@ -362,7 +311,7 @@ static void on_peer(void *arg, unsigned mask)
         struct peer *peer = arg;
 
         peer->edge->turn++;
-        if (mask & LOOP_READ && !peer->read_shut && !peer->more)
+        if (mask & LOOP_READ && !peer->read_shut && !peer->more && !peer->reading)
                 read_in(peer);
         peer_settle(peer);
 }
@@ -447,8 +396,8 @@ int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer *
         *peer = (struct peer){ .edge = edge, .fd = fd, .uid = uid, .pid = pid };
         buffer_init(&peer->in, config->frame_bytes + 4);
         /* One reply as long as a frame may be, on top of all that may wait when it begins. */
-        buffer_init(&peer->out, config->reply_bytes + 2 * RECORDS_MAX + config->ring_bytes +
-                                        config->frame_bytes + 4);
+        buffer_init(&peer->out,
+                    2 * peer_unsent_max(peer) + config->ring_bytes + config->frame_bytes + 4);
         r = begin(peer);
         if (r) {
                 release(peer);

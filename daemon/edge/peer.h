@@ -20,9 +20,11 @@
  * with CANCELLED when the job comes back; it never reaches the engine.
  *
  * What a frame is more than 64 KiB is charged while it comes in.  A peer that sends
- * many is heard a few at a time: the others have their turns between.
+ * many is heard a few at a time: the others have their turns between.  A frame of more
+ * than 8 KiB is read by the scribe, and a long reply is made there: nothing that a client
+ * sends or asks for holds the loop for a millisecond.
  *
- * peer.c has the bytes, handlers.c the operations, task.c the work for the scribe,
+ * peer.c has the bytes that come, outgoing.c those that go, handlers.c the operations, task.c the work for the scribe,
  * streams.c what the engine has and what comes back.  None of them frees a peer
  * under another's feet: they doom it, and peer_settle(), last in every turn of it,
  * flushes, watches, or frees.
@@ -56,6 +58,7 @@ struct peer {
         enum peer_state state;
         bool read_shut; /* the client has said all it will */
         bool more;      /* whole frames wait in `in` for the next turn */
+        bool reading;   /* ... or until the scribe has read the one before them */
         bool doomed;    /* freed by peer_settle() */
         struct loop_watch *watch;
         struct loop_timer *again;    /* the next turn, at once but behind all others */
@@ -63,9 +66,11 @@ struct peer {
         bool frame_timed, lingers;   /* which of them, in the open state */
         uint64_t frame_charged;
         struct buffer in, out;
+        size_t long_left;         /* of a long reply in `out`, and what is in front of it */
         struct channel *channel;  /* from hello, or of the socket kind from its first generate */
         struct request *requests; /* with the engine, or with an END to be drained */
         struct peer_task *tasks;  /* with the scribe */
+        struct peer_task *made, **made_end; /* whose long replies wait for one another */
 };
 
 /* Takes fd, whatever it returns; its connection is charged to uid already, and uncharged by
@@ -76,8 +81,17 @@ struct peer *peer_free(struct peer *peer);
 /* What the scribe did for it, or for a peer that is gone meanwhile. */
 void peer_job_done(struct edge *edge, struct scribe_job *job);
 
+/* The scribe has read the frame that the peer waits for: as wire_decode() returned. */
+void peer_frame_is_read(struct peer *peer, struct wire_request *asked, int r,
+                        struct wire_problem *problem);
+
 /* Ends all its requests so, and jobs with this code. */
 void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code);
+
+/* What the socket takes of what waits; and does something wait, for the client and not only for
+ * the waker who is ringing just now? */
+void peer_send(struct peer *peer);
+bool peer_is_full(const struct peer *peer);
 
 /* All that waits goes out now, and these descriptors with its first byte: 0, or a negative errno
  * and nothing has gone. */
@@ -94,8 +108,13 @@ void peer_hang_up(struct peer *peer, const char *why);
  * A reply: false if the peer does not read those it has, and is doomed.  Else the
  * caller puts one value, and peer_replied() ends it.
  */
+bool peer_may_reply(struct peer *peer);
 bool peer_reply(struct peer *peer, struct wire_writer *writer);
 void peer_replied(struct peer *peer, struct wire_writer *writer);
+/* One that was made elsewhere, while no other such one waits: its memory is taken. */
+void peer_reply_made(struct peer *peer, struct buffer *reply);
+/* What may wait in front of it, at most. */
+size_t peer_unsent_max(const struct peer *peer);
 void peer_refuse(struct peer *peer, const struct wire_problem *problem);
 
 /* A reply that answers `r` of what filled the problem: refused, or out of memory. */

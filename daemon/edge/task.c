@@ -6,45 +6,69 @@
 #include <string.h>
 
 #include "daemon/edge/streams.h"
+#include "daemon/edge/work.h"
 #include "daemon/error.h"
-
-#define REPLY_HEAD_BYTES 64u /* of a reply, at most, beside what is counted */
 
 /* ---- to the scribe ---- */
 
-static struct peer_task *make(struct peer *peer, const struct wire_request *asked,
-                              const struct served *served, enum scribe_work work)
+static struct peer_task *make(struct peer *peer, int (*work)(struct scribe_job *job))
 {
+        const struct config *config = peer->edge->conf.config;
         struct peer_task *task = calloc(1, sizeof(*task));
 
         if (!task)
                 return NULL;
         task->peer = peer;
-        task->op = asked->op;
-        task->id = asked->id;
         task->uid = peer->uid;
+        task->frame_max = config->frame_bytes;
+        task->reply_front = peer_unsent_max(peer);
         task->job.work = work;
-        task->job.tokenizer = served->tokenizer;
         task->job.first_id = TRAITS_NO_TOKEN;
         task->job.owner = task;
         return task;
 }
 
+static struct peer_task *make_asked(struct peer *peer, const struct wire_request *asked,
+                                    const struct served *served,
+                                    int (*work)(struct scribe_job *job))
+{
+        struct peer_task *task = make(peer, work);
+
+        if (!task)
+                return NULL;
+        task->op = asked->op;
+        task->id = asked->id;
+        task->job.tokenizer = served->tokenizer;
+        return task;
+}
+
 static void release(struct peer_task *task)
 {
-        free(task->job.text);
+        wire_release(&task->asked);
+        buffer_deinit(&task->frame);
+        buffer_deinit(&task->reply);
         free(task->job.ids);
+        free(task->job.joined);
         free(task);
 }
 
-static int copy_text(struct peer_task *task, const struct wire_text *text)
+/* A text in a frame of its own comes with that; else it is a short one, and copied. */
+static int keep_text(struct peer_task *task, struct wire_request *asked,
+                     const struct wire_text *text)
 {
-        task->job.text = malloc(text->count ? text->count : 1);
-        if (!task->job.text)
-                return error_raise(-ENOMEM);
-        memcpy(task->job.text, text->bytes ? text->bytes : "", text->count);
+        int r;
+
+        task->job.text = text->bytes;
         task->job.text_bytes = text->count;
-        return 0;
+        if (asked->frame.bytes) {
+                task->frame = asked->frame;
+                buffer_init(&asked->frame, 0);
+                return 0;
+        }
+        buffer_init(&task->frame, text->count);
+        r = buffer_append(&task->frame, text->bytes, text->count);
+        task->job.text = (const char *)task->frame.bytes;
+        return error_pass(r);
 }
 
 static void post(struct peer_task *task)
@@ -59,14 +83,57 @@ static void post(struct peer_task *task)
         mailbox_post(edge->conf.to_scribe, &(struct mail){ .kind = MAIL_JOB, .what = &task->job });
 }
 
-int task_generate(struct peer *peer, const struct wire_request *asked, struct request *request)
+/* A job that is no generation: it is paid for, then it goes. */
+static int pay_and_post(struct peer_task *task, uint64_t bytes, struct wire_problem *ret_problem)
 {
-        struct peer_task *task = make(peer, asked, request->model, SCRIBE_ENCODE);
+        int r;
+
+        r = admit_job(task->peer->edge->admit, task->uid, task->id, sizeof(*task) + bytes,
+                      ret_problem);
+        if (r)
+                return error_pass(r);
+        task->charged = sizeof(*task) + bytes;
+        post(task);
+        return 0;
+}
+
+int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem)
+{
+        struct peer_task *task = make(peer, work_read);
+        struct buffer *in = &peer->in, rest;
+        const uint8_t *body;
         int r;
 
         if (!task)
                 return error_raise(-ENOMEM);
-        r = copy_text(task, &asked->prompt);
+        body = in->bytes + in->start + 4;
+        task->reads = true;
+        task->id = wire_peek_id(body, bytes - 4);
+        task->frame = *in; /* lent, until it is clear that the task goes */
+        task->frame.start += 4;
+        task->frame.end = in->start + bytes;
+        buffer_init(&rest, in->max);
+        r = buffer_append(&rest, body + bytes - 4, buffer_count(in) - bytes);
+        if (!r)
+                r = pay_and_post(task, bytes, ret_problem);
+        if (r) {
+                buffer_init(&task->frame, 0);
+                buffer_deinit(&rest);
+                release(task);
+                return error_pass(r);
+        }
+        *in = rest;
+        return 0;
+}
+
+int task_generate(struct peer *peer, struct wire_request *asked, struct request *request)
+{
+        struct peer_task *task = make_asked(peer, asked, request->model, scribe_encode);
+        int r;
+
+        if (!task)
+                return error_raise(-ENOMEM);
+        r = keep_text(task, asked, &asked->prompt);
         if (r) {
                 release(task);
                 return error_pass(r);
@@ -77,150 +144,45 @@ int task_generate(struct peer *peer, const struct wire_request *asked, struct re
         return 0;
 }
 
-/* The rest of a job that is no generation: it is paid for, then it goes. */
-static int pay_and_post(struct peer_task *task, uint64_t bytes, struct wire_problem *ret_problem)
-{
-        int r;
-
-        r = admit_job(task->peer->edge->admit, task->uid, task->id, sizeof(*task) + bytes,
-                      ret_problem);
-        if (r) {
-                release(task);
-                return error_pass(r);
-        }
-        task->charged = sizeof(*task) + bytes;
-        post(task);
-        return 0;
-}
-
-int task_tokenize(struct peer *peer, struct served *served, const struct wire_request *asked,
+int task_tokenize(struct peer *peer, struct served *served, struct wire_request *asked,
                   struct wire_problem *ret_problem)
 {
         size_t ids_max = tokenizer_ids_max(served->tokenizer, asked->text.count) + 1;
-        struct peer_task *task = make(peer, asked, served, SCRIBE_ENCODE);
+        struct peer_task *task = make_asked(peer, asked, served, work_tokenize);
         int r;
 
         if (!task)
                 return error_raise(-ENOMEM);
-        r = copy_text(task, &asked->text);
-        if (r) {
+        r = keep_text(task, asked, &asked->text);
+        if (!r)
+                r = pay_and_post(task, asked->text.count + ids_max * sizeof(uint32_t), ret_problem);
+        if (r)
                 release(task);
-                return error_pass(r);
-        }
-        r = pay_and_post(task, asked->text.count + ids_max * sizeof(uint32_t), ret_problem);
         return error_pass(r);
 }
 
-static int refuse_long(struct edge *edge, uint32_t id, const char *field, size_t bytes,
-                       struct wire_problem *ret_problem)
-{
-        return wire_refuse(ret_problem, SMV_BAD_VALUE, id, field,
-                           "the answer to %s would have %zu bytes; a frame may have %llu", field,
-                           bytes, (unsigned long long)edge->conf.config->frame_bytes);
-}
-
-/* The text of these ids is measured first: a few bytes of an id may be many of its piece. */
-int task_detokenize(struct peer *peer, struct served *served, const struct wire_request *asked,
+int task_detokenize(struct peer *peer, struct served *served, struct wire_request *asked,
                     struct wire_problem *ret_problem)
 {
-        struct edge *edge = peer->edge;
-        size_t text_bytes = 0, ids_bytes = asked->token_count * sizeof(uint32_t);
-        struct peer_task *task;
+        size_t text_max = asked->token_count * tokenizer_piece_max(served->tokenizer);
+        size_t ids_bytes = asked->token_count * sizeof(uint32_t);
+        struct peer_task *task = make_asked(peer, asked, served, work_detokenize);
         int r;
 
-        for (uint32_t i = 0; i < asked->token_count; i++) {
-                size_t piece;
-
-                tokenizer_piece(served->tokenizer, asked->tokens[i], &piece);
-                text_bytes += piece;
-        }
-        if (text_bytes + REPLY_HEAD_BYTES > edge->conf.config->frame_bytes)
-                return refuse_long(edge, asked->id, "tokens", text_bytes, ret_problem);
-        task = make(peer, asked, served, SCRIBE_DECODE);
         if (!task)
                 return error_raise(-ENOMEM);
-        task->job.ids = malloc(ids_bytes ? ids_bytes : 1);
-        if (!task->job.ids) {
-                release(task);
-                return error_raise(-ENOMEM);
-        }
-        memcpy(task->job.ids, asked->tokens, ids_bytes);
+        if (text_max > task->frame_max)
+                text_max = task->frame_max; /* a longer one is refused before it is made */
+        task->job.ids = asked->memory;
         task->job.id_count = asked->token_count;
-        r = pay_and_post(task, ids_bytes + text_bytes, ret_problem);
+        asked->memory = NULL;
+        r = pay_and_post(task, ids_bytes + text_max, ret_problem);
+        if (r)
+                release(task);
         return error_pass(r);
-}
-
-struct peer_task *task_find(struct peer *peer, uint32_t id)
-{
-        for (struct peer_task *task = peer->tasks; task; task = task->next)
-                if (task->id == id)
-                        return task;
-        return NULL;
-}
-
-void task_call_off(struct peer_task *task, enum smv_code code)
-{
-        if (!task->called_off)
-                task->called_off = code;
-        task->job.cancelled = true;
-}
-
-void tasks_leave(struct peer *peer)
-{
-        while (peer->tasks) {
-                struct peer_task *task = peer->tasks;
-
-                peer->tasks = task->next;
-                task_call_off(task, SMV_CANCELLED);
-                task->peer = NULL;
-                task->next = task->prev = NULL;
-                if (task->request)
-                        task->request->peer = NULL;
-        }
 }
 
 /* ---- and back ---- */
-
-/* What msgpack makes of these ids. */
-static size_t ids_reply_bytes(const uint32_t *ids, size_t count)
-{
-        size_t bytes = REPLY_HEAD_BYTES;
-
-        for (size_t i = 0; i < count; i++)
-                bytes += ids[i] < 0x80 ? 1 : ids[i] < 0x100 ? 2 : ids[i] < 0x10000 ? 3 : 5;
-        return bytes;
-}
-
-static int reply_tokens(struct peer_task *task, struct wire_problem *ret_problem)
-{
-        size_t bytes = ids_reply_bytes(task->job.ids, task->job.id_count);
-        struct wire_writer writer;
-
-        if (bytes > task->peer->edge->conf.config->frame_bytes)
-                return refuse_long(task->peer->edge, task->id, "text", bytes, ret_problem);
-        if (!peer_reply(task->peer, &writer))
-                return 0;
-        wire_put_ok(&writer, task->id, 1);
-        wire_put_text(&writer, "tokens");
-        wire_put_array(&writer, (uint32_t)task->job.id_count);
-        for (size_t i = 0; i < task->job.id_count; i++)
-                wire_put_uint(&writer, task->job.ids[i]);
-        peer_replied(task->peer, &writer);
-        return 0;
-}
-
-static int reply_text(struct peer_task *task)
-{
-        struct wire_writer writer;
-
-        if (!peer_reply(task->peer, &writer))
-                return 0;
-        wire_put_ok(&writer, task->id, 1);
-        wire_put_text(&writer, "text");
-        wire_put_bin(&writer, task->job.text, task->job.text_bytes);
-        peer_replied(task->peer, &writer);
-        return 0;
-}
 
 /* The prompt is counted: now it is known whether it fits. */
 static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
@@ -236,23 +198,42 @@ static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_p
         return 0;
 }
 
+static int refuse_ids(const struct peer_task *task, struct wire_problem *ret_problem)
+{
+        return wire_refuse(ret_problem, SMV_BAD_VALUE, task->id, "tokens",
+                           "tokens has %u at index %zu; the largest id is %u",
+                           task->job.ids[task->at], task->at,
+                           tokenizer_vocab(task->job.tokenizer) - 1);
+}
+
+static int refuse_long(const struct peer_task *task, struct wire_problem *ret_problem)
+{
+        const char *field = task->op == WIRE_TOKENIZE ? "text" : "tokens";
+
+        return wire_refuse(ret_problem, SMV_BAD_VALUE, task->id, field,
+                           "the answer to %s would have %zu bytes; a frame may have %zu", field,
+                           task->answer_bytes, task->frame_max);
+}
+
 static int answer(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
 {
-        int r;
+        int r = task->job.result;
 
         if (task->called_off)
                 return wire_refuse(ret_problem, task->called_off, task->id, NULL,
                                    task->called_off == SMV_SHUTTING_DOWN
                                            ? "the daemon is stopping"
                                            : "cancelled before it had begun");
-        if (task->job.result < 0)
-                return error_raise(task->job.result);
+        if (r < 0)
+                return error_raise(r);
+        if (r == WORK_E_BAD_ID)
+                return refuse_ids(task, ret_problem);
+        if (r == WORK_E_LONG)
+                return refuse_long(task, ret_problem);
         if (task->op == WIRE_GENERATE)
                 r = begin_stream(edge, task, ret_problem);
-        else if (task->op == WIRE_TOKENIZE)
-                r = reply_tokens(task, ret_problem);
         else
-                r = reply_text(task);
+                peer_reply_made(task->peer, &task->reply);
         return error_pass(r);
 }
 
@@ -266,29 +247,124 @@ static void unlist(struct peer_task *task)
                 task->next->prev = task->prev;
 }
 
-void peer_job_done(struct edge *edge, struct scribe_job *job)
+/* Its account is closed first: what was asked is charged on its own. */
+static void frame_is_read(struct edge *edge, struct peer_task *task)
 {
-        struct peer_task *task = job->owner;
         struct peer *peer = task->peer;
+        struct wire_problem *problem = &task->problem;
+        int r = task->job.result;
+
+        admit_job_done(edge->admit, task->uid, task->charged);
+        task->charged = 0;
+        if (!peer)
+                return;
+        if (r == -ECANCELED)
+                r = wire_refuse(problem, task->called_off, task->id, NULL,
+                                "the daemon is stopping");
+        peer_frame_is_read(peer, &task->asked, r, problem);
+}
+
+static void finish(struct edge *edge, struct peer_task *task)
+{
         struct wire_problem problem;
+        int r = 0;
 
-        assert(edge->jobs_out);
-        edge->jobs_out--;
-        if (peer) {
-                int r;
-
-                unlist(task);
+        if (task->reads)
+                frame_is_read(edge, task);
+        else if (task->peer)
                 r = answer(edge, task, &problem);
-                if (r && task->op == WIRE_GENERATE)
-                        counter_add(&edge->conf.stats->requests_refused, 1);
-                if (r)
-                        peer_answer_failure(peer, task->id, r, &problem);
-        }
+        if (r && task->op == WIRE_GENERATE)
+                counter_add(&edge->conf.stats->requests_refused, 1);
+        if (r)
+                peer_answer_failure(task->peer, task->id, r, &problem);
         if (task->request)
                 stream_drop(edge, task->request);
         if (task->charged)
                 admit_job_done(edge->admit, task->uid, task->charged);
         release(task);
+}
+
+/* One that is long waits for those before it: what is not read is charged. */
+static bool must_wait(const struct peer_task *task)
+{
+        return task->peer && task->peer->long_left && buffer_count(&task->reply);
+}
+
+static void wait_its_turn(struct peer_task *task)
+{
+        struct peer *peer = task->peer;
+
+        if (!peer->made)
+                peer->made_end = &peer->made;
+        task->next = NULL;
+        *peer->made_end = task;
+        peer->made_end = &task->next;
+}
+
+void tasks_pass_reply(struct peer *peer)
+{
+        struct peer_task *task = peer->made;
+
+        if (!task)
+                return;
+        peer->made = task->next;
+        finish(peer->edge, task);
+}
+
+void peer_job_done(struct edge *edge, struct scribe_job *job)
+{
+        struct peer_task *task = job->owner;
+        struct peer *peer = task->peer;
+
+        assert(edge->jobs_out);
+        edge->jobs_out--;
+        if (peer)
+                unlist(task);
+        if (must_wait(task))
+                wait_its_turn(task);
+        else
+                finish(edge, task);
         if (peer)
                 peer_settle(peer);
+}
+
+/* ---- while they are out ---- */
+
+struct peer_task *task_find(struct peer *peer, uint32_t id)
+{
+        for (struct peer_task *task = peer->tasks; task; task = task->next)
+                if (task->id == id && !task->reads)
+                        return task;
+        for (struct peer_task *task = peer->made; task; task = task->next)
+                if (task->id == id)
+                        return task;
+        return NULL;
+}
+
+void task_call_off(struct peer_task *task, enum smv_code code)
+{
+        if (!task->called_off)
+                task->called_off = code;
+        task->job.cancelled = true;
+}
+
+void tasks_leave(struct peer *peer)
+{
+        while (peer->made) {
+                struct peer_task *task = peer->made;
+
+                peer->made = task->next;
+                task->peer = NULL;
+                finish(peer->edge, task);
+        }
+        while (peer->tasks) {
+                struct peer_task *task = peer->tasks;
+
+                peer->tasks = task->next;
+                task_call_off(task, SMV_CANCELLED);
+                task->peer = NULL;
+                task->next = task->prev = NULL;
+                if (task->request)
+                        task->request->peer = NULL;
+        }
 }

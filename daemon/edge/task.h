@@ -1,8 +1,11 @@
 /*
  * Task: a peer's work for the scribe, and what is to be done with the result.
  *
- * It outlives its peer: the job is the scribe's until it comes back.  Loop
- * thread only, but for the job.
+ * It outlives its peer: the job is the scribe's until it comes back, and with it what
+ * the work (work.h) fills.  Loop thread only, but for that.
+ *
+ * A frame that would hold up the loop is read by the scribe, too: until it has come
+ * back its peer is not read from, so what it asks keeps its order.
  */
 #ifndef DAEMON_EDGE_TASK_H
 #define DAEMON_EDGE_TASK_H
@@ -13,24 +16,42 @@ struct peer_task {
         struct scribe_job job;
         struct peer *peer; /* NULL once it is gone */
         struct peer_task *next, *prev;
+        bool reads; /* a frame; what is asked is not known yet */
         enum wire_op op;
         uint32_t id, uid;
         struct request *request;  /* generate: the one that waits for its prompt */
         uint64_t charged;         /* the others, for which there is no request */
         enum smv_code called_off; /* why nobody wants it any more, or OK */
+
+        /* The work's. */
+        struct buffer frame;         /* a frame's body, or what of it the job's text points into */
+        struct wire_request asked;   /* out: of the frame */
+        struct wire_problem problem; /* out: or why not */
+        struct buffer reply;         /* out: whole; in front is room for reply_front bytes */
+        size_t reply_front, frame_max;
+        size_t at, answer_bytes; /* out: of an outcome of work.h */
 };
 
-/* 0: the request is the task's; or -ENOMEM. */
-int task_generate(struct peer *peer, const struct wire_request *asked, struct request *request);
+/*
+ * The frame that the peer's input begins with, of `bytes` with its length word, and with it the
+ * memory it is in.  0, or refused: WIRE_E_REFUSED or -ENOMEM, and the frame is where it was.
+ */
+int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem);
 
-/* 0, WIRE_E_REFUSED or -ENOMEM. */
-int task_tokenize(struct peer *peer, struct served *served, const struct wire_request *asked,
+/* 0: the request is the task's; or -ENOMEM.  What it needs of `asked`, it takes. */
+int task_generate(struct peer *peer, struct wire_request *asked, struct request *request);
+
+/* 0, WIRE_E_REFUSED or -ENOMEM.  The same. */
+int task_tokenize(struct peer *peer, struct served *served, struct wire_request *asked,
                   struct wire_problem *ret_problem);
-int task_detokenize(struct peer *peer, struct served *served, const struct wire_request *asked,
+int task_detokenize(struct peer *peer, struct served *served, struct wire_request *asked,
                     struct wire_problem *ret_problem);
 
 struct peer_task *task_find(struct peer *peer, uint32_t id);
 void task_call_off(struct peer_task *task, enum smv_code code);
+
+/* A long reply that waits, if there is one: now it may go. */
+void tasks_pass_reply(struct peer *peer);
 
 /* The peer goes: its tasks come back to nobody. */
 void tasks_leave(struct peer *peer);

@@ -20,6 +20,8 @@
 #include "daemon/text/utf8.h"
 #include "daemon/error.h"
 
+#define PEEK_BYTES 4096u
+
 static const char *const code_names[] = {
 #define X(number, name, word, text) [SMV_##name] = word,
         SMV_ERRORS(X)
@@ -114,17 +116,27 @@ static bool find(const uint8_t *body, size_t count, const char *name, struct cur
         return false;
 }
 
-static int refuse_frame(const uint8_t *body, size_t count, const char *wrong,
-                        struct wire_problem *ret_problem)
+/* Works on bytes that were not scanned, too.  0: it is not there, or no id. */
+static uint32_t find_id(const uint8_t *body, size_t count)
 {
         struct cursor at;
         struct item id;
-        uint32_t known = 0;
 
-        if (count && find(body, count, "id", &at) && !item_next(&at, &id) && id.kind == ITEM_UINT &&
-            id.u <= UINT32_MAX)
-                known = (uint32_t)id.u;
-        wire_refuse(ret_problem, SMV_BAD_FRAME, known, NULL, "%s", wrong);
+        if (!count || !find(body, count, "id", &at) || item_next(&at, &id) ||
+            id.kind != ITEM_UINT || id.u > UINT32_MAX)
+                return 0;
+        return (uint32_t)id.u;
+}
+
+uint32_t wire_peek_id(const uint8_t *body, size_t count)
+{
+        return find_id(body, count < PEEK_BYTES ? count : PEEK_BYTES);
+}
+
+static int refuse_frame(const uint8_t *body, size_t count, const char *wrong,
+                        struct wire_problem *ret_problem)
+{
+        wire_refuse(ret_problem, SMV_BAD_FRAME, find_id(body, count), NULL, "%s", wrong);
         ret_problem->fatal = true;
         return WIRE_E_REFUSED;
 }
@@ -272,6 +284,7 @@ void wire_release(struct wire_request *request)
 {
         free(request->memory);
         request->memory = NULL;
+        buffer_deinit(&request->frame);
         request->tokens = NULL;
         request->token_count = 0;
 }

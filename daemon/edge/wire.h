@@ -93,7 +93,9 @@ struct wire_request {
         uint32_t stop_token_count;
         bool ignore_eos;
         uint32_t stream; /* cancel: which */
-        void *memory;    /* wire_release() */
+        /* wire_release() frees both; who takes one sets it to nothing. */
+        uint32_t *memory;    /* tokens */
+        struct buffer frame; /* what the texts point into, if that is the request's own */
 };
 
 /* Why something was refused: what an error reply says. */
@@ -127,6 +129,9 @@ int wire_frame(const uint8_t *bytes, size_t count, size_t frame_max, size_t *ret
 int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_request,
                 struct wire_problem *ret_problem);
 void wire_release(struct wire_request *request);
+
+/* The id of a request that is not to be decoded now, if the frame's first 4 KiB tell; or 0. */
+uint32_t wire_peek_id(const uint8_t *body, size_t count);
 
 /* The pre-scan alone: is it one msgpack map within the limits? */
 bool wire_scan(const uint8_t *body, size_t count);

@@ -23,19 +23,13 @@ struct scribe {
         pthread_t thread;
 };
 
-/* It orders nothing: the mails do. */
-static bool cancelled(struct scribe_job *job)
-{
-        return atomic_load_explicit(&job->cancelled, memory_order_relaxed);
-}
-
 /* For no bytes at all, too: NULL would say that nothing was made. */
 static void *make_room(size_t count, size_t bytes)
 {
         return reallocarray(NULL, count ? count : 1, bytes);
 }
 
-static int encode(struct scribe_job *job)
+int scribe_encode(struct scribe_job *job)
 {
         const struct tokenizer *tokenizer = job->tokenizer;
         size_t slice = tokenizer_divisible(tokenizer) ? SLICE_BYTES : job->text_bytes;
@@ -43,7 +37,7 @@ static int encode(struct scribe_job *job)
         size_t count = 0;
         uint32_t *ids;
 
-        if (cancelled(job))
+        if (scribe_is_cancelled(job))
                 return -ECANCELED;
         ids = make_room(ids_max + 1, sizeof(*ids));
         if (!ids)
@@ -54,7 +48,7 @@ static int encode(struct scribe_job *job)
         for (size_t at = 0; at < job->text_bytes; at += slice) {
                 size_t left = job->text_bytes - at;
 
-                if (cancelled(job)) {
+                if (scribe_is_cancelled(job)) {
                         free(ids);
                         return -ECANCELED;
                 }
@@ -76,7 +70,7 @@ static int join_pieces(struct scribe_job *job, char *text, size_t *ret_bytes)
                 const char *piece;
                 size_t n;
 
-                if (i % SLICE_IDS == 0 && cancelled(job))
+                if (i % SLICE_IDS == 0 && scribe_is_cancelled(job))
                         return -ECANCELED;
                 piece = tokenizer_piece(job->tokenizer, job->ids[i], &n);
                 if (text)
@@ -87,13 +81,13 @@ static int join_pieces(struct scribe_job *job, char *text, size_t *ret_bytes)
         return 0;
 }
 
-static int decode(struct scribe_job *job)
+int scribe_decode(struct scribe_job *job)
 {
         size_t bytes;
         char *text;
         int r;
 
-        if (cancelled(job))
+        if (scribe_is_cancelled(job))
                 return -ECANCELED;
         r = join_pieces(job, NULL, &bytes);
         if (r)
@@ -106,8 +100,8 @@ static int decode(struct scribe_job *job)
                 free(text);
                 return r;
         }
-        job->text = text;
-        job->text_bytes = bytes;
+        job->joined = text;
+        job->joined_bytes = bytes;
         return 0;
 }
 
@@ -125,7 +119,7 @@ static void *scribe_main(void *arg)
                         if (mails[i].kind == MAIL_STOP)
                                 return NULL;
                         assert(mails[i].kind == MAIL_JOB);
-                        job->result = job->work == SCRIBE_ENCODE ? encode(job) : decode(job);
+                        job->result = job->work(job);
                         mailbox_post(scribe->outbox,
                                      &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
                 }

@@ -1,10 +1,10 @@
 /*
- * The scribe: a thread for work on text that would freeze the loop.
+ * The scribe: a thread for work that would freeze the loop.
  *
- * A megabyte of prompt takes long to tokenise; while the scribe does it, every
- * peer is served.  Jobs are done in order.  A job belongs to the scribe from
- * MAIL_JOB to MAIL_JOB_DONE, but for `cancelled`, which the loop may set: the
- * job then returns early, unfinished, with result -ECANCELED.
+ * A megabyte of prompt takes long to tokenise, and to read out of its frame; while
+ * the scribe does it, every peer is served.  Jobs are done in order.  A job belongs
+ * to the scribe from MAIL_JOB to MAIL_JOB_DONE, but for `cancelled`, which the loop
+ * may set: the job then returns early, unfinished, with result -ECANCELED.
  */
 #ifndef DAEMON_TEXT_SCRIBE_H
 #define DAEMON_TEXT_SCRIBE_H
@@ -17,21 +17,31 @@
 #include "daemon/mailbox.h"
 #include "daemon/text/tokenizer.h"
 
-enum scribe_work { SCRIBE_ENCODE, SCRIBE_DECODE };
-
 struct scribe_job {
-        enum scribe_work work;
-        const struct tokenizer *tokenizer;
-        atomic_bool cancelled; /* set by the loop at any time, read by the scribe */
-        /* ENCODE: text in, ids out; DECODE: ids in, text out.  The scribe mallocs what is out. */
-        char *text;
-        size_t text_bytes;
-        uint32_t *ids;
-        size_t id_count;
-        uint32_t first_id; /* ENCODE: put before the rest, unless UINT32_MAX */
+        int (*work)(struct scribe_job *job); /* on the scribe; returns the result */
+        atomic_bool cancelled; /* set by the loop at any time, looked at by the work */
         int result;
         void *owner; /* the loop's own */
+
+        /* Of work on text: what it is given, or mallocs and gives. */
+        const struct tokenizer *tokenizer;
+        const char *text;
+        size_t text_bytes;
+        uint32_t first_id; /* put before the text's ids, unless UINT32_MAX */
+        uint32_t *ids;
+        size_t id_count;
+        char *joined;
+        size_t joined_bytes;
 };
+
+static inline bool scribe_is_cancelled(struct scribe_job *job)
+{
+        return atomic_load_explicit(&job->cancelled, memory_order_relaxed); /* the mails order */
+}
+
+/* Work on text: from text to ids, and from ids to what they are joined. */
+int scribe_encode(struct scribe_job *job);
+int scribe_decode(struct scribe_job *job);
 
 struct scribe;
 

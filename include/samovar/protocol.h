@@ -28,6 +28,8 @@
 #define SMV_DEPTH_MAX       32u        /* of nested arrays and maps */
 #define SMV_KEYS_MAX        64u        /* in one map */
 
+#define SMV_TOKENS_MAX (1u << 20) /* ids in one request */
+
 #define SMV_STOPS_MAX      16u  /* stop strings, and as many stop ids */
 #define SMV_STOP_BYTES_MAX 256u /* of one stop string */
 #define SMV_NAME_BYTES_MAX 64u  /* of a model's name */

@@ -102,6 +102,7 @@ static const struct {
         { "fstat", { EIO, ENOMEM } },
         { "ftruncate", { EFBIG, ENOSPC } },
         { "getrandom", { ENOSYS, EAGAIN } },
+        { "affinity", { EPERM, EINVAL } },
         { "getrlimit", { EPERM, EINVAL } },
         { "getsockopt", { ENOBUFS, ENOPROTOOPT } },
         { "listen", { EADDRINUSE, ENOBUFS } },

@@ -13,33 +13,6 @@
 
 /* ---- the scribe ---- */
 
-static int encode(struct scribe_job *job)
-{
-        size_t most = tokenizer_ids_max(job->tokenizer, job->text_bytes) + 1;
-
-        job->ids = malloc(most * sizeof(*job->ids));
-        assert(job->ids);
-        if (job->first_id != UINT32_MAX)
-                job->ids[job->id_count++] = job->first_id;
-        job->id_count += tokenizer_encode(job->tokenizer, job->text, job->text_bytes,
-                                          job->ids + job->id_count);
-        return 0;
-}
-
-static int decode(struct scribe_job *job)
-{
-        job->text = malloc(job->id_count * tokenizer_piece_max(job->tokenizer) + 1);
-        assert(job->text);
-        for (size_t i = 0; i < job->id_count; i++) {
-                size_t bytes;
-                const char *piece = tokenizer_piece(job->tokenizer, job->ids[i], &bytes);
-
-                memcpy(job->text + job->text_bytes, piece, bytes);
-                job->text_bytes += bytes;
-        }
-        return 0;
-}
-
 bool scribe(void)
 {
         struct scribe_job *job;
@@ -51,10 +24,7 @@ bool scribe(void)
                 return true;
         assert(mail.kind == MAIL_JOB);
         job = mail.what;
-        if (atomic_load(&job->cancelled))
-                job->result = -ECANCELED;
-        else
-                job->result = job->work == SCRIBE_ENCODE ? encode(job) : decode(job);
+        job->result = job->work(job);
         mailbox_post(world.from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
         return true;
 }

@@ -116,7 +116,7 @@ static void expect_done(struct world *w, struct scribe_job *job, int result)
 
 static struct scribe_job encode_job(struct world *w, char *text, size_t bytes, uint32_t first_id)
 {
-        return (struct scribe_job){ .work = SCRIBE_ENCODE,
+        return (struct scribe_job){ .work = scribe_encode,
                                     .tokenizer = &w->tokenizer,
                                     .text = text,
                                     .text_bytes = bytes,
@@ -164,7 +164,7 @@ static void ids_become_text(void **state)
         (void)state;
         open_world(&w);
         job = (struct scribe_job){
-                .work = SCRIBE_DECODE, .tokenizer = &w.tokenizer, .ids = ids, .id_count = 5
+                .work = scribe_decode, .tokenizer = &w.tokenizer, .ids = ids, .id_count = 5
         };
         empty = job;
         empty.id_count = 0;
@@ -172,12 +172,12 @@ static void ids_become_text(void **state)
         post(&w, &empty);
         expect_done(&w, &job, 0);
         expect_done(&w, &empty, 0);
-        assert_int_equal(job.text_bytes, 6);
-        assert_memory_equal(job.text, "abbbdd", 6);
-        assert_int_equal(empty.text_bytes, 0);
-        assert_non_null(empty.text);
-        free(job.text);
-        free(empty.text);
+        assert_int_equal(job.joined_bytes, 6);
+        assert_memory_equal(job.joined, "abbbdd", 6);
+        assert_int_equal(empty.joined_bytes, 0);
+        assert_non_null(empty.joined);
+        free(job.joined);
+        free(empty.joined);
         close_world(&w);
 }
 
@@ -243,7 +243,7 @@ static void a_cancelled_job_comes_back_early(void **state)
         assert_null(job.ids);
 
         for (uint32_t at = 100; at <= bytes + 100; at += (uint32_t)bytes) {
-                job = (struct scribe_job){ .work = SCRIBE_DECODE,
+                job = (struct scribe_job){ .work = scribe_decode,
                                            .tokenizer = &w.tokenizer,
                                            .ids = ids,
                                            .id_count = bytes };
@@ -252,7 +252,7 @@ static void a_cancelled_job_comes_back_early(void **state)
                 post(&w, &job);
                 expect_done(&w, &job, -ECANCELED);
                 assert_in_range(w.tokenizer.pieces, at, at + (64u << 10));
-                assert_null(job.text);
+                assert_null(job.joined);
         }
         close_world(&w);
         free(text);

@@ -1,0 +1,140 @@
+/* What goes out to a peer: bounded in a turn, in turns with the waker, and in what may wait. */
+#include <errno.h>
+
+#include "daemon/edge/peer.h"
+#include "daemon/error.h"
+#include "daemon/sys.h"
+
+#define WRITE_TURN  (256u << 10) /* to one peer, then the others have theirs */
+#define RECORDS_MAX (64u << 10)  /* what records may make of what waits */
+
+/* 1: all of it.  0: the socket is full, or it was enough for a turn. */
+static int write_out(struct peer *peer)
+{
+        struct buffer *out = &peer->out;
+        size_t sent = 0;
+
+        while (buffer_count(out)) {
+                ssize_t n;
+
+                if (sent >= WRITE_TURN)
+                        return 0;
+                n = sys_send(peer->fd, out->bytes + out->start, buffer_count(out));
+                if (n == -EAGAIN)
+                        return 0;
+                if (n < 0) {
+                        peer_hang_up(peer, "the client is gone");
+                        return 0;
+                }
+                buffer_take(out, (size_t)n);
+                sent += (size_t)n;
+                peer->long_left -= (size_t)n < peer->long_left ? (size_t)n : peer->long_left;
+        }
+        return 1;
+}
+
+/* The waker shares the socket with us only to kick. */
+static bool takes_turns(const struct peer *peer)
+{
+        return peer->channel && peer->channel->bell == CHANNEL_KICK;
+}
+
+/* Whoever holds the line rings for the other one; a full socket needs no ring. */
+static void let_line_go(struct peer *peer)
+{
+        static const uint8_t frame[4];
+
+        while (line_let_go(&peer->channel->line))
+                (void)sys_send(peer->fd, frame, sizeof(frame));
+        peer->channel->line_held = false;
+}
+
+/* Where the waker has the line, it calls us when it is done. */
+void peer_send(struct peer *peer)
+{
+        struct channel *channel = peer->channel;
+
+        if (!buffer_count(&peer->out))
+                return;
+        if (!takes_turns(peer)) {
+                write_out(peer);
+                return;
+        }
+        if (!channel->line_held)
+                channel->line_held = line_take(&channel->line, LINE_CALL);
+        if (channel->line_held && write_out(peer))
+                let_line_go(peer);
+}
+
+/* Something waits: for the client, or only for the waker who is ringing just now? */
+bool peer_is_full(const struct peer *peer)
+{
+        return !takes_turns(peer) || peer->channel->line_held;
+}
+
+int peer_pass(struct peer *peer, const int *fds, unsigned count)
+{
+        struct buffer *out = &peer->out;
+        ssize_t n = sys_send_fds(peer->fd, out->bytes + out->start, buffer_count(out), fds, count);
+
+        if (n < 0)
+                return error_raise((int)n);
+        buffer_take(out, (size_t)n);
+        return 0;
+}
+
+size_t peer_unsent_max(const struct peer *peer)
+{
+        return peer->edge->conf.config->reply_bytes + RECORDS_MAX;
+}
+
+/*
+ * A client may have sent many requests before it reads: what waits is bounded, not refused.
+ * A long reply is not counted: the next one waits for it, and is charged meanwhile.
+ */
+bool peer_may_reply(struct peer *peer)
+{
+        size_t most = peer_unsent_max(peer) + peer->long_left;
+
+        if (!peer->doomed && buffer_count(&peer->out) > most)
+                peer_send(peer);
+        most = peer_unsent_max(peer) + peer->long_left;
+        if (!peer->doomed && buffer_count(&peer->out) > most && peer_is_full(peer))
+                peer_hang_up(peer, "the client does not read its replies");
+        return !peer->doomed;
+}
+
+bool peer_reply(struct peer *peer, struct wire_writer *writer)
+{
+        if (!peer_may_reply(peer))
+                return false;
+        wire_begin(writer, &peer->out);
+        return true;
+}
+
+void peer_replied(struct peer *peer, struct wire_writer *writer)
+{
+        if (wire_end(writer))
+                peer_hang_up(peer, "no room for a reply");
+}
+
+/*
+ * What waits goes in front, where there is room for it: nothing of the reply is copied but
+ * where the waker kept us from sending more than that.
+ */
+void peer_reply_made(struct peer *peer, struct buffer *reply)
+{
+        struct buffer *out = &peer->out;
+
+        if (!peer_may_reply(peer))
+                return;
+        if (buffer_prepend(reply, out->bytes + out->start, buffer_count(out))) {
+                buffer_deinit(out);
+                reply->max = out->max;
+                *out = *reply;
+                buffer_init(reply, 0);
+        } else if (buffer_append(out, reply->bytes + reply->start, buffer_count(reply))) {
+                peer_hang_up(peer, "no room for a reply");
+        }
+        peer->long_left = buffer_count(out);
+}

@@ -1,0 +1,120 @@
+#include "daemon/edge/work.h"
+
+#include <errno.h>
+
+#include "daemon/edge/task.h"
+#include "daemon/error.h"
+
+#define REPLY_HEAD_BYTES 64u /* of a reply, at most, beside what is counted */
+#define SLICE_IDS        (16u << 10)
+
+static struct peer_task *task_of(struct scribe_job *job)
+{
+        return job->owner;
+}
+
+int work_read(struct scribe_job *job)
+{
+        struct peer_task *task = task_of(job);
+        struct buffer *frame = &task->frame;
+        int r;
+
+        if (scribe_is_cancelled(job))
+                return -ECANCELED;
+        r = wire_decode(frame->bytes + frame->start, buffer_count(frame), &task->asked,
+                        &task->problem);
+        if (r)
+                return error_pass(r);
+        task->asked.frame = *frame;
+        buffer_init(frame, 0);
+        return 0;
+}
+
+/* What msgpack makes of these ids. */
+static size_t ids_bytes(const uint32_t *ids, size_t count)
+{
+        size_t bytes = REPLY_HEAD_BYTES;
+
+        for (size_t i = 0; i < count; i++)
+                bytes += ids[i] < 0x80 ? 1 : ids[i] < 0x100 ? 2 : ids[i] < 0x10000 ? 3 : 5;
+        return bytes;
+}
+
+/* Room for an answer of `bytes`, and in front for what its peer is still to be sent. */
+static int begin_reply(struct peer_task *task, size_t bytes, struct wire_writer *writer)
+{
+        int r;
+
+        if (bytes > task->frame_max) {
+                task->answer_bytes = bytes;
+                return WORK_E_LONG;
+        }
+        buffer_init(&task->reply, task->reply_front + bytes + 4);
+        r = buffer_reserve_both(&task->reply, task->reply_front, bytes + 4);
+        if (r)
+                return error_pass(r);
+        wire_begin(writer, &task->reply);
+        wire_put_ok(writer, task->id, 1);
+        return 0;
+}
+
+int work_tokenize(struct scribe_job *job)
+{
+        struct peer_task *task = task_of(job);
+        struct wire_writer writer;
+        int r;
+
+        r = scribe_encode(job);
+        if (!r)
+                r = begin_reply(task, ids_bytes(job->ids, job->id_count), &writer);
+        if (r)
+                return error_pass(r);
+        wire_put_text(&writer, "tokens");
+        wire_put_array(&writer, (uint32_t)job->id_count);
+        for (size_t i = 0; i < job->id_count; i++) {
+                if (i % SLICE_IDS == 0 && scribe_is_cancelled(job))
+                        return -ECANCELED;
+                wire_put_uint(&writer, job->ids[i]);
+        }
+        return error_pass(wire_end(&writer));
+}
+
+/* The text of these ids is measured first: a few bytes of an id may be many of its piece. */
+static int measure(struct scribe_job *job, size_t *ret_bytes)
+{
+        uint32_t vocab = tokenizer_vocab(job->tokenizer);
+        struct peer_task *task = task_of(job);
+        size_t bytes = 0, piece;
+
+        for (size_t i = 0; i < job->id_count; i++) {
+                if (i % SLICE_IDS == 0 && scribe_is_cancelled(job))
+                        return -ECANCELED;
+                if (job->ids[i] >= vocab) {
+                        task->at = i;
+                        return WORK_E_BAD_ID;
+                }
+                tokenizer_piece(job->tokenizer, job->ids[i], &piece);
+                bytes += piece;
+        }
+        *ret_bytes = bytes + REPLY_HEAD_BYTES;
+        return 0;
+}
+
+int work_detokenize(struct scribe_job *job)
+{
+        struct peer_task *task = task_of(job);
+        struct wire_writer writer;
+        size_t bytes;
+        int r;
+
+        r = measure(job, &bytes);
+        if (!r)
+                r = begin_reply(task, bytes, &writer);
+        if (!r)
+                r = scribe_decode(job);
+        if (r)
+                return error_pass(r);
+        wire_put_text(&writer, "text");
+        wire_put_bin(&writer, job->joined, job->joined_bytes);
+        return error_pass(wire_end(&writer));
+}
