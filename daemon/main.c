@@ -25,7 +25,7 @@
 #include "daemon/sys.h"
 #include "daemon/text/scribe.h"
 #include "daemon/text/tokenizer.h"
-#include "daemon/text/utf8.h"
+#include "daemon/utf8.h"
 
 struct house {
         struct config config;

@@ -8,7 +8,7 @@
  * as 1 unasked.
  */
 #include "daemon/edge/fields.h"
-#include "daemon/text/utf8.h"
+#include "daemon/utf8.h"
 
 #include <errno.h>
 #include <inttypes.h>

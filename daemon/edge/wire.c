@@ -17,7 +17,7 @@
 #include <msgpack.h>
 
 #include "daemon/edge/fields.h"
-#include "daemon/text/utf8.h"
+#include "daemon/utf8.h"
 #include "daemon/error.h"
 
 #define PEEK_BYTES 4096u

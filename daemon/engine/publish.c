@@ -13,7 +13,7 @@
 #include "daemon/error.h"
 #include "daemon/served.h"
 #include "daemon/text/detok.h"
-#include "daemon/text/utf8.h"
+#include "daemon/utf8.h"
 
 /* A stream's END, and the text before it, are the largest things it writes at once. */
 #define TEXT_MAX(piece_max) (DETOK_HELD_MAX + (piece_max))

@@ -15,7 +15,7 @@
  * one was cut.  So the characters are found by walking it from its beginning.
  */
 #include "daemon/text/detok.h"
-#include "daemon/text/utf8.h"
+#include "daemon/utf8.h"
 
 #include <assert.h>
 #include <string.h>

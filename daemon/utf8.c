@@ -1,4 +1,4 @@
-#include "daemon/text/utf8.h"
+#include "daemon/utf8.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /*
  * UTF-8, judged byte by byte.  Pure functions; any thread.
  */
-#ifndef DAEMON_TEXT_UTF8_H
-#define DAEMON_TEXT_UTF8_H
+#ifndef DAEMON_UTF8_H
+#define DAEMON_UTF8_H
 
 #include <stddef.h>
 
