@@ -16,7 +16,7 @@
 #include "daemon/edge/edge.h"
 #include "daemon/edge/listener.h"
 #include "daemon/engine/engine.h"
-#include "daemon/files/gguf.h"
+#include "daemon/files/checkpoint.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
@@ -29,7 +29,7 @@
 
 struct house {
         struct config config;
-        struct gguf *gguf;
+        struct checkpoint *checkpoint;
         struct kernels *kernels;
         struct model_conf model_conf;
         struct model_bytes bytes;
@@ -93,6 +93,7 @@ static int blame(struct house *house, const char *path, const char *what, int r)
 static int open_file(struct house *house)
 {
         struct served *served = &house->served;
+        const struct gguf *gguf;
         char path[4096], what[256];
         const char *kind;
         int r;
@@ -100,13 +101,14 @@ static int open_file(struct house *house)
         r = split_model(house, path, sizeof(path));
         if (r)
                 return r;
-        r = gguf_open(path, &house->gguf, what, sizeof(what));
+        r = checkpoint_open(path, &house->checkpoint, what, sizeof(what));
         if (!r)
-                r = gguf_traits(house->gguf, &served->traits, what, sizeof(what));
+                r = checkpoint_traits(house->checkpoint, &served->traits, what, sizeof(what));
         if (r)
                 return blame(house, path, what, r);
 
-        kind = gguf_string(house->gguf, "tokenizer.ggml.model");
+        gguf = checkpoint_gguf(house->checkpoint);
+        kind = gguf ? gguf_string(gguf, "tokenizer.ggml.model") : NULL;
         if (!kind || strcmp(kind, "bytes"))
                 return blame(house, path,
                              "its tokenizer is not of the kind 'bytes', the one served so far",
@@ -159,7 +161,7 @@ static int plan_memory(struct house *house)
                                                  .wants_max = config->max_seqs,
                                                  .kv = config->kv };
         house->model_conf.blocks = 1;
-        model_measure(house->gguf, &served->traits, &house->model_conf, &house->bytes);
+        model_measure(house->checkpoint, &served->traits, &house->model_conf, &house->bytes);
 
         blocks_one = blocks_for(served->context);
         blocks = pool_bytes(house, house->bytes.block, blocks_one) / house->bytes.block;
@@ -172,7 +174,7 @@ static int plan_memory(struct house *house)
                 return -EINVAL;
         }
         house->model_conf.blocks = (uint32_t)blocks;
-        model_measure(house->gguf, &served->traits, &house->model_conf, &house->bytes);
+        model_measure(house->checkpoint, &served->traits, &house->model_conf, &house->bytes);
 
         house->sched = (struct sched_conf){ .blocks = (uint32_t)blocks,
                                             .slots = config->max_seqs,
@@ -205,8 +207,8 @@ static int open_model(struct house *house)
                          config->backend, config->isa, strerror(-r));
                 return r;
         }
-        return model_open(house->gguf, &house->served.traits, house->kernels, &house->model_conf,
-                          &house->served.model, house->why, sizeof(house->why));
+        return model_open(house->checkpoint, &house->served.traits, house->kernels,
+                          &house->model_conf, &house->served.model, house->why, sizeof(house->why));
 }
 
 /* One line with the sums: what the daemon will hold, before it takes it. */
@@ -405,7 +407,7 @@ static void close_house(struct house *house)
         tokenizer_close(house->served.tokenizer);
         if (house->kernels)
                 house->kernels->close(house->kernels);
-        gguf_close(house->gguf);
+        checkpoint_close(house->checkpoint);
         config_deinit(&house->config);
 }
 

@@ -88,6 +88,11 @@ int sys_open(const char *path, int flags, unsigned mode)
         return (int)CALL("open", open(path, flags | O_CLOEXEC, (mode_t)mode));
 }
 
+int sys_open_at(int folder, const char *path, int flags)
+{
+        return (int)CALL("openat", openat(folder, path, flags | O_CLOEXEC));
+}
+
 /* Linux frees the number even when close is interrupted: asking again would close a stranger. */
 int sys_close(int fd)
 {

@@ -27,6 +27,7 @@ uint64_t sys_clock_ns(void); /* CLOCK_MONOTONIC */
 int sys_random(void *bytes, size_t count);
 
 int sys_open(const char *path, int flags, unsigned mode);
+int sys_open_at(int folder, const char *path, int flags); /* AT_FDCWD: where we stand */
 int sys_close(int fd); /* returns -1, so that `fd = sys_close(fd)`; takes -1 */
 ssize_t sys_read(int fd, void *bytes, size_t count);
 ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset);

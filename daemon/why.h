@@ -24,6 +24,15 @@ __attribute__((format(printf, 4, 5))) static inline int why_say(char *why, size_
         return r;
 }
 
+/* Puts where it was in front of what was wrong; returns r. */
+static inline int why_in(char *why, size_t why_bytes, int r, const char *where)
+{
+        char what[256];
+
+        snprintf(what, sizeof(what), "%s", why);
+        return why_say(why, why_bytes, r, "%s: %s", where, what);
+}
+
 struct shown {
         char text[80];
 };

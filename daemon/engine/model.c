@@ -56,7 +56,7 @@ struct model {
 
 /* What only opening needs. */
 struct opening {
-        const struct gguf *gguf;
+        const struct checkpoint *checkpoint;
         const struct model_conf *conf;
         struct tensors tensors;
         struct weights_load *loads;
@@ -116,15 +116,16 @@ static struct kv_shape kv_shape(const struct traits *t, const struct model_conf 
         };
 }
 
-void model_measure(const struct gguf *gguf, const struct traits *traits,
+void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
+        const struct tensor_table *table = checkpoint_tensors(checkpoint);
         struct kv_shape shape = kv_shape(traits, conf);
         struct model_bytes bytes = { .block = kv_page_bytes(&shape) };
         uint64_t row = traits->width + 2 * (uint64_t)q_columns(traits) + traits->ffn;
 
-        for (uint32_t i = 0; i < gguf_tensor_count(gguf); i++)
-                bytes.weights += gguf_tensor_at(gguf, i)->bytes;
+        for (uint32_t i = 0; i < table->count; i++)
+                bytes.weights += table->tensors[i].bytes;
         bytes.activations =
                 (conf->rows_max * row + (uint64_t)conf->wants_max * traits->vocab) * sizeof(float);
         bytes.kv = mul_or_max(bytes.block, conf->blocks);
@@ -142,7 +143,7 @@ static float *vector_take(struct model *m, struct opening *o, size_t floats)
 
 static int vector_put(struct model *m, struct opening *o, const struct tensor *tensor, float *to)
 {
-        int r = weights_read_floats(o->gguf, tensor, o->scratch, o->why, o->why_bytes);
+        int r = weights_read_floats(o->checkpoint, tensor, o->scratch, o->why, o->why_bytes);
 
         if (r)
                 return error_pass(r);
@@ -225,7 +226,7 @@ static int rope_open(struct model *m, struct opening *o)
         for (uint32_t i = 0; i < turns; i++)
                 o->scratch[i] = 1;
         if (factors) {
-                r = weights_read_floats(o->gguf, factors, o->scratch, o->why, o->why_bytes);
+                r = weights_read_floats(o->checkpoint, factors, o->scratch, o->why, o->why_bytes);
                 if (r)
                         return error_pass(r);
         }
@@ -348,7 +349,7 @@ static int model_fill(struct model *m, struct opening *o)
 {
         int r;
 
-        if ((r = tensors_find(o->gguf, &m->traits, &o->tensors, o->why, o->why_bytes)) ||
+        if ((r = tensors_find(o->checkpoint, &m->traits, &o->tensors, o->why, o->why_bytes)) ||
             (r = buffers_open(m, o)) || (r = rope_open(m, o)) || (r = ends_open(m, o)))
                 return error_pass(r);
         for (uint32_t i = 0; i < m->traits.layers; i++) {
@@ -357,14 +358,17 @@ static int model_fill(struct model *m, struct opening *o)
                     (r = ffn_open(m, o, &m->layers[i], i)))
                         return error_pass(r);
         }
-        r = weights_read(o->gguf, m->kernels, o->loads, o->load_count, o->why, o->why_bytes);
+        r = weights_read(o->checkpoint, m->kernels, o->loads, o->load_count, o->why, o->why_bytes);
         return error_pass(r);
 }
 
-int model_open(const struct gguf *gguf, const struct traits *traits, struct kernels *kernels,
-               const struct model_conf *conf, struct model **ret_model, char *why, size_t why_bytes)
+int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
+               struct kernels *kernels, const struct model_conf *conf, struct model **ret_model,
+               char *why, size_t why_bytes)
 {
-        struct opening o = { .gguf = gguf, .conf = conf, .why = why, .why_bytes = why_bytes };
+        struct opening o = {
+                .checkpoint = checkpoint, .conf = conf, .why = why, .why_bytes = why_bytes
+        };
         struct model *m = calloc(1, sizeof(*m));
         int r;
 

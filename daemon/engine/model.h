@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "daemon/files/gguf.h"
+#include "daemon/files/checkpoint.h"
 #include "daemon/traits.h"
 
 struct model;
@@ -33,17 +33,17 @@ struct model_conf {
 struct model_bytes {
         uint64_t weights, activations, kv, block;
 };
-void model_measure(const struct gguf *gguf, const struct traits *traits,
+void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes);
 
 /*
  * Takes every tensor it needs, checks names and shapes, loads.  A tensor that is left over is a
  * fault too: the model it belongs to is another one.  0 or negative errno and *why.  The kernels
- * stay the caller's, and outlive the model; gguf and traits are not needed afterwards.
+ * stay the caller's, and outlive the model; checkpoint and traits are not needed afterwards.
  */
-int model_open(const struct gguf *gguf, const struct traits *traits, struct kernels *kernels,
-               const struct model_conf *conf, struct model **ret_model, char *why,
-               size_t why_bytes);
+int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
+               struct kernels *kernels, const struct model_conf *conf, struct model **ret_model,
+               char *why, size_t why_bytes);
 struct model *model_close(struct model *model); /* takes NULL */
 
 /* Starts the step; its picks come from model_collect(). */

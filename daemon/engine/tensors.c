@@ -7,8 +7,6 @@
 #include "daemon/why.h"
 #include "daemon/error.h"
 
-#define TENSOR_NAME_MAX 64u
-
 enum extent {
         EXTENT_ONE,
         EXTENT_WIDTH,
@@ -53,9 +51,9 @@ static const struct entry layer_entries[LAYER_TENSOR_N] = {
 };
 
 struct finding {
-        const struct gguf *gguf;
+        const struct checkpoint *checkpoint;
         const struct traits *traits;
-        bool *found; /* by index in the file */
+        bool *found; /* by index in the table */
         char *why;
         size_t why_bytes;
 };
@@ -89,7 +87,7 @@ static int find(struct finding *f, const struct entry *entry, const char *name,
 {
         uint32_t rows = extent_of(f->traits, entry->rows);
         uint32_t columns = extent_of(f->traits, entry->columns);
-        const struct tensor *t = gguf_tensor(f->gguf, name);
+        const struct tensor *t = checkpoint_tensor(f->checkpoint, name);
 
         if (!t && !entry->optional)
                 return error_raise(
@@ -103,7 +101,7 @@ static int find(struct finding *f, const struct entry *entry, const char *name,
                                            " x %" PRIu32 " as the metadata says",
                                            name, t->rows, t->columns, rows, columns));
         if (t)
-                f->found[t - gguf_tensor_at(f->gguf, 0)] = true;
+                f->found[t - checkpoint_tensors(f->checkpoint)->tensors] = true;
         *ret_tensor = t;
         return 0;
 }
@@ -124,6 +122,7 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
 
 static int find_all(struct finding *f, struct tensors *tensors)
 {
+        const struct tensor_table *table = checkpoint_tensors(f->checkpoint);
         int r;
 
         for (unsigned i = 0; i < MODEL_TENSOR_N; i++) {
@@ -136,22 +135,23 @@ static int find_all(struct finding *f, struct tensors *tensors)
                 if (r)
                         return error_pass(r);
         }
-        for (uint32_t i = 0; i < gguf_tensor_count(f->gguf); i++)
+        for (uint32_t i = 0; i < table->count; i++)
                 if (!f->found[i])
                         return error_raise(why_say(f->why, f->why_bytes, -EINVAL,
                                                    "tensor '%s' has no place in this model",
-                                                   shown(gguf_tensor_at(f->gguf, i)->name).text));
+                                                   shown(table->tensors[i].name).text));
         return 0;
 }
 
-int tensors_find(const struct gguf *gguf, const struct traits *traits, struct tensors *ret_tensors,
-                 char *why, size_t why_bytes)
+int tensors_find(const struct checkpoint *checkpoint, const struct traits *traits,
+                 struct tensors *ret_tensors, char *why, size_t why_bytes)
 {
         struct tensors tensors = { .layers = calloc(traits->layers, sizeof(*tensors.layers)) };
         struct finding f = {
-                .gguf = gguf,
+                .checkpoint = checkpoint,
                 .traits = traits,
-                .found = calloc((size_t)gguf_tensor_count(gguf) + 1, sizeof(*f.found)),
+                .found =
+                        calloc((size_t)checkpoint_tensors(checkpoint)->count + 1, sizeof(*f.found)),
                 .why = why,
                 .why_bytes = why_bytes,
         };

@@ -7,7 +7,7 @@
 #ifndef DAEMON_ENGINE_TENSORS_H
 #define DAEMON_ENGINE_TENSORS_H
 
-#include "daemon/files/gguf.h"
+#include "daemon/files/checkpoint.h"
 #include "daemon/traits.h"
 
 enum model_tensor {
@@ -46,8 +46,8 @@ struct tensors {
         struct layer_tensors *layers; /* traits.layers of them */
 };
 
-int tensors_find(const struct gguf *gguf, const struct traits *traits, struct tensors *ret_tensors,
-                 char *why, size_t why_bytes);
+int tensors_find(const struct checkpoint *checkpoint, const struct traits *traits,
+                 struct tensors *ret_tensors, char *why, size_t why_bytes);
 void tensors_deinit(struct tensors *tensors);
 
 #endif

@@ -285,10 +285,10 @@ int reader_take_tensor(struct reader *r, struct tensor *ret_tensor)
 {
         uint64_t size[RANK_MAX] = { 1, 1, 1, 1 };
         uint32_t rank, type;
-        struct tensor t;
+        struct tensor t = { 0 };
         int k;
 
-        if ((k = take_name(r, "name", GGUF_NAME_MAX, &t.name)) || (k = take_u32(r, &rank)))
+        if ((k = take_name(r, "name", TENSOR_NAME_MAX, &t.name)) || (k = take_u32(r, &rank)))
                 return k;
         if (!rank || rank > RANK_MAX)
                 return reader_refuse(r, "%" PRIu32 " dimensions, not 1 to 4", rank);
@@ -322,9 +322,8 @@ int reader_take_preamble(struct reader *r, uint64_t *ret_tensors, uint64_t *ret_
         if ((k = take_count(r, "tensors", TENSOR_BYTES_MIN, &tensors)) ||
             (k = take_count(r, "metadata pairs", PAIR_BYTES_MIN, &pairs)))
                 return k;
-        if (tensors > GGUF_TENSORS_MAX)
-                return reader_refuse(r, "%" PRIu64 " tensors, more than %u", tensors,
-                                     GGUF_TENSORS_MAX);
+        if (tensors > TENSORS_MAX)
+                return reader_refuse(r, "%" PRIu64 " tensors, more than %u", tensors, TENSORS_MAX);
         if (pairs > GGUF_PAIRS_MAX)
                 return reader_refuse(r, "%" PRIu64 " metadata pairs, more than %u", pairs,
                                      GGUF_PAIRS_MAX);

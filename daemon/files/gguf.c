@@ -2,7 +2,6 @@
  * The table of a model file: pairs by key, tensors by name, both checked as a
  * whole once files/gguf-reader.c has read them one by one.
  */
-#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/files/file.h"
 #include "daemon/files/gguf-reader.h"
 #include "daemon/files/gguf.h"
 #include "daemon/why.h"
@@ -26,26 +26,12 @@ struct gguf {
         uint8_t *header;
         struct pair *pairs; /* by key */
         uint32_t pair_count;
-        struct tensor *tensors; /* as in the file */
-        struct tensor **by_name;
-        uint32_t tensor_count;
+        struct tensor_table tensors;
 };
 
 static int pair_compare(const void *a, const void *b)
 {
         return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
-}
-
-static int tensor_by_name(const void *a, const void *b)
-{
-        return strcmp((*(struct tensor *const *)a)->name, (*(struct tensor *const *)b)->name);
-}
-
-static int tensor_by_offset(const void *a, const void *b)
-{
-        const struct tensor *s = *(struct tensor *const *)a, *t = *(struct tensor *const *)b;
-
-        return s->offset != t->offset ? (s->offset < t->offset ? -1 : 1) : 0;
 }
 
 static int read_pairs(struct gguf *g, struct reader *r, uint64_t count)
@@ -74,21 +60,17 @@ static int read_pairs(struct gguf *g, struct reader *r, uint64_t count)
 
 static int read_tensors(struct gguf *g, struct reader *r, uint64_t count)
 {
-        int k;
+        int k = tensor_table_init(&g->tensors, (uint32_t)count);
 
+        if (k)
+                return error_pass(k);
         r->what = "tensor";
-        g->tensors = calloc(count + 1, sizeof(*g->tensors));
-        g->by_name = calloc(count + 1, sizeof(*g->by_name));
-        if (!g->tensors || !g->by_name)
-                return error_raise(-ENOMEM);
         for (r->index = 0; r->index < count; r->index++) {
                 r->name = NULL;
-                k = reader_take_tensor(r, &g->tensors[r->index]);
+                k = reader_take_tensor(r, &g->tensors.tensors[r->index]);
                 if (k)
                         return k;
-                g->by_name[r->index] = &g->tensors[r->index];
         }
-        g->tensor_count = (uint32_t)count;
         return 0;
 }
 
@@ -97,8 +79,8 @@ static int place_tensors(struct gguf *g, struct reader *r, uint32_t alignment)
 {
         uint64_t data = (r->at + alignment - 1) / alignment * alignment, end = 0;
 
-        for (uint32_t i = 0; i < g->tensor_count; i++) {
-                struct tensor *t = &g->tensors[i];
+        for (uint32_t i = 0; i < g->tensors.count; i++) {
+                struct tensor *t = &g->tensors.tensors[i];
 
                 r->name = t->name;
                 if (t->offset % alignment)
@@ -112,9 +94,9 @@ static int place_tensors(struct gguf *g, struct reader *r, uint32_t alignment)
                                              t->bytes, t->offset);
                 t->offset += data;
         }
-        qsort(g->by_name, g->tensor_count, sizeof(*g->by_name), tensor_by_offset);
-        for (uint32_t i = 0; i < g->tensor_count; i++) {
-                const struct tensor *t = g->by_name[i];
+        tensor_table_by_place(&g->tensors);
+        for (uint32_t i = 0; i < g->tensors.count; i++) {
+                const struct tensor *t = g->tensors.sorted[i];
 
                 r->name = t->name;
                 if (t->offset < end)
@@ -126,13 +108,12 @@ static int place_tensors(struct gguf *g, struct reader *r, uint32_t alignment)
 
 static int name_tensors(struct gguf *g, struct reader *r)
 {
-        qsort(g->by_name, g->tensor_count, sizeof(*g->by_name), tensor_by_name);
-        for (uint32_t i = 1; i < g->tensor_count; i++) {
-                r->name = g->by_name[i]->name;
-                if (!tensor_by_name(&g->by_name[i - 1], &g->by_name[i]))
-                        return reader_refuse(r, "is there twice");
-        }
-        return 0;
+        const struct tensor *twice = tensor_table_by_name(&g->tensors);
+
+        if (!twice)
+                return 0;
+        r->name = twice->name;
+        return reader_refuse(r, "is there twice");
 }
 
 static int read_alignment(const struct gguf *g, struct reader *r, uint32_t *ret_alignment)
@@ -215,22 +196,6 @@ int gguf_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, struct g
         return error_pass(k);
 }
 
-static int read_piece(int fd, uint8_t *header, uint64_t bytes, char *why, size_t why_bytes)
-{
-        ssize_t n;
-
-        for (uint64_t at = 0; at < bytes; at += (uint64_t)n) {
-                n = sys_pread(fd, header + at, bytes - at, at);
-                if (n < 0)
-                        return error_raise(why_say(why, why_bytes, (int)n, "reading its header: %s",
-                                                   strerror((int)-n)));
-                if (!n)
-                        return error_raise(why_say(why, why_bytes, -EIO,
-                                                   "it became shorter while it was read"));
-        }
-        return 0;
-}
-
 static int read_header(int fd, uint64_t file_bytes, struct gguf **ret_gguf, char *why,
                        size_t why_bytes)
 {
@@ -243,7 +208,7 @@ static int read_header(int fd, uint64_t file_bytes, struct gguf **ret_gguf, char
                 if (!header)
                         return error_raise(
                                 why_say(why, why_bytes, -ENOMEM, "no memory for its header"));
-                k = read_piece(fd, header, have, why, why_bytes);
+                k = file_read(fd, 0, header, have, why, why_bytes);
                 if (k) {
                         free(header);
                         return error_pass(k);
@@ -260,17 +225,10 @@ int gguf_open(const char *path, struct gguf **ret_gguf, char *why, size_t why_by
         uint64_t bytes;
         int fd, r;
 
-        /* Non-blocking, so that opening a pipe by mistake does not wait for its writer. */
-        fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-        if (fd < 0)
-                return error_raise(why_say(why, why_bytes, fd, "%s", strerror(-fd)));
-        r = sys_file_size(fd, &bytes);
-        if (r == -EINVAL)
-                why_say(why, why_bytes, r, "not a regular file");
-        else if (r)
-                why_say(why, why_bytes, r, "%s", strerror(-r));
-        else
-                r = read_header(fd, bytes, ret_gguf, why, why_bytes);
+        r = file_open(AT_FDCWD, path, &fd, &bytes, why, why_bytes);
+        if (r)
+                return r == FILE_E_ABSENT ? error_raise(-ENOENT) : error_pass(r);
+        r = read_header(fd, bytes, ret_gguf, why, why_bytes);
         if (r) {
                 sys_close(fd);
                 return error_pass(r);
@@ -284,8 +242,7 @@ struct gguf *gguf_close(struct gguf *g)
         if (!g)
                 return NULL;
         sys_close(g->fd);
-        free(g->by_name);
-        free(g->tensors);
+        tensor_table_deinit(&g->tensors);
         free(g->pairs);
         free(g->header);
         free(g);
@@ -297,27 +254,14 @@ int gguf_fd(const struct gguf *g)
         return g->fd;
 }
 
-static int tensor_named(const void *name, const void *tensor)
+const struct tensor_table *gguf_tensors(const struct gguf *g)
 {
-        return strcmp(name, (*(struct tensor *const *)tensor)->name);
+        return &g->tensors;
 }
 
 const struct tensor *gguf_tensor(const struct gguf *g, const char *name)
 {
-        struct tensor **t = bsearch(name, g->by_name, g->tensor_count, sizeof(*t), tensor_named);
-
-        return t ? *t : NULL;
-}
-
-uint32_t gguf_tensor_count(const struct gguf *g)
-{
-        return g->tensor_count;
-}
-
-const struct tensor *gguf_tensor_at(const struct gguf *g, uint32_t index)
-{
-        assert(index < g->tensor_count);
-        return &g->tensors[index];
+        return tensor_table_find(&g->tensors, name);
 }
 
 static const struct pair *pair_of(const struct gguf *g, const char *key)

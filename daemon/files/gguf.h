@@ -5,11 +5,7 @@
  * and a table of metadata, and checks everything there is to check: counts and
  * lengths against the bytes that are left, before anything is allocated; every
  * product for overflow; every tensor's bytes inside the file, aligned, and
- * apart from every other's.  Nobody computes a size from the file again: later
- * code takes `offset` and `bytes` from the table.
- *
- * A tensor that no backend takes (a block format, a third dimension) stands in
- * the table too: a file is refused for it only by who needs it.
+ * apart from every other's.
  */
 #ifndef DAEMON_FILES_GGUF_H
 #define DAEMON_FILES_GGUF_H
@@ -18,24 +14,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/files/tensor.h"
 #include "daemon/traits.h"
-#include "kernels/kernels.h"
 
-#define GGUF_TENSORS_MAX 65536u
-#define GGUF_PAIRS_MAX   65536u
-#define GGUF_NAME_MAX    256u
-#define GGUF_HEADER_MAX  (256u << 20)
-
-struct tensor {
-        const char *name;
-        const char
-                *unserved; /* NULL, or why no backend takes it; then what follows is not for use */
-        enum row_type type;
-        uint32_t rows; /* of `columns` numbers each; a vector is one row */
-        uint32_t columns;
-        uint64_t offset; /* in the file */
-        uint64_t bytes;
-};
+#define GGUF_PAIRS_MAX  65536u
+#define GGUF_HEADER_MAX (256u << 20)
 
 struct gguf;
 
@@ -48,9 +31,8 @@ int gguf_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, struct g
                char *why, size_t why_bytes);
 
 int gguf_fd(const struct gguf *gguf);
+const struct tensor_table *gguf_tensors(const struct gguf *gguf);
 const struct tensor *gguf_tensor(const struct gguf *gguf, const char *name); /* or NULL */
-uint32_t gguf_tensor_count(const struct gguf *gguf);
-const struct tensor *gguf_tensor_at(const struct gguf *gguf, uint32_t index); /* one array */
 
 /*
  * Metadata, typed: false if absent or of another type.  A u32 is any whole number

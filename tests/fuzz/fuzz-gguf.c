@@ -19,14 +19,14 @@ static void check(const struct gguf *gguf, uint64_t file_bytes)
         char why[256];
         struct traits traits;
 
-        for (uint32_t i = 0; i < gguf_tensor_count(gguf); i++) {
-                const struct tensor *t = gguf_tensor_at(gguf, i);
+        for (uint32_t i = 0; i < gguf_tensors(gguf)->count; i++) {
+                const struct tensor *t = &gguf_tensors(gguf)->tensors[i];
 
                 assert(gguf_tensor(gguf, t->name) == t);
                 assert(t->offset <= file_bytes && t->bytes <= file_bytes - t->offset);
-                assert(t->rows && t->columns && t->name[0] && strlen(t->name) <= GGUF_NAME_MAX);
+                assert(t->rows && t->columns && t->name[0] && strlen(t->name) <= TENSOR_NAME_MAX);
                 for (uint32_t j = 0; j < i && i < 64; j++) {
-                        const struct tensor *u = gguf_tensor_at(gguf, j);
+                        const struct tensor *u = &gguf_tensors(gguf)->tensors[j];
 
                         assert(t->offset + t->bytes <= u->offset ||
                                u->offset + u->bytes <= t->offset);

@@ -61,7 +61,7 @@ struct golden {
 };
 
 struct stand {
-        struct gguf *gguf;
+        struct checkpoint *checkpoint;
         struct traits traits;
         struct kernels *kernels;
         struct model *model;
@@ -178,15 +178,15 @@ static void stand_open(struct stand *stand, const char *backend, enum kv_type kv
         int r;
 
         *stand = (struct stand){ 0 };
-        r = gguf_open(path, &stand->gguf, why, sizeof(why));
+        r = checkpoint_open(path, &stand->checkpoint, why, sizeof(why));
         if (!r)
-                r = gguf_traits(stand->gguf, &stand->traits, why, sizeof(why));
+                r = checkpoint_traits(stand->checkpoint, &stand->traits, why, sizeof(why));
         conf.vocab_max = stand->traits.vocab;
         if (!r)
                 r = kernels_open(backend, &conf, &stand->kernels);
         if (!r)
-                r = model_open(stand->gguf, &stand->traits, stand->kernels, &model, &stand->model,
-                               why, sizeof(why));
+                r = model_open(stand->checkpoint, &stand->traits, stand->kernels, &model,
+                               &stand->model, why, sizeof(why));
         if (r)
                 fail_msg("%s: %d: %s", backend, r, why);
 }
@@ -195,7 +195,7 @@ static void stand_close(struct stand *stand)
 {
         model_close(stand->model);
         stand->kernels->close(stand->kernels);
-        gguf_close(stand->gguf);
+        checkpoint_close(stand->checkpoint);
 }
 
 /* One step; the last row's logits and its greedy token where ret_token is not NULL. */

@@ -17,7 +17,7 @@
 #define RIG_SLOTS 3u
 
 struct rig {
-        struct gguf *gguf;
+        struct checkpoint *checkpoint;
         struct traits traits;
         struct kernels *kernels;
         struct model *model;
@@ -50,17 +50,17 @@ static inline int rig_open(struct rig *rig, const char *path, const char *backen
         int r;
 
         *rig = (struct rig){ .pages = (context + PAGE_POSITIONS - 1) / PAGE_POSITIONS };
-        r = gguf_open(path, &rig->gguf, rig->why, sizeof(rig->why));
+        r = checkpoint_open(path, &rig->checkpoint, rig->why, sizeof(rig->why));
         if (!r)
-                r = gguf_traits(rig->gguf, &rig->traits, rig->why, sizeof(rig->why));
+                r = checkpoint_traits(rig->checkpoint, &rig->traits, rig->why, sizeof(rig->why));
         conf.pages_max = rig->pages;
         conf.vocab_max = rig->traits.vocab;
         model.blocks = rig->pages * RIG_SLOTS;
         if (!r)
                 r = kernels_open(backend, &conf, &rig->kernels);
         if (!r)
-                r = model_open(rig->gguf, &rig->traits, rig->kernels, &model, &rig->model, rig->why,
-                               sizeof(rig->why));
+                r = model_open(rig->checkpoint, &rig->traits, rig->kernels, &model, &rig->model,
+                               rig->why, sizeof(rig->why));
         return r;
 }
 
@@ -69,7 +69,7 @@ static inline void rig_close(struct rig *rig)
         model_close(rig->model);
         if (rig->kernels)
                 rig->kernels->close(rig->kernels);
-        gguf_close(rig->gguf);
+        checkpoint_close(rig->checkpoint);
         *rig = (struct rig){ 0 };
 }
 

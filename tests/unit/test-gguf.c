@@ -195,9 +195,9 @@ static void check_valid(const struct gguf *gguf)
         float real;
         bool yes;
 
-        assert_int_equal(gguf_tensor_count(gguf), 2);
-        assert_ptr_equal(a, gguf_tensor_at(gguf, 0));
-        assert_ptr_equal(b, gguf_tensor_at(gguf, 1));
+        assert_int_equal(gguf_tensors(gguf)->count, 2);
+        assert_ptr_equal(a, &gguf_tensors(gguf)->tensors[0]);
+        assert_ptr_equal(b, &gguf_tensors(gguf)->tensors[1]);
         assert_null(gguf_tensor(gguf, "c"));
         assert_true(a->type == ROW_F32 && a->columns == 4 && a->rows == 3 && a->bytes == 48);
         assert_true(b->type == ROW_F16 && b->columns == 8 && b->rows == 1 && b->bytes == 16);
@@ -280,8 +280,8 @@ static void flipped_bits_do_no_harm(void **state)
                 if (gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)))
                         continue;
                 taken++;
-                for (uint32_t t = 0; t < gguf_tensor_count(gguf); t++) {
-                        const struct tensor *tensor = gguf_tensor_at(gguf, t);
+                for (uint32_t t = 0; t < gguf_tensors(gguf)->count; t++) {
+                        const struct tensor *tensor = &gguf_tensors(gguf)->tensors[t];
 
                         assert_true(tensor->offset <= f.count &&
                                     tensor->bytes <= f.count - tensor->offset);

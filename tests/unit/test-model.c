@@ -194,17 +194,17 @@ static void every_tensor_matters(void **state)
 {
         const struct tensor *tensor;
         float *before, *after, number;
-        struct gguf *gguf;
+        struct checkpoint *checkpoint;
         char why[256];
         FILE *file;
 
         (void)state;
         make(path, SMALL "--extras");
         before = run_alone("ref", 1, 0, 6, 6);
-        assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), 0);
-        assert_int_equal(gguf_tensor_count(gguf), 4 + 2 * 15);
-        for (uint32_t i = 0; i < gguf_tensor_count(gguf); i++) {
-                tensor = gguf_tensor_at(gguf, i);
+        assert_int_equal(checkpoint_open(path, &checkpoint, why, sizeof(why)), 0);
+        assert_int_equal(checkpoint_tensors(checkpoint)->count, 4 + 2 * 15);
+        for (uint32_t i = 0; i < checkpoint_tensors(checkpoint)->count; i++) {
+                tensor = &checkpoint_tensors(checkpoint)->tensors[i];
                 make(path, SMALL "--extras");
                 file = fopen(path, "r+b");
                 for (uint64_t at = 0; at < tensor->bytes; at += 4) {
@@ -220,7 +220,7 @@ static void every_tensor_matters(void **state)
                         fail_msg("%s does not matter", tensor->name);
                 free(after);
         }
-        gguf_close(gguf);
+        checkpoint_close(checkpoint);
         free(before);
 }
 
@@ -233,7 +233,7 @@ static void plan_of_memory_counts_kv_and_weights(void **state)
         (void)state;
         make(path, "");
         open_rig(&rig, "ref", 1);
-        model_measure(rig.gguf, &rig.traits, &conf, &bytes);
+        model_measure(rig.checkpoint, &rig.traits, &conf, &bytes);
         assert_int_equal(bytes.block, 4 * 2 * 2 * 16 * 32 * 2);
         assert_int_equal(bytes.kv, 10 * bytes.block);
         assert_int_equal(bytes.activations, 4 * (8 * (128 + 2 * 128 + 256) + 4 * VOCAB));
@@ -241,7 +241,7 @@ static void plan_of_memory_counts_kv_and_weights(void **state)
         rig.traits.layers = rig.traits.kv_heads = 1024;
         rig.traits.head_dim = 512;
         conf.blocks = UINT32_MAX;
-        model_measure(rig.gguf, &rig.traits, &conf, &bytes);
+        model_measure(rig.checkpoint, &rig.traits, &conf, &bytes);
         assert_true(bytes.kv == UINT64_MAX);
         rig_close(&rig);
 }
@@ -362,21 +362,22 @@ static void a_file_that_shrinks_meanwhile_is_an_error(void **state)
         struct model *model = NULL;
         struct kernels *kernels;
         struct traits traits;
-        struct gguf *gguf;
+        struct checkpoint *checkpoint;
         char why[256];
 
         (void)state;
         make(path, SMALL);
-        assert_int_equal(gguf_open(path, &gguf, why, sizeof(why)), 0);
-        assert_int_equal(gguf_traits(gguf, &traits, why, sizeof(why)), 0);
+        assert_int_equal(checkpoint_open(path, &checkpoint, why, sizeof(why)), 0);
+        assert_int_equal(checkpoint_traits(checkpoint, &traits, why, sizeof(why)), 0);
         assert_int_equal(kernels_open("ref", &conf, &kernels), 0);
         assert_int_equal(truncate(path, 90000), 0);
-        assert_int_equal(model_open(gguf, &traits, kernels, &model_conf, &model, why, sizeof(why)),
-                         -EIO);
+        assert_int_equal(
+                model_open(checkpoint, &traits, kernels, &model_conf, &model, why, sizeof(why)),
+                -EIO);
         assert_non_null(strstr(why, "became shorter"));
         assert_null(model);
         kernels->close(kernels);
-        gguf_close(gguf);
+        checkpoint_close(checkpoint);
 }
 
 /* The call that is to fail, counted down. */

@@ -1,0 +1,86 @@
+#include "daemon/files/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/sys.h"
+#include "daemon/why.h"
+
+int file_open(int folder, const char *name, int *ret_fd, uint64_t *ret_bytes, char *why,
+              size_t why_bytes)
+{
+        /* Non-blocking, so that opening a pipe by mistake does not wait for its writer. */
+        int fd = sys_open_at(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY), r;
+
+        if (fd == -ENOENT) {
+                why_say(why, why_bytes, fd, "%s", strerror(ENOENT));
+                return FILE_E_ABSENT;
+        }
+        if (fd < 0)
+                return error_raise(why_say(why, why_bytes, fd, "%s", strerror(-fd)));
+        r = sys_file_size(fd, ret_bytes);
+        if (r == -EINVAL)
+                why_say(why, why_bytes, r, "not a regular file");
+        else if (r)
+                why_say(why, why_bytes, r, "%s", strerror(-r));
+        if (r) {
+                sys_close(fd);
+                return error_pass(r);
+        }
+        *ret_fd = fd;
+        return 0;
+}
+
+int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why, size_t why_bytes)
+{
+        ssize_t n;
+
+        for (size_t at = 0; at < bytes; at += (size_t)n) {
+                n = sys_pread(fd, (char *)ret_bytes + at, bytes - at, offset + at);
+                if (n < 0)
+                        return error_raise(why_say(why, why_bytes, (int)n, "reading it: %s",
+                                                   strerror((int)-n)));
+                if (!n)
+                        return error_raise(why_say(why, why_bytes, -EIO,
+                                                   "the file became shorter while it was read"));
+        }
+        return 0;
+}
+
+static int read_json(int fd, uint64_t bytes, uint64_t bytes_max, uint32_t nodes_max,
+                     struct json **ret_json, char *why, size_t why_bytes)
+{
+        char *text;
+        int r;
+
+        if (bytes > bytes_max)
+                return error_raise(why_say(why, why_bytes, -EINVAL,
+                                           "%" PRIu64 " bytes, at most %" PRIu64 " may be", bytes,
+                                           bytes_max));
+        text = malloc(bytes + 1);
+        if (!text)
+                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its text"));
+        r = file_read(fd, 0, text, bytes, why, why_bytes);
+        if (!r)
+                r = json_parse(text, bytes, nodes_max, ret_json, why, why_bytes);
+        free(text);
+        return error_pass(r);
+}
+
+int file_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
+              struct json **ret_json, char *why, size_t why_bytes)
+{
+        uint64_t bytes;
+        int fd, r;
+
+        r = file_open(folder, name, &fd, &bytes, why, why_bytes);
+        if (!r) {
+                r = read_json(fd, bytes, bytes_max, nodes_max, ret_json, why, why_bytes);
+                sys_close(fd);
+        }
+        return r ? error_pass(why_in(why, why_bytes, r, name)) : 0;
+}

@@ -1,0 +1,85 @@
+#include "daemon/files/names.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LAYER_DIGITS_MAX 9u
+
+struct renaming {
+        const char *from, *to; /* NULL: left out */
+};
+
+/* Behind "model.", which a model saved without its head lacks. */
+static const struct renaming outside[] = {
+        { "embed_tokens.weight", "token_embd.weight" },
+        { "norm.weight", "output_norm.weight" },
+        { "lm_head.weight", "output.weight" },
+};
+
+/* Behind "layers.N." and "blk.N.". */
+static const struct renaming inside[] = {
+        { "input_layernorm.weight", "attn_norm.weight" },
+        { "self_attn.q_proj.weight", "attn_q.weight" },
+        { "self_attn.q_proj.bias", "attn_q.bias" },
+        { "self_attn.q_norm.weight", "attn_q_norm.weight" },
+        { "self_attn.k_proj.weight", "attn_k.weight" },
+        { "self_attn.k_proj.bias", "attn_k.bias" },
+        { "self_attn.k_norm.weight", "attn_k_norm.weight" },
+        { "self_attn.v_proj.weight", "attn_v.weight" },
+        { "self_attn.v_proj.bias", "attn_v.bias" },
+        { "self_attn.o_proj.weight", "attn_output.weight" },
+        { "self_attn.o_proj.bias", "attn_output.bias" },
+        { "self_attn.rotary_emb.inv_freq", NULL }, /* follows from config.json */
+        { "post_attention_layernorm.weight", "ffn_norm.weight" },
+        { "mlp.gate_proj.weight", "ffn_gate.weight" },
+        { "mlp.gate_proj.bias", "ffn_gate.bias" },
+        { "mlp.up_proj.weight", "ffn_up.weight" },
+        { "mlp.up_proj.bias", "ffn_up.bias" },
+        { "mlp.down_proj.weight", "ffn_down.weight" },
+        { "mlp.down_proj.bias", "ffn_down.bias" },
+};
+
+static const struct renaming *find(const struct renaming *table, size_t count, const char *name)
+{
+        for (size_t i = 0; i < count; i++)
+                if (!strcmp(table[i].from, name))
+                        return &table[i];
+        return NULL;
+}
+
+/* Digits of "layers.N.", as a number is written; 0: it is something else. */
+static unsigned layer_digits(const char *name)
+{
+        unsigned n;
+
+        if (strncmp(name, "layers.", 7))
+                return 0;
+        n = (unsigned)strspn(name + 7, "0123456789");
+        if (!n || n > LAYER_DIGITS_MAX || name[7 + n] != '.' || (n > 1 && name[7] == '0'))
+                return 0;
+        return n;
+}
+
+bool name_canonical(const char *name, char *ret_name)
+{
+        const char *rest = strncmp(name, "model.", 6) ? name : name + 6;
+        unsigned digits = layer_digits(rest);
+        const struct renaming *r;
+        int n;
+
+        if (digits)
+                r = find(inside, sizeof(inside) / sizeof(*inside), rest + 7 + digits + 1);
+        else
+                r = find(outside, sizeof(outside) / sizeof(*outside), rest);
+        if (r && !r->to)
+                return false;
+        if (!r)
+                n = sprintf(ret_name, "%s", name);
+        else if (digits)
+                n = sprintf(ret_name, "blk.%.*s.%s", (int)digits, rest + 7, r->to);
+        else
+                n = sprintf(ret_name, "%s", r->to);
+        assert((size_t)n <= strlen(name) + NAME_GROWTH_MAX);
+        return true;
+}

@@ -1,0 +1,23 @@
+/*
+ * What a tensor is called: Hugging Face's names become GGUF's, which are ours.
+ *
+ *      model.layers.7.self_attn.q_proj.weight      blk.7.attn_q.weight
+ *
+ * A name that is not in the table stays what it is; whoever looks for tensors
+ * refuses what it does not know.  A few that models have and nobody needs are to
+ * be left out.  The table is that of llama and its kin; architectures that mean
+ * other norms by the same names (gemma) are not in it.
+ */
+#ifndef DAEMON_FILES_NAMES_H
+#define DAEMON_FILES_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Longer than the name by this much at most. */
+#define NAME_GROWTH_MAX 16u
+
+/* At ret_name, NUL-ended, in strlen(name) + NAME_GROWTH_MAX + 1 bytes.  False: to be left out. */
+bool name_canonical(const char *name, char *ret_name);
+
+#endif
