@@ -304,10 +304,16 @@ static int ffn_open(struct model *m, struct opening *o, struct layer *l, uint32_
 static int ends_open(struct model *m, struct opening *o)
 {
         const struct tensor *const *t = o->tensors.at;
-        int r;
+        int r, equal = 1;
 
+        /* A copy that says the same is not loaded; one that differs is believed. */
+        if (t[OUTPUT])
+                equal = weights_equal(o->checkpoint, t[TOKEN_EMBD], t[OUTPUT], o->why,
+                                      o->why_bytes);
+        if (equal < 0)
+                return error_pass(equal);
         r = mat_make(m->kernels, o, &t[TOKEN_EMBD], 1, &m->embedding);
-        if (!r && t[OUTPUT])
+        if (!r && !equal)
                 r = mat_make(m->kernels, o, &t[OUTPUT], 1, &m->head_mat);
         if (!r)
                 r = vector_load(m, o, t[OUTPUT_NORM], &m->head.norm);

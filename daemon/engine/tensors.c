@@ -25,10 +25,9 @@ struct entry {
 };
 
 static const struct entry model_entries[MODEL_TENSOR_N] = {
-        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_WIDTH },
+        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_WIDTH, .optional = true },
         [OUTPUT_NORM] = { "output_norm.weight", EXTENT_ONE, EXTENT_WIDTH },
-        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_WIDTH,
-                     .optional = true }, /* absent: tied */
+        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_WIDTH, .optional = true },
         [ROPE_FREQS] = { "rope_freqs.weight", EXTENT_ONE, EXTENT_TURNS, .optional = true },
 };
 
@@ -120,6 +119,25 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
         return 0;
 }
 
+/* Of a tied pair one may be stored alone, and some programs store the head. */
+static int find_ends(struct finding *f, const struct tensor **at)
+{
+        const char *missing = NULL;
+
+        if (f->traits->tied && !at[TOKEN_EMBD]) {
+                at[TOKEN_EMBD] = at[OUTPUT];
+                at[OUTPUT] = NULL;
+        }
+        if (!at[TOKEN_EMBD])
+                missing = model_entries[TOKEN_EMBD].name;
+        else if (!f->traits->tied && !at[OUTPUT])
+                missing = model_entries[OUTPUT].name;
+        if (missing)
+                return error_raise(
+                        why_say(f->why, f->why_bytes, -EINVAL, "tensor '%s' is missing", missing));
+        return 0;
+}
+
 static int find_all(struct finding *f, struct tensors *tensors)
 {
         const struct tensor_table *table = checkpoint_tensors(f->checkpoint);
@@ -130,6 +148,8 @@ static int find_all(struct finding *f, struct tensors *tensors)
                 if (r)
                         return error_pass(r);
         }
+        if ((r = find_ends(f, tensors->at)))
+                return error_pass(r);
         for (uint32_t i = 0; i < f->traits->layers; i++) {
                 r = find_layer(f, i, &tensors->layers[i]);
                 if (r)

@@ -42,8 +42,8 @@ struct layer_tensors {
 };
 
 struct tensors {
-        const struct tensor *at[MODEL_TENSOR_N];
-        struct layer_tensors *layers; /* traits.layers of them */
+        const struct tensor *at[MODEL_TENSOR_N]; /* OUTPUT: NULL if the embedding is the head */
+        struct layer_tensors *layers;            /* traits.layers of them */
 };
 
 int tensors_find(const struct checkpoint *checkpoint, const struct traits *traits,
