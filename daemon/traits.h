@@ -11,10 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/rope.h"
 #include "kernels/kernels.h"
 
 #define TRAITS_NO_TOKEN UINT32_MAX
 #define TRAITS_EOS_MAX  8u
+
+/* Tensors that some models have and others have not. */
+enum presence { MAYBE_THERE, MUST_BE_THERE, NOT_THERE };
 
 struct traits {
         uint32_t vocab;
@@ -24,15 +28,15 @@ struct traits {
         uint32_t heads, kv_heads, head_dim;
         uint32_t ffn;
         float eps;
-        bool tied; /* the head is the embedding */
+        bool tied; /* the head is the embedding; one that is in the file is not used */
+        enum presence qkv_bias, output_bias, ffn_bias, qk_norm;
         enum activation act;
         float embed_scale;
         float attend_scale; /* 1 / sqrt(head_dim) unless the file differs */
         float attend_softcap, head_softcap;
-        uint32_t window;
-        uint32_t rope_dims;
-        enum rope_pairing rope_pairing;
-        float rope_base;
+        uint32_t window;      /* positions that a row sees, its own included; 0: all of them ... */
+        uint32_t window_from; /* ... in the layers before this one in any case */
+        struct rope_shape rope;
         uint32_t bos; /* put before a text, or TRAITS_NO_TOKEN */
         uint32_t eos_count;
         uint32_t eos[TRAITS_EOS_MAX]; /* any of them ends a stream */

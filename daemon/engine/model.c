@@ -85,16 +85,17 @@ static size_t lines(size_t floats)
 /* Room for every vector there may be, present or not. */
 static size_t vectors_count(const struct traits *t)
 {
-        size_t layer = 3 * lines(t->width) + 2 * lines(t->head_dim) +
-                       lines(q_columns(t) + 2 * (size_t)kv_columns(t));
+        size_t layer = 4 * lines(t->width) + 2 * lines(t->head_dim) +
+                       lines(q_columns(t) + 2 * (size_t)kv_columns(t)) + lines(2 * (size_t)t->ffn);
 
-        return t->layers * layer + lines(t->width) + lines(t->rope_dims / 2);
+        return t->layers * layer + lines(t->width) + lines(t->rope.dims / 2);
 }
 
 static size_t vector_max(const struct traits *t)
 {
         size_t n = q_columns(t) > t->width ? q_columns(t) : t->width;
 
+        n = n > t->ffn ? n : t->ffn;
         return n > ROPE_TURNS_MAX ? n : ROPE_TURNS_MAX;
 }
 
@@ -168,26 +169,28 @@ static int vector_load(struct model *m, struct opening *o, const struct tensor *
         return 0;
 }
 
-/* One of the three may be there alone: the others are zeros. */
-static int qkv_bias_load(struct model *m, struct opening *o, const struct layer_tensors *t,
-                         const float **ret_bias)
+/* Of stacked matrices.  One of the parts may be there alone: the others are zeros. */
+static int biases_load(struct model *m, struct opening *o, const struct tensor *const *parts,
+                       const uint32_t *columns, uint32_t part_count, const float **ret_bias)
 {
-        uint32_t q = q_columns(&m->traits), kv = kv_columns(&m->traits);
-        const uint32_t at[] = { 0, q, q + kv };
+        size_t count = 0;
+        bool any = false;
         float *bias;
         int r;
 
-        if (!t->at[ATTN_Q_BIAS] && !t->at[ATTN_K_BIAS] && !t->at[ATTN_V_BIAS])
+        for (uint32_t i = 0; i < part_count; i++) {
+                count += columns[i];
+                any = any || parts[i];
+        }
+        if (!any)
                 return 0;
-        bias = vector_take(m, o, q + 2 * (size_t)kv);
-        for (unsigned i = 0; i < 3; i++) {
-                const struct tensor *tensor = t->at[ATTN_Q_BIAS + i];
-
-                r = tensor ? vector_put(m, o, tensor, bias + at[i]) : 0;
+        bias = vector_take(m, o, count);
+        *ret_bias = bias;
+        for (uint32_t i = 0; i < part_count; bias += columns[i++]) {
+                r = parts[i] ? vector_put(m, o, parts[i], bias) : 0;
                 if (r)
                         return error_pass(r);
         }
-        *ret_bias = bias;
         return 0;
 }
 
@@ -214,37 +217,38 @@ static int mat_make(struct kernels *k, struct opening *o, const struct tensor *c
         return 0;
 }
 
-/* frequency[i] = base^(-2i / dims), over the file's own factor for it if there is one. */
+static int rope_table_check(struct opening *o, const float *table, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++)
+                if (!(table[i] > 0) || !isfinite(table[i]))
+                        return error_raise(why_say(o->why, o->why_bytes, -EINVAL,
+                                                   "tensor 'rope_freqs.weight': factor %u is %g", i,
+                                                   (double)table[i]));
+        return 0;
+}
+
 static int rope_open(struct model *m, struct opening *o)
 {
-        const struct tensor *factors = o->tensors.at[ROPE_FREQS];
-        uint32_t turns = m->traits.rope_dims / 2;
-        float *frequency = vector_take(m, o, turns);
+        const struct tensor *table = o->tensors.at[ROPE_FREQS];
+        const struct rope_shape *shape = &m->traits.rope;
+        float *frequency = vector_take(m, o, shape->dims / 2);
         int r;
 
-        assert(turns <= ROPE_TURNS_MAX);
-        for (uint32_t i = 0; i < turns; i++)
-                o->scratch[i] = 1;
-        if (factors) {
-                r = weights_read_floats(o->checkpoint, factors, o->scratch, o->why, o->why_bytes);
+        assert(shape->dims / 2 <= ROPE_TURNS_MAX);
+        if (table) {
+                r = weights_read_floats(o->checkpoint, table, o->scratch, o->why, o->why_bytes);
+                if (!r)
+                        r = rope_table_check(o, o->scratch, shape->dims / 2);
                 if (r)
                         return error_pass(r);
         }
-        for (uint32_t i = 0; i < turns; i++) {
-                double power = -2.0 * i / m->traits.rope_dims;
-
-                if (!(o->scratch[i] > 0) || !isfinite(o->scratch[i]))
-                        return error_raise(why_say(o->why, o->why_bytes, -EINVAL,
-                                                   "tensor 'rope_freqs.weight': factor %u is %g", i,
-                                                   (double)o->scratch[i]));
-                o->scratch[i] = (float)(pow(m->traits.rope_base, power) / o->scratch[i]);
-        }
-        m->kernels->put(m->kernels, frequency, o->scratch, turns);
+        rope_frequencies(shape, table ? o->scratch : NULL, o->scratch);
+        m->kernels->put(m->kernels, frequency, o->scratch, shape->dims / 2);
         m->rope = (struct rope){
-                .dims = m->traits.rope_dims,
-                .pairing = m->traits.rope_pairing,
+                .dims = shape->dims,
+                .pairing = shape->pairing,
                 .frequency = frequency,
-                .factor = 1,
+                .factor = (float)shape->attention,
         };
         return 0;
 }
@@ -253,6 +257,7 @@ static int attention_open(struct model *m, struct opening *o, struct layer *l, u
 {
         const struct layer_tensors *t = &o->tensors.layers[layer];
         const struct traits *traits = &m->traits;
+        const uint32_t q = q_columns(traits), kv = kv_columns(traits);
         int r;
 
         if ((r = mat_make(l->kernels, o, &t->at[ATTN_Q], 3, &l->qkv_mat)) ||
@@ -261,7 +266,8 @@ static int attention_open(struct model *m, struct opening *o, struct layer *l, u
             (r = vector_load(m, o, t->at[ATTN_Q_NORM], &l->qkv.q_norm)) ||
             (r = vector_load(m, o, t->at[ATTN_K_NORM], &l->qkv.k_norm)) ||
             (r = vector_load(m, o, t->at[ATTN_OUTPUT_BIAS], &l->output.bias)) ||
-            (r = qkv_bias_load(m, o, t, &l->qkv.bias)))
+            (r = biases_load(m, o, &t->at[ATTN_Q_BIAS], (uint32_t[]){ q, kv, kv }, 3,
+                             &l->qkv.bias)))
                 return error_pass(r);
         l->qkv.w = l->qkv_mat;
         l->qkv.eps = traits->eps;
@@ -279,7 +285,7 @@ static int attention_open(struct model *m, struct opening *o, struct layer *l, u
                 .head_dim = traits->head_dim,
                 .scale = traits->attend_scale,
                 .softcap = traits->attend_softcap,
-                .window = traits->window,
+                .window = layer < traits->window_from ? 0 : traits->window,
         };
         l->output.w = l->output_mat;
         return 0;
@@ -288,11 +294,15 @@ static int attention_open(struct model *m, struct opening *o, struct layer *l, u
 static int ffn_open(struct model *m, struct opening *o, struct layer *l, uint32_t layer)
 {
         const struct layer_tensors *t = &o->tensors.layers[layer];
+        const uint32_t ffn = m->traits.ffn;
         int r;
 
         if ((r = mat_make(l->kernels, o, &t->at[FFN_GATE], 2, &l->gate_mat)) ||
             (r = mat_make(l->kernels, o, &t->at[FFN_DOWN], 1, &l->down_mat)) ||
-            (r = vector_load(m, o, t->at[FFN_NORM], &l->gate.norm)))
+            (r = vector_load(m, o, t->at[FFN_NORM], &l->gate.norm)) ||
+            (r = vector_load(m, o, t->at[FFN_DOWN_BIAS], &l->down.bias)) ||
+            (r = biases_load(m, o, &t->at[FFN_GATE_BIAS], (uint32_t[]){ ffn, ffn }, 2,
+                             &l->gate.bias)))
                 return error_pass(r);
         l->gate.w = l->gate_mat;
         l->gate.eps = m->traits.eps;

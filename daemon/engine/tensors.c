@@ -18,17 +18,20 @@ enum extent {
         EXTENT_VOCAB
 };
 
+/* Tensors that are there or not together. */
+enum group { EVERY_MODEL, ENDS, ROPE_TABLE, QKV_BIAS, OUTPUT_BIAS, FFN_BIAS, QK_NORM };
+
 struct entry {
         const char *name;
         enum extent rows, columns;
-        bool optional;
+        enum group group;
 };
 
 static const struct entry model_entries[MODEL_TENSOR_N] = {
-        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_WIDTH, .optional = true },
+        [TOKEN_EMBD] = { "token_embd.weight", EXTENT_VOCAB, EXTENT_WIDTH, ENDS },
         [OUTPUT_NORM] = { "output_norm.weight", EXTENT_ONE, EXTENT_WIDTH },
-        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_WIDTH, .optional = true },
-        [ROPE_FREQS] = { "rope_freqs.weight", EXTENT_ONE, EXTENT_TURNS, .optional = true },
+        [OUTPUT] = { "output.weight", EXTENT_VOCAB, EXTENT_WIDTH, ENDS },
+        [ROPE_FREQS] = { "rope_freqs.weight", EXTENT_ONE, EXTENT_TURNS, ROPE_TABLE },
 };
 
 static const struct entry layer_entries[LAYER_TENSOR_N] = {
@@ -36,17 +39,20 @@ static const struct entry layer_entries[LAYER_TENSOR_N] = {
         [ATTN_Q] = { "attn_q.weight", EXTENT_Q, EXTENT_WIDTH },
         [ATTN_K] = { "attn_k.weight", EXTENT_KV, EXTENT_WIDTH },
         [ATTN_V] = { "attn_v.weight", EXTENT_KV, EXTENT_WIDTH },
-        [ATTN_Q_BIAS] = { "attn_q.bias", EXTENT_ONE, EXTENT_Q, .optional = true },
-        [ATTN_K_BIAS] = { "attn_k.bias", EXTENT_ONE, EXTENT_KV, .optional = true },
-        [ATTN_V_BIAS] = { "attn_v.bias", EXTENT_ONE, EXTENT_KV, .optional = true },
-        [ATTN_Q_NORM] = { "attn_q_norm.weight", EXTENT_ONE, EXTENT_HEAD, .optional = true },
-        [ATTN_K_NORM] = { "attn_k_norm.weight", EXTENT_ONE, EXTENT_HEAD, .optional = true },
+        [ATTN_Q_BIAS] = { "attn_q.bias", EXTENT_ONE, EXTENT_Q, QKV_BIAS },
+        [ATTN_K_BIAS] = { "attn_k.bias", EXTENT_ONE, EXTENT_KV, QKV_BIAS },
+        [ATTN_V_BIAS] = { "attn_v.bias", EXTENT_ONE, EXTENT_KV, QKV_BIAS },
+        [ATTN_Q_NORM] = { "attn_q_norm.weight", EXTENT_ONE, EXTENT_HEAD, QK_NORM },
+        [ATTN_K_NORM] = { "attn_k_norm.weight", EXTENT_ONE, EXTENT_HEAD, QK_NORM },
         [ATTN_OUTPUT] = { "attn_output.weight", EXTENT_WIDTH, EXTENT_Q },
-        [ATTN_OUTPUT_BIAS] = { "attn_output.bias", EXTENT_ONE, EXTENT_WIDTH, .optional = true },
+        [ATTN_OUTPUT_BIAS] = { "attn_output.bias", EXTENT_ONE, EXTENT_WIDTH, OUTPUT_BIAS },
         [FFN_NORM] = { "ffn_norm.weight", EXTENT_ONE, EXTENT_WIDTH },
         [FFN_GATE] = { "ffn_gate.weight", EXTENT_FFN, EXTENT_WIDTH },
         [FFN_UP] = { "ffn_up.weight", EXTENT_FFN, EXTENT_WIDTH },
+        [FFN_GATE_BIAS] = { "ffn_gate.bias", EXTENT_ONE, EXTENT_FFN, FFN_BIAS },
+        [FFN_UP_BIAS] = { "ffn_up.bias", EXTENT_ONE, EXTENT_FFN, FFN_BIAS },
         [FFN_DOWN] = { "ffn_down.weight", EXTENT_WIDTH, EXTENT_FFN },
+        [FFN_DOWN_BIAS] = { "ffn_down.bias", EXTENT_ONE, EXTENT_WIDTH, FFN_BIAS },
 };
 
 struct finding {
@@ -71,7 +77,7 @@ static uint32_t extent_of(const struct traits *t, enum extent extent)
         case EXTENT_HEAD:
                 return t->head_dim;
         case EXTENT_TURNS:
-                return t->rope_dims / 2;
+                return t->rope.dims / 2;
         case EXTENT_FFN:
                 return t->ffn;
         case EXTENT_VOCAB:
@@ -81,14 +87,38 @@ static uint32_t extent_of(const struct traits *t, enum extent extent)
         return 0;
 }
 
+static enum presence presence_of(const struct traits *t, enum group group)
+{
+        switch (group) {
+        case EVERY_MODEL:
+                return MUST_BE_THERE;
+        case ENDS: /* find_ends() judges them together */
+        case ROPE_TABLE:
+                return MAYBE_THERE;
+        case QKV_BIAS:
+                return t->qkv_bias;
+        case OUTPUT_BIAS:
+                return t->output_bias;
+        case FFN_BIAS:
+                return t->ffn_bias;
+        case QK_NORM:
+                return t->qk_norm;
+        }
+        assert(false);
+        return NOT_THERE;
+}
+
+/* One that must not be there is not looked for: it is left over at the end. */
 static int find(struct finding *f, const struct entry *entry, const char *name,
                 const struct tensor **ret_tensor)
 {
         uint32_t rows = extent_of(f->traits, entry->rows);
         uint32_t columns = extent_of(f->traits, entry->columns);
-        const struct tensor *t = checkpoint_tensor(f->checkpoint, name);
+        enum presence presence = presence_of(f->traits, entry->group);
+        const struct tensor *t =
+                presence == NOT_THERE ? NULL : checkpoint_tensor(f->checkpoint, name);
 
-        if (!t && !entry->optional)
+        if (!t && presence == MUST_BE_THERE)
                 return error_raise(
                         why_say(f->why, f->why_bytes, -EINVAL, "tensor '%s' is missing", name));
         if (t && t->unserved)

@@ -2,7 +2,8 @@
  * Which tensors a llama-like model has, by name and shape.
  *
  * tensors_find() looks every one of them up, so that a file is either whole and
- * of the right shapes, or refused before anything is allocated for it.
+ * of the right shapes, or refused before anything is allocated for it.  Which of
+ * those that some models have this one has, its traits say.
  */
 #ifndef DAEMON_ENGINE_TENSORS_H
 #define DAEMON_ENGINE_TENSORS_H
@@ -33,7 +34,10 @@ enum layer_tensor {
         FFN_NORM,
         FFN_GATE,
         FFN_UP,
+        FFN_GATE_BIAS,
+        FFN_UP_BIAS,
         FFN_DOWN,
+        FFN_DOWN_BIAS,
         LAYER_TENSOR_N,
 };
 

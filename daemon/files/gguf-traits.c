@@ -1,139 +1,184 @@
 /*
- * From metadata to traits.
+ * From GGUF metadata to traits.
  *
- * Everything has bounds, so that later products of these numbers stay far from
- * any overflow.  A fault does not break off the reading: it is kept, the number
- * takes its lower bound, and the first fault is told at the end.
+ * An architecture is a row of a table: its name is also the prefix of its keys.
+ * Files made from Hugging Face ones keep the halves of a head as they are, but
+ * for llama, whose rows of Q and K are put in another order so that neighbours
+ * turn together.
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "daemon/error.h"
 #include "daemon/files/gguf.h"
+#include "daemon/files/reading.h"
 #include "daemon/why.h"
 
-#define ARCHITECTURE "llama"
-
-#define LAYERS_MAX   1024u
-#define WIDTH_MAX    (1u << 20)
-#define HEADS_MAX    1024u
-#define HEAD_DIM_MAX 512u
-#define VOCAB_MAX    (1u << 22)
-#define CONTEXT_MAX  (1u << 24)
-
-struct reading {
-        const struct gguf *gguf;
-        int r; /* of the first fault */
-        char *why;
-        size_t why_bytes;
+/* Keys of an architecture are asked for without it: ".block_count". */
+static const struct architecture {
+        const char *name;
+        enum rope_pairing pairing;
+        enum presence qkv_bias, output_bias, ffn_bias, qk_norm;
+} architectures[] = {
+        { "llama", ROPE_ADJACENT },
+        { "qwen2", ROPE_HALVES, MUST_BE_THERE, NOT_THERE, NOT_THERE, NOT_THERE },
+        { "qwen3", ROPE_HALVES, MAYBE_THERE, MAYBE_THERE, NOT_THERE, MUST_BE_THERE },
 };
 
-__attribute__((format(printf, 2, 3))) static void fault(struct reading *rd, const char *format, ...)
-{
-        va_list args;
+/* What would change the numbers, and is not done here: the key, and what it may say all the same. */
+static const struct refusal {
+        const char *key;
+        bool real;
+        double harmless;
+} refusals[] = {
+        { ".expert_count", false, 0 },
+        { ".attention.sliding_window_pattern", false, 1 },
+        { ".attention.scale", true, 0 },
+        { ".attention.output_scale", true, 0 },
+        { ".attention.clamp_kqv", true, 0 },
+        { ".attention.max_alibi_bias", true, 0 },
+        { ".attention.temperature_length", false, 0 },
+        { ".attention.temperature_scale", true, 0 },
+        { ".attn_logit_softcapping", true, 0 },
+        { ".final_logit_softcapping", true, 0 },
+        { ".logit_scale", true, 1 },
+        { ".residual_scale", true, 1 },
+        { ".embedding_scale", true, 1 },
+        { ".rope.dimension_sections", false, 0 },
+        { ".rope.scaling.alpha", true, 1 },
+        { ".rope.scaling.yarn_log_multiplier", true, 0 },
+        { ".rope.scaling.yarn_attn_factor", true, 1 },
+};
 
-        if (rd->r)
-                return;
-        rd->r = -EINVAL;
-        va_start(args, format);
-        vsnprintf(rd->why, rd->why_bytes, format, args);
-        va_end(args);
+static bool pair_find(struct reading *rd)
+{
+        return gguf_has(rd->from, rd->key);
 }
 
-/* Between low and high; `absent` if the key is not there, NULL: it must be. */
-static uint32_t number(struct reading *rd, const char *key, uint32_t low, uint32_t high,
-                       const uint32_t *absent)
+static bool pair_whole(const struct reading *rd, uint32_t *ret_value)
 {
-        uint32_t value;
-
-        if (!gguf_has(rd->gguf, key) && absent)
-                return *absent;
-        if (!gguf_has(rd->gguf, key)) {
-                fault(rd, "metadata '%s' is missing", key);
-                return low;
-        }
-        if (!gguf_u32(rd->gguf, key, &value)) {
-                fault(rd, "metadata '%s' is not a whole number of 32 bits", key);
-                return low;
-        }
-        if (value < low || value > high) {
-                fault(rd, "metadata '%s' is %" PRIu32 ", not %" PRIu32 " to %" PRIu32, key, value,
-                      low, high);
-                return low;
-        }
-        return value;
+        return gguf_u32(rd->from, rd->key, ret_value);
 }
 
-static float real(struct reading *rd, const char *key, float low, float high, const float *absent)
+static bool pair_real(const struct reading *rd, double *ret_value)
 {
         float value;
 
-        if (!gguf_has(rd->gguf, key) && absent)
-                return *absent;
-        if (!gguf_has(rd->gguf, key)) {
-                fault(rd, "metadata '%s' is missing", key);
-                return low;
-        }
-        if (!gguf_f32(rd->gguf, key, &value)) {
-                fault(rd, "metadata '%s' is not a real number", key);
-                return low;
-        }
-        if (!(value >= low && value <= high)) { /* NaN, too */
-                fault(rd, "metadata '%s' is %g, not %g to %g", key, (double)value, (double)low,
-                      (double)high);
-                return low;
-        }
-        return value;
+        if (!gguf_f32(rd->from, rd->key, &value))
+                return false;
+        *ret_value = (double)value;
+        return true;
 }
 
-static void read_architecture(struct reading *rd)
+static bool pair_flag(const struct reading *rd, bool *ret_value)
 {
-        const char *name = gguf_string(rd->gguf, "general.architecture");
-
-        if (!name)
-                fault(rd, "metadata 'general.architecture' is missing or not a string");
-        else if (strcmp(name, ARCHITECTURE))
-                fault(rd, "architecture '%s' is not served yet", shown(name).text);
+        return gguf_bool(rd->from, rd->key, ret_value);
 }
 
-/* What would change the numbers, and is not done here. */
+static const char *pair_text(const struct reading *rd)
+{
+        return gguf_string(rd->from, rd->key);
+}
+
+static const struct reading_kind metadata = { "metadata", pair_find, pair_whole,
+                                              pair_real,  pair_flag, pair_text };
+
+static const struct architecture *read_architecture(struct reading *rd)
+{
+        const char *name = gguf_string(rd->from, "general.architecture");
+
+        for (size_t i = 0; name && i < sizeof(architectures) / sizeof(*architectures); i++)
+                if (!strcmp(name, architectures[i].name))
+                        return &architectures[i];
+        if (name)
+                reading_fault(rd, "architecture '%s' is not served yet", shown(name).text);
+        else
+                reading_fault(rd, "metadata 'general.architecture' is missing or not a string");
+        return NULL;
+}
+
 static void read_refusals(struct reading *rd, const struct traits *t)
 {
-        const char *scaling = ARCHITECTURE ".rope.scaling.type", *kind;
-        static const float one = 1;
-        static const uint32_t none = 0;
+        (void)reading_whole(rd, ".attention.value_length", t->head_dim, t->head_dim, &t->head_dim);
+        for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+                const struct refusal *refusal = &refusals[i];
+                uint32_t whole;
+                double real;
 
-        kind = gguf_string(rd->gguf, scaling);
-        if (gguf_has(rd->gguf, scaling) && (!kind || strcmp(kind, "none")))
-                fault(rd, "metadata '%s' is '%s', which is not served yet", scaling,
-                      shown(kind ? kind : "?").text);
-        (void)real(rd, ARCHITECTURE ".rope.scale_linear", 1, 1, &one);
-        (void)number(rd, ARCHITECTURE ".expert_count", 0, 0, &none);
-        (void)number(rd, ARCHITECTURE ".attention.value_length", t->head_dim, t->head_dim,
-                     &t->head_dim);
+                if (!reading_has(rd, refusal->key))
+                        continue;
+                if (refusal->real ? rd->kind->real(rd, &real) && real == refusal->harmless
+                                  : rd->kind->whole(rd, &whole) && whole == refusal->harmless)
+                        continue;
+                reading_fault(rd, "metadata '%s' says what is not served yet", rd->key);
+        }
+}
+
+/* Absent: linear, the one kind that files had before there was a key for it. */
+static enum rope_scaling read_scaling(struct reading *rd)
+{
+        const char *name = reading_text(rd, ".rope.scaling.type");
+
+        if (!name || !strcmp(name, "linear"))
+                return ROPE_LINEAR;
+        if (!strcmp(name, "yarn"))
+                return ROPE_YARN;
+        if (strcmp(name, "none"))
+                reading_fault(rd, "metadata '%s' is '%s', which is not served yet", rd->key,
+                              shown(name).text);
+        return ROPE_PLAIN;
+}
+
+/* By how much, under its key or the old one.  0 says that nothing is. */
+static double read_stretch(struct reading *rd)
+{
+        static const double one = 1;
+        const char *key = reading_has(rd, ".rope.scaling.factor") ? ".rope.scaling.factor"
+                                                                  : ".rope.scale_linear";
+        double stretch = reading_real(rd, key, 0, STRETCH_MAX, &one);
+
+        if (stretch > 0 && stretch < 1)
+                reading_fault(rd, "metadata '%s' is %g, less than 1", rd->key, stretch);
+        return stretch > 1 ? stretch : 1;
+}
+
+/*
+ * Llama 3's scaling has no keys here: it comes as a table, 'rope_freqs.weight'.  What YaRN does
+ * to cos and sin follows from the factor, and attn_factor comes on top.
+ */
+static void read_rope(struct reading *rd, struct traits *t)
+{
+        static const double base = 10000, one = 1, slow = 1, fast = 32, unset = -1;
+        struct rope_shape *rope = &t->rope;
+        double ext;
+
+        rope->dims = reading_whole(rd, ".rope.dimension_count", 0, t->head_dim, &t->head_dim);
+        rope->base = reading_real(rd, ".rope.freq_base", 1, ROPE_BASE_MAX, &base);
+        rope->scaling = read_scaling(rd);
+        rope->factor = read_stretch(rd);
+        rope->trained = reading_whole(rd, ".rope.scaling.original_context_length", 1, CONTEXT_MAX,
+                                      &t->context);
+        rope->attention =
+                reading_real(rd, ".rope.scaling.attn_factor", ATTENTION_MIN, ATTENTION_MAX, &one);
+        if (rope->scaling == ROPE_LINEAR && rope->factor == 1)
+                rope->scaling = ROPE_PLAIN;
+        if (rope->scaling != ROPE_YARN)
+                return;
+        rope->whole = true;
+        rope->low = reading_real(rd, ".rope.scaling.yarn_beta_slow", TURNS_MIN, TURNS_MAX, &slow);
+        rope->high = reading_real(rd, ".rope.scaling.yarn_beta_fast", TURNS_MIN, TURNS_MAX, &fast);
+        rope->attention *= rope_attention(rope->factor, 1);
+        ext = reading_real(rd, ".rope.scaling.yarn_ext_factor", -1, 1, &unset);
+        if (ext != unset && ext != 1)
+                reading_fault(rd, "metadata '%s' is %g: only 1 is served", rd->key, ext);
 }
 
 static void read_heads(struct reading *rd, struct traits *t)
 {
-        uint32_t share;
-
-        t->heads = number(rd, ARCHITECTURE ".attention.head_count", 1, HEADS_MAX, NULL);
-        t->kv_heads = number(rd, ARCHITECTURE ".attention.head_count_kv", 1, HEADS_MAX, &t->heads);
-        if (t->heads % t->kv_heads)
-                fault(rd, "%" PRIu32 " heads do not divide among %" PRIu32 " kv heads", t->heads,
-                      t->kv_heads);
-        share = t->width / t->heads;
-        t->head_dim = number(rd, ARCHITECTURE ".attention.key_length", 2, HEAD_DIM_MAX, &share);
-        if (!gguf_has(rd->gguf, ARCHITECTURE ".attention.key_length") &&
-            (t->width % t->heads || share < 2 || share > HEAD_DIM_MAX))
-                fault(rd, "a width of %" PRIu32 " for %" PRIu32 " heads makes no head of 2 to %u",
-                      t->width, t->heads, HEAD_DIM_MAX);
-        t->rope_dims =
-                number(rd, ARCHITECTURE ".rope.dimension_count", 0, t->head_dim, &t->head_dim);
-        if (t->rope_dims % 2)
-                fault(rd, "rope turns %" PRIu32 " numbers of a head, an odd count", t->rope_dims);
+        t->heads = reading_whole(rd, ".attention.head_count", 1, HEADS_MAX, NULL);
+        t->kv_heads = reading_whole(rd, ".attention.head_count_kv", 1, HEADS_MAX, &t->heads);
+        t->head_dim = reading_head_dim(rd, ".attention.key_length", t);
 }
 
 static void read_vocabulary(struct reading *rd, struct traits *t)
@@ -143,51 +188,49 @@ static void read_vocabulary(struct reading *rd, struct traits *t)
                 "tokenizer.ggml.eot_token_id",
                 "tokenizer.ggml.eom_token_id",
         };
-        const struct tensor *embedding = gguf_tensor(rd->gguf, "token_embd.weight");
+        const struct tensor *embedding = gguf_tensor(rd->from, "token_embd.weight");
         const uint32_t none = TRAITS_NO_TOKEN;
-        bool bos = true;
         uint32_t id;
 
-        t->vocab = number(rd, ARCHITECTURE ".vocab_size", 2, VOCAB_MAX,
-                          embedding ? &embedding->rows : NULL);
-        if (t->vocab < 2 || t->vocab > VOCAB_MAX)
-                fault(rd, "the vocabulary has %" PRIu32 " tokens, not 2 to %u", t->vocab,
-                      VOCAB_MAX);
-        t->bos = number(rd, "tokenizer.ggml.bos_token_id", 0, t->vocab - 1, &none);
-        if (gguf_has(rd->gguf, "tokenizer.ggml.add_bos_token") &&
-            !gguf_bool(rd->gguf, "tokenizer.ggml.add_bos_token", &bos))
-                fault(rd, "metadata 'tokenizer.ggml.add_bos_token' is not true or false");
-        if (!bos)
+        t->vocab =
+                reading_whole(rd, ".vocab_size", 2, VOCAB_MAX, embedding ? &embedding->rows : NULL);
+        t->bos = reading_whole(rd, "tokenizer.ggml.bos_token_id", 0, t->vocab - 1, &none);
+        if (!reading_flag(rd, "tokenizer.ggml.add_bos_token", true))
                 t->bos = TRAITS_NO_TOKEN;
         for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
-                id = number(rd, ends[i], 0, t->vocab - 1, &none);
+                id = reading_whole(rd, ends[i], 0, t->vocab - 1, &none);
                 if (id != TRAITS_NO_TOKEN)
-                        t->eos[t->eos_count++] = id;
+                        traits_add_eos(rd, t, id);
         }
 }
 
 int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes)
 {
-        struct reading rd = { .gguf = gguf, .why = why, .why_bytes = why_bytes };
-        static const float base = 10000;
-        struct traits t = {
-                .act = ACT_SILU,
-                .embed_scale = 1,
-                .rope_pairing = ROPE_ADJACENT,
-                .tied = !gguf_tensor(gguf, "output.weight"),
-        };
+        struct reading rd = { .kind = &metadata, .from = gguf, .why = why, .why_bytes = why_bytes };
+        const struct architecture *architecture = read_architecture(&rd);
+        static const uint32_t no_window = 0;
+        struct traits t = { .act = ACT_SILU, .embed_scale = 1 };
 
-        read_architecture(&rd);
-        t.layers = number(&rd, ARCHITECTURE ".block_count", 1, LAYERS_MAX, NULL);
-        t.width = number(&rd, ARCHITECTURE ".embedding_length", 1, WIDTH_MAX, NULL);
-        t.ffn = number(&rd, ARCHITECTURE ".feed_forward_length", 1, WIDTH_MAX, NULL);
-        t.context = number(&rd, ARCHITECTURE ".context_length", 1, CONTEXT_MAX, NULL);
-        t.eps = real(&rd, ARCHITECTURE ".attention.layer_norm_rms_epsilon", 1e-12f, 1, NULL);
-        t.rope_base = real(&rd, ARCHITECTURE ".rope.freq_base", 1, 1e12f, &base);
+        if (!architecture)
+                return error_raise(rd.r);
+        rd.prefix = architecture->name;
+        t.qkv_bias = architecture->qkv_bias;
+        t.output_bias = architecture->output_bias;
+        t.ffn_bias = architecture->ffn_bias;
+        t.qk_norm = architecture->qk_norm;
+        t.rope.pairing = architecture->pairing;
+        t.tied = !gguf_tensor(gguf, "output.weight");
+        t.layers = reading_whole(&rd, ".block_count", 1, LAYERS_MAX, NULL);
+        t.width = reading_whole(&rd, ".embedding_length", 1, WIDTH_MAX, NULL);
+        t.ffn = reading_whole(&rd, ".feed_forward_length", 1, WIDTH_MAX, NULL);
+        t.context = reading_whole(&rd, ".context_length", 1, CONTEXT_MAX, NULL);
+        t.eps = (float)reading_real(&rd, ".attention.layer_norm_rms_epsilon", EPS_MIN, 1, NULL);
+        t.window = reading_whole(&rd, ".attention.sliding_window", 0, CONTEXT_MAX, &no_window);
         read_heads(&rd, &t);
+        read_rope(&rd, &t);
         read_vocabulary(&rd, &t);
         read_refusals(&rd, &t);
-        t.attend_scale = (float)(1 / sqrt((double)t.head_dim));
+        traits_check(&rd, &t);
         if (rd.r)
                 return error_raise(rd.r);
         *ret_traits = t;

@@ -34,7 +34,7 @@ static void check(const struct gguf *gguf, uint64_t file_bytes)
         }
         if (!gguf_traits(gguf, &traits, why, sizeof(why))) {
                 assert(traits.heads % traits.kv_heads == 0 && traits.head_dim <= 512);
-                assert(traits.rope_dims <= traits.head_dim && traits.eos_count <= TRAITS_EOS_MAX);
+                assert(traits.rope.dims <= traits.head_dim && traits.eos_count <= TRAITS_EOS_MAX);
         }
 }
 

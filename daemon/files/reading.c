@@ -1,0 +1,147 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "daemon/files/reading.h"
+
+void reading_fault(struct reading *rd, const char *format, ...)
+{
+        va_list args;
+
+        if (rd->r)
+                return;
+        rd->r = -EINVAL;
+        va_start(args, format);
+        vsnprintf(rd->why, rd->why_bytes, format, args);
+        va_end(args);
+}
+
+bool reading_has(struct reading *rd, const char *key)
+{
+        snprintf(rd->key, sizeof(rd->key), "%s%s", *key == '.' ? rd->prefix : "", key);
+        return rd->kind->find(rd);
+}
+
+/* True: it is there.  False and no `absent` to stand in: a fault. */
+static bool found(struct reading *rd, const char *key, const void *absent)
+{
+        bool has = reading_has(rd, key);
+
+        if (!has && !absent)
+                reading_fault(rd, "%s '%s' is missing", rd->kind->whose, rd->key);
+        return has;
+}
+
+uint32_t reading_whole(struct reading *rd, const char *key, uint32_t low, uint32_t high,
+                       const uint32_t *absent)
+{
+        uint32_t value;
+
+        if (!found(rd, key, absent))
+                return absent ? *absent : low;
+        if (!rd->kind->whole(rd, &value)) {
+                reading_fault(rd, "%s '%s' is not a whole number of 32 bits", rd->kind->whose,
+                              rd->key);
+                return low;
+        }
+        if (value < low || value > high) {
+                reading_fault(rd, "%s '%s' is %" PRIu32 ", not %" PRIu32 " to %" PRIu32,
+                              rd->kind->whose, rd->key, value, low, high);
+                return low;
+        }
+        return value;
+}
+
+double reading_real(struct reading *rd, const char *key, double low, double high,
+                    const double *absent)
+{
+        double value;
+
+        if (!found(rd, key, absent))
+                return absent ? *absent : low;
+        if (!rd->kind->real(rd, &value)) {
+                reading_fault(rd, "%s '%s' is not a real number", rd->kind->whose, rd->key);
+                return low;
+        }
+        if (!(value >= low && value <= high)) { /* NaN, too */
+                reading_fault(rd, "%s '%s' is %g, not %g to %g", rd->kind->whose, rd->key, value,
+                              low, high);
+                return low;
+        }
+        return value;
+}
+
+bool reading_flag(struct reading *rd, const char *key, bool absent)
+{
+        bool value = absent;
+
+        if (reading_has(rd, key) && !rd->kind->flag(rd, &value))
+                reading_fault(rd, "%s '%s' is not true or false", rd->kind->whose, rd->key);
+        return value;
+}
+
+const char *reading_text(struct reading *rd, const char *key)
+{
+        const char *text = NULL;
+
+        if (reading_has(rd, key) && !(text = rd->kind->text(rd)))
+                reading_fault(rd, "%s '%s' is not a string", rd->kind->whose, rd->key);
+        return text;
+}
+
+uint32_t reading_head_dim(struct reading *rd, const char *key, const struct traits *t)
+{
+        uint32_t share = t->width / t->heads;
+
+        if (!reading_has(rd, key) && (t->width % t->heads || share < 2 || share > HEAD_DIM_MAX)) {
+                reading_fault(
+                        rd, "a width of %" PRIu32 " for %" PRIu32 " heads makes no head of 2 to %u",
+                        t->width, t->heads, HEAD_DIM_MAX);
+                return 2;
+        }
+        return reading_whole(rd, key, 2, HEAD_DIM_MAX, &share);
+}
+
+void traits_add_eos(struct reading *rd, struct traits *t, uint32_t id)
+{
+        for (uint32_t i = 0; i < t->eos_count; i++)
+                if (t->eos[i] == id)
+                        return;
+        if (t->eos_count == TRAITS_EOS_MAX)
+                reading_fault(rd, "more than %u tokens that end a stream", TRAITS_EOS_MAX);
+        else
+                t->eos[t->eos_count++] = id;
+}
+
+static void check_rope(struct reading *rd, struct traits *t)
+{
+        struct rope_shape *rope = &t->rope;
+        bool by_parts = rope->scaling == ROPE_LLAMA3 || rope->scaling == ROPE_YARN;
+        double stretched = rope->trained * rope->factor;
+
+        if (rope->dims % 2)
+                reading_fault(rd, "rope turns %" PRIu32 " numbers of a head, an odd count",
+                              rope->dims);
+        if (!(rope->base > 1))
+                reading_fault(rd, "rope's base is %g, not over 1", rope->base);
+        if (by_parts && !(rope->low < rope->high))
+                reading_fault(rd, "rope is scaled between %g turns and %g: no range", rope->low,
+                              rope->high);
+        /* Files with YaRN give the context before the stretching, or after it. */
+        if (rope->scaling == ROPE_YARN && stretched > t->context)
+                t->context = stretched < CONTEXT_MAX ? (uint32_t)stretched : CONTEXT_MAX;
+}
+
+void traits_check(struct reading *rd, struct traits *t)
+{
+        if (t->vocab < 2 || t->vocab > VOCAB_MAX)
+                reading_fault(rd, "the vocabulary has %" PRIu32 " tokens, not 2 to %u", t->vocab,
+                              VOCAB_MAX);
+        if (t->heads % t->kv_heads)
+                reading_fault(rd, "%" PRIu32 " heads do not divide among %" PRIu32 " kv heads",
+                              t->heads, t->kv_heads);
+        check_rope(rd, t);
+        t->attend_scale = (float)(1 / sqrt((double)t->head_dim));
+}
