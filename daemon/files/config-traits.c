@@ -1,0 +1,412 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/files/config-traits.h"
+#include "daemon/files/reading.h"
+#include "daemon/why.h"
+
+#define ROOT 0u
+
+enum window_kind { WINDOW_NEVER, WINDOW_ALWAYS, WINDOW_ON_REQUEST };
+
+/* A row's numbers are what transformers takes where the file says nothing. */
+static const struct architecture {
+        const char *name, *type;
+        uint32_t kv_heads; /* 0: as many as heads */
+        uint32_t head_dim; /* 0: the width's share */
+        bool qkv_bias;     /* always; else attention_bias may say so, if it is looked at */
+        bool may_bias, may_ffn_bias;
+        bool qk_norm;
+        bool bos_first;
+        enum window_kind window;
+} architectures[] = {
+        { "LlamaForCausalLM", "llama", .may_bias = true, .may_ffn_bias = true, .bos_first = true },
+        { "MistralForCausalLM", "mistral", .kv_heads = 8, .bos_first = true,
+          .window = WINDOW_ALWAYS },
+        { "Qwen2ForCausalLM", "qwen2", .kv_heads = 32, .qkv_bias = true,
+          .window = WINDOW_ON_REQUEST },
+        { "Qwen3ForCausalLM", "qwen3", .kv_heads = 32, .head_dim = 128, .may_bias = true,
+          .qk_norm = true, .window = WINDOW_ON_REQUEST },
+};
+
+#define WINDOW_USUAL      4096u
+#define WINDOW_FROM_USUAL 28u
+
+/* Keys that say that the numbers are other ones, unless they are absent, null, false or this. */
+static const struct refusal {
+        const char *key;
+        double harmless;
+} refusals[] = {
+        { "quantization_config", 0 },
+        { "num_experts", 0 },
+        { "num_local_experts", 0 },
+        { "n_routed_experts", 0 },
+        { "partial_rotary_factor", 1 },
+        { "original_max_position_embeddings", 0 },
+        { "attn_logit_softcapping", 0 },
+        { "final_logit_softcapping", 0 },
+        { "query_pre_attn_scalar", 0 },
+        { "attention_multiplier", 0 },
+        { "residual_multiplier", 1 },
+        { "embedding_multiplier", 1 },
+        { "logits_scaling", 1 },
+        { "logit_scale", 1 },
+        { "clip_qkv", 0 },
+        { "alibi", 0 },
+        { "is_encoder_decoder", 0 },
+        { "sliding_window_pattern", 0 },
+        { "no_rope_layers", 0 },
+        { "use_qk_norm", 0 },
+        { "add_cross_attention", 0 },
+        { "text_config", 0 },
+};
+
+/* In rope_scaling or rope_parameters: all that is read, or is known to change nothing. */
+static const char *const rope_keys[] = {
+        "rope_type",
+        "type",
+        "rope_theta",
+        "factor",
+        "low_freq_factor",
+        "high_freq_factor",
+        "beta_slow",
+        "beta_fast",
+        "mscale",
+        "mscale_all_dim",
+        "truncate",
+        "attention_factor",
+        "finetuned",
+        "original_max_position_embeddings",
+        "partial_rotary_factor",
+};
+
+/* A key with a dot stands in the object before it. */
+static bool member_find(struct reading *rd)
+{
+        const char *dot = strchr(rd->key, '.');
+        uint32_t object = ROOT;
+        char outer[KEY_MAX];
+
+        if (dot) {
+                snprintf(outer, sizeof(outer), "%.*s", (int)(dot - rd->key), rd->key);
+                object = json_member(rd->from, ROOT, outer);
+        }
+        rd->node = json_member(rd->from, object, dot ? dot + 1 : rd->key);
+        return rd->node != JSON_NONE && json_kind(rd->from, rd->node) != JSON_NULL;
+}
+
+static bool member_whole(const struct reading *rd, uint32_t *ret_value)
+{
+        uint64_t value;
+
+        if (!json_whole(rd->from, rd->node, &value) || value > UINT32_MAX)
+                return false;
+        *ret_value = (uint32_t)value;
+        return true;
+}
+
+static bool member_real(const struct reading *rd, double *ret_value)
+{
+        return json_real(rd->from, rd->node, ret_value);
+}
+
+static bool member_flag(const struct reading *rd, bool *ret_value)
+{
+        return json_bool(rd->from, rd->node, ret_value);
+}
+
+static const char *member_text(const struct reading *rd)
+{
+        return json_string(rd->from, rd->node, NULL);
+}
+
+static const struct reading_kind config = { "config.json's", member_find, member_whole,
+                                            member_real,     member_flag, member_text };
+
+/* The first of `architectures`, or the older and vaguer model_type. */
+static const struct architecture *read_architecture(struct reading *rd)
+{
+        bool listed = reading_has(rd, "architectures");
+        const char *name;
+
+        if (listed)
+                name = json_string(rd->from, json_first(rd->from, rd->node), NULL);
+        else
+                name = reading_text(rd, "model_type");
+        for (size_t i = 0; name && i < sizeof(architectures) / sizeof(*architectures); i++)
+                if (!strcmp(name, listed ? architectures[i].name : architectures[i].type))
+                        return &architectures[i];
+        if (name)
+                reading_fault(rd, "architecture '%s' is not served yet", shown(name).text);
+        else
+                reading_fault(rd, "config.json names no architecture");
+        return NULL;
+}
+
+static void read_refusals(struct reading *rd)
+{
+        bool flag;
+        double real;
+
+        for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
+                if (!reading_has(rd, refusals[i].key) || (rd->kind->flag(rd, &flag) && !flag) ||
+                    (rd->kind->real(rd, &real) && real == refusals[i].harmless))
+                        continue;
+                reading_fault(rd, "config.json's '%s' says what is not served yet", rd->key);
+        }
+}
+
+static void read_activation(struct reading *rd, struct traits *t)
+{
+        const char *name = reading_text(rd, "hidden_act");
+
+        if (!name || !strcmp(name, "silu"))
+                t->act = ACT_SILU;
+        else if (!strcmp(name, "gelu_pytorch_tanh"))
+                t->act = ACT_GELU_TANH;
+        else
+                reading_fault(rd, "config.json's 'hidden_act' is '%s', which is not served yet",
+                              shown(name).text);
+}
+
+/* Where the speeds' object is; its keys are then asked for as ".key". */
+static void find_rope(struct reading *rd)
+{
+        bool newer = reading_has(rd, "rope_parameters"), older = reading_has(rd, "rope_scaling");
+        const char *name = older ? "rope_scaling" : "rope_parameters";
+        uint32_t node = json_member(rd->from, ROOT, name);
+
+        if (newer && older)
+                reading_fault(rd, "config.json has both 'rope_parameters' and 'rope_scaling'");
+        if ((newer || older) && json_kind(rd->from, node) != JSON_OBJECT)
+                reading_fault(rd, "config.json's '%s' is not an object", name);
+        for (uint32_t at = json_first(rd->from, node); at != JSON_NONE;
+             at = json_next(rd->from, at)) {
+                const char *key = json_key(rd->from, at, NULL);
+                bool known = false;
+
+                for (size_t i = 0; key && i < sizeof(rope_keys) / sizeof(*rope_keys); i++)
+                        known = known || !strcmp(key, rope_keys[i]);
+                if (!known)
+                        reading_fault(rd, "config.json's '%s.%s' says what is not served yet", name,
+                                      shown(key ? key : "?").text);
+        }
+        rd->prefix = name;
+}
+
+static enum rope_scaling read_scaling(struct reading *rd)
+{
+        static const char *const names[] = {
+                [ROPE_PLAIN] = "default",
+                [ROPE_LINEAR] = "linear",
+                [ROPE_LLAMA3] = "llama3",
+                [ROPE_YARN] = "yarn",
+        };
+        const char *name = reading_text(rd, reading_has(rd, ".rope_type") ? ".rope_type" : ".type");
+
+        for (size_t i = 0; name && i < sizeof(names) / sizeof(*names); i++)
+                if (!strcmp(name, names[i]))
+                        return (enum rope_scaling)i;
+        if (name)
+                reading_fault(rd, "config.json's '%s' is '%s', which is not served yet", rd->key,
+                              shown(name).text);
+        return ROPE_PLAIN;
+}
+
+/*
+ * attention_factor is said, or follows from the factor.  DeepSeek's two mscales stand for a
+ * quotient; one alone means nothing, as in transformers.
+ */
+static double read_attention(struct reading *rd, double factor)
+{
+        static const double none = 0;
+        double mscale = reading_real(rd, ".mscale", 0, ATTENTION_MAX, &none);
+        double all = reading_real(rd, ".mscale_all_dim", 0, ATTENTION_MAX, &none);
+        double usual = rope_attention(factor, 1);
+
+        if (mscale > 0 && all > 0)
+                usual = rope_attention(factor, mscale) / rope_attention(factor, all);
+        return reading_real(rd, ".attention_factor", ATTENTION_MIN, ATTENTION_MAX, &usual);
+}
+
+static void read_rope(struct reading *rd, struct traits *t)
+{
+        static const double base = 10000, whole = 1, slow = 1, fast = 32;
+        struct rope_shape *rope = &t->rope;
+        double outer, stretch, context = t->context;
+        bool by_parts;
+
+        outer = reading_real(rd, "rope_theta", 1, ROPE_BASE_MAX, &base);
+        find_rope(rd);
+        rope->pairing = ROPE_HALVES;
+        rope->dims = t->head_dim;
+        rope->attention = 1;
+        rope->base = reading_real(rd, ".rope_theta", 1, ROPE_BASE_MAX, &outer);
+        (void)reading_real(rd, ".partial_rotary_factor", 1, 1, &whole);
+        rope->scaling = read_scaling(rd);
+        if (rope->scaling == ROPE_PLAIN)
+                return;
+        by_parts = rope->scaling != ROPE_LINEAR;
+        rope->trained = by_parts ? reading_real(rd, ".original_max_position_embeddings", 1,
+                                                CONTEXT_MAX, &context)
+                                 : context;
+        stretch = context / rope->trained;
+        rope->factor = reading_real(rd, ".factor", 1, STRETCH_MAX,
+                                    rope->scaling == ROPE_YARN && stretch >= 1 ? &stretch : NULL);
+        if (rope->scaling == ROPE_LLAMA3) {
+                rope->low = reading_real(rd, ".low_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
+                rope->high = reading_real(rd, ".high_freq_factor", TURNS_MIN, TURNS_MAX, NULL);
+        } else if (rope->scaling == ROPE_YARN) {
+                rope->low = reading_real(rd, ".beta_slow", TURNS_MIN, TURNS_MAX, &slow);
+                rope->high = reading_real(rd, ".beta_fast", TURNS_MIN, TURNS_MAX, &fast);
+                rope->whole = reading_flag(rd, ".truncate", true);
+                rope->attention = read_attention(rd, rope->factor);
+        }
+}
+
+/* The first of the layers that have a window, `layers` if none has; they must be the last ones. */
+static uint32_t read_layer_types(struct reading *rd, const struct traits *t)
+{
+        uint32_t list, count = 0, first = t->layers;
+
+        if (!reading_has(rd, "layer_types"))
+                return TRAITS_NO_TOKEN;
+        list = rd->node;
+        if (json_count(rd->from, list) != t->layers)
+                reading_fault(rd,
+                              "config.json's 'layer_types' are %" PRIu32 " for %" PRIu32 " layers",
+                              json_count(rd->from, list), t->layers);
+        for (uint32_t at = json_first(rd->from, list); at != JSON_NONE;
+             at = json_next(rd->from, at), count++) {
+                const char *name = json_string(rd->from, at, NULL);
+                bool sliding = name && !strcmp(name, "sliding_attention");
+
+                if (!sliding && (!name || strcmp(name, "full_attention")))
+                        reading_fault(rd,
+                                      "config.json's 'layer_types' have '%s', which is not "
+                                      "served yet",
+                                      shown(name ? name : "?").text);
+                if (sliding && first == t->layers)
+                        first = count;
+                if (!sliding && first < count)
+                        reading_fault(rd, "config.json's 'layer_types' alternate, which is not "
+                                          "served yet");
+        }
+        return first;
+}
+
+static void read_window(struct reading *rd, const struct architecture *architecture,
+                        struct traits *t)
+{
+        static const uint32_t usual = WINDOW_USUAL, from_usual = WINDOW_FROM_USUAL;
+        bool wanted = architecture->window == WINDOW_ALWAYS;
+        uint32_t listed = read_layer_types(rd, t), from = 0;
+
+        if (architecture->window == WINDOW_ON_REQUEST) {
+                wanted = reading_flag(rd, "use_sliding_window", false);
+                from = reading_whole(rd, "max_window_layers", 0, UINT32_MAX, &from_usual);
+        }
+        if (reading_has(rd, "sliding_window") && architecture->window == WINDOW_NEVER)
+                reading_fault(rd, "config.json's 'sliding_window' is not served with '%s'",
+                              architecture->name);
+        if (wanted && rd->node != JSON_NONE && !reading_has(rd, "sliding_window"))
+                wanted = false; /* null */
+        if (wanted) {
+                t->window = reading_whole(rd, "sliding_window", 1, CONTEXT_MAX, &usual);
+                t->window_from = listed != TRAITS_NO_TOKEN ? listed : from;
+        }
+}
+
+static enum presence presence(bool there)
+{
+        return there ? MUST_BE_THERE : NOT_THERE;
+}
+
+static void read_parts(struct reading *rd, const struct architecture *architecture,
+                       struct traits *t)
+{
+        bool bias = architecture->may_bias && reading_flag(rd, "attention_bias", false);
+        bool ffn_bias = architecture->may_ffn_bias && reading_flag(rd, "mlp_bias", false);
+
+        t->qkv_bias = presence(architecture->qkv_bias || bias);
+        t->output_bias = presence(bias);
+        t->ffn_bias = presence(ffn_bias);
+        t->qk_norm = presence(architecture->qk_norm);
+        t->tied = reading_flag(rd, "tie_word_embeddings", false);
+}
+
+static void read_sizes(struct reading *rd, const struct architecture *architecture,
+                       struct traits *t)
+{
+        static const double eps = 1e-6;
+        uint32_t kv_heads;
+
+        t->layers = reading_whole(rd, "num_hidden_layers", 1, LAYERS_MAX, NULL);
+        t->width = reading_whole(rd, "hidden_size", 1, WIDTH_MAX, NULL);
+        t->ffn = reading_whole(rd, "intermediate_size", 1, WIDTH_MAX, NULL);
+        t->vocab = reading_whole(rd, "vocab_size", 2, VOCAB_MAX, NULL);
+        t->context = reading_whole(rd, "max_position_embeddings", 1, CONTEXT_MAX, NULL);
+        t->eps = (float)reading_real(rd, "rms_norm_eps", EPS_MIN, 1, &eps);
+        t->heads = reading_whole(rd, "num_attention_heads", 1, HEADS_MAX, NULL);
+        kv_heads = architecture->kv_heads && !reading_has(rd, "num_key_value_heads") &&
+                                   rd->node == JSON_NONE
+                           ? architecture->kv_heads
+                           : t->heads;
+        t->kv_heads = reading_whole(rd, "num_key_value_heads", 1, HEADS_MAX, &kv_heads);
+        if (architecture->head_dim && !reading_has(rd, "head_dim"))
+                t->head_dim = architecture->head_dim;
+        else
+                t->head_dim = reading_head_dim(rd, "head_dim", t);
+}
+
+static void read_tokens(struct reading *rd, const struct architecture *architecture,
+                        struct traits *t)
+{
+        const uint32_t none = TRAITS_NO_TOKEN;
+        uint32_t list;
+
+        t->bos = architecture->bos_first ? reading_whole(rd, "bos_token_id", 0, t->vocab - 1, &none)
+                                         : none;
+        if (!reading_has(rd, "eos_token_id"))
+                return;
+        if (json_kind(rd->from, rd->node) != JSON_ARRAY) {
+                traits_add_eos(rd, t, reading_whole(rd, "eos_token_id", 0, t->vocab - 1, NULL));
+                return;
+        }
+        list = rd->node;
+        for (uint32_t at = json_first(rd->from, list); at != JSON_NONE;
+             at = json_next(rd->from, at)) {
+                uint64_t id;
+
+                if (json_whole(rd->from, at, &id) && id < t->vocab)
+                        traits_add_eos(rd, t, (uint32_t)id);
+                else
+                        reading_fault(rd, "config.json's 'eos_token_id' has what is no token of "
+                                          "the vocabulary");
+        }
+}
+
+int config_traits(const struct json *json, struct traits *ret_traits, char *why, size_t why_bytes)
+{
+        struct reading rd = { .kind = &config, .from = json, .why = why, .why_bytes = why_bytes };
+        const struct architecture *architecture = read_architecture(&rd);
+        struct traits t = { .embed_scale = 1 };
+
+        if (!architecture)
+                return error_raise(rd.r);
+        read_sizes(&rd, architecture, &t);
+        read_parts(&rd, architecture, &t);
+        read_activation(&rd, &t);
+        read_window(&rd, architecture, &t);
+        read_rope(&rd, &t);
+        read_tokens(&rd, architecture, &t);
+        read_refusals(&rd);
+        traits_check(&rd, &t);
+        if (rd.r)
+                return error_raise(rd.r);
+        *ret_traits = t;
+        return 0;
+}

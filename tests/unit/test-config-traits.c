@@ -1,0 +1,363 @@
+/*
+ * What a Hugging Face config.json means, and what of it is refused.
+ *
+ * The whole files are as their publishers wrote them, but for training's own keys.  What follows
+ * from them was worked out by hand, from what transformers does with them.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/files/config-traits.h"
+
+#define NODES_MAX 1000u
+
+static int read_traits(const char *text, struct traits *ret, char *why, size_t why_bytes)
+{
+        struct json *json;
+        int r = json_parse(text, strlen(text), NODES_MAX, &json, why, why_bytes);
+
+        if (r)
+                fail_msg("the test's own text: %s", why);
+        r = config_traits(json, ret, why, why_bytes);
+        json_free(json);
+        return r;
+}
+
+static struct traits traits_of(const char *text)
+{
+        struct traits t;
+        char why[256] = "";
+
+        if (read_traits(text, &t, why, sizeof(why)))
+                fail_msg("%s", why);
+        return t;
+}
+
+/* Members first, then the least that a model must say. */
+static const char *with(const char *architecture, const char *members)
+{
+        static char text[2048];
+
+        snprintf(text, sizeof(text),
+                 "{\"architectures\": [\"%sForCausalLM\"], %s%s\"hidden_size\": 64, "
+                 "\"intermediate_size\": 96, \"num_hidden_layers\": 3, "
+                 "\"num_attention_heads\": 8, \"vocab_size\": 300, "
+                 "\"max_position_embeddings\": 1000}",
+                 architecture, members, *members ? ", " : "");
+        return text;
+}
+
+#define KV "\"num_key_value_heads\": 2"
+
+static void llama_3_1_is_read(void **state)
+{
+        struct traits t = traits_of(
+                "{\"architectures\":[\"LlamaForCausalLM\"],\"attention_bias\":false,"
+                "\"attention_dropout\":0.0,\"bos_token_id\":128000,"
+                "\"eos_token_id\":[128001,128008,128009],\"hidden_act\":\"silu\","
+                "\"hidden_size\":4096,\"initializer_range\":0.02,\"intermediate_size\":14336,"
+                "\"max_position_embeddings\":131072,\"mlp_bias\":false,\"model_type\":\"llama\","
+                "\"num_attention_heads\":32,\"num_hidden_layers\":32,\"num_key_value_heads\":8,"
+                "\"pretraining_tp\":1,\"rms_norm_eps\":1e-05,\"rope_scaling\":{\"factor\":8.0,"
+                "\"low_freq_factor\":1.0,\"high_freq_factor\":4.0,"
+                "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"},"
+                "\"rope_theta\":500000.0,\"tie_word_embeddings\":false,"
+                "\"torch_dtype\":\"bfloat16\",\"transformers_version\":\"4.43.0.dev0\","
+                "\"use_cache\":true,\"vocab_size\":128256}");
+
+        (void)state;
+        assert_true(t.width == 4096 && t.ffn == 14336 && t.layers == 32 && t.heads == 32 &&
+                    t.kv_heads == 8 && t.head_dim == 128 && t.vocab == 128256 &&
+                    t.context == 131072);
+        assert_true(t.rope.pairing == ROPE_HALVES && t.rope.dims == 128 &&
+                    t.rope.scaling == ROPE_LLAMA3 && t.rope.base == 500000 && t.rope.factor == 8 &&
+                    t.rope.low == 1 && t.rope.high == 4 && t.rope.trained == 8192 &&
+                    t.rope.attention == 1);
+        assert_true(t.bos == 128000 && t.eos_count == 3 && t.eos[2] == 128009 && !t.tied);
+        assert_true(t.qkv_bias == NOT_THERE && t.output_bias == NOT_THERE &&
+                    t.ffn_bias == NOT_THERE && t.qk_norm == NOT_THERE && t.window == 0);
+        assert_true(t.eps == 1e-5f && fabs((double)t.attend_scale - 0.08838834764831845) < 1e-8);
+}
+
+static void mistral_0_1_has_a_window_in_every_layer(void **state)
+{
+        struct traits t = traits_of(
+                "{\"architectures\":[\"MistralForCausalLM\"],\"bos_token_id\":1,"
+                "\"eos_token_id\":2,\"hidden_act\":\"silu\",\"hidden_size\":4096,"
+                "\"intermediate_size\":14336,\"max_position_embeddings\":32768,"
+                "\"model_type\":\"mistral\",\"num_attention_heads\":32,\"num_hidden_layers\":32,"
+                "\"num_key_value_heads\":8,\"rms_norm_eps\":1e-05,\"rope_theta\":10000.0,"
+                "\"sliding_window\":4096,\"tie_word_embeddings\":false,"
+                "\"torch_dtype\":\"bfloat16\",\"vocab_size\":32000}");
+
+        (void)state;
+        assert_true(t.window == 4096 && t.window_from == 0 && t.bos == 1 && t.eos[0] == 2);
+        assert_true(traits_of(with("Mistral", KV)).window == 4096);
+        assert_true(traits_of(with("Mistral", KV ",\"sliding_window\":null")).window == 0);
+        assert_true(traits_of(with("Mistral", KV ",\"head_dim\":20")).head_dim == 20);
+        assert_true(traits_of(with("Mistral", "")).kv_heads == 8);
+}
+
+static void qwen_2_5_has_biases_and_begins_without_bos(void **state)
+{
+        struct traits t = traits_of(
+                "{\"architectures\":[\"Qwen2ForCausalLM\"],\"bos_token_id\":151643,"
+                "\"eos_token_id\":151645,\"hidden_act\":\"silu\",\"hidden_size\":896,"
+                "\"intermediate_size\":4864,\"max_position_embeddings\":32768,"
+                "\"max_window_layers\":21,\"model_type\":\"qwen2\",\"num_attention_heads\":14,"
+                "\"num_hidden_layers\":24,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,"
+                "\"rope_scaling\":{\"factor\":4.0,\"original_max_position_embeddings\":32768,"
+                "\"type\":\"yarn\"},\"rope_theta\":1000000.0,\"sliding_window\":32768,"
+                "\"tie_word_embeddings\":true,\"use_sliding_window\":false,"
+                "\"vocab_size\":151936}");
+
+        (void)state;
+        assert_true(t.qkv_bias == MUST_BE_THERE && t.output_bias == NOT_THERE && t.tied);
+        assert_true(t.window == 0 && t.bos == TRAITS_NO_TOKEN && t.head_dim == 64);
+        assert_true(t.rope.scaling == ROPE_YARN && t.rope.factor == 4 && t.rope.low == 1 &&
+                    t.rope.high == 32 && t.rope.whole && t.context == 131072);
+        assert_true(fabs(t.rope.attention - 1.138629436111989) < 1e-12);
+}
+
+static void qwen_3_has_norms_and_heads_of_their_own_size(void **state)
+{
+        struct traits t = traits_of(
+                "{\"architectures\":[\"Qwen3ForCausalLM\"],\"attention_bias\":false,"
+                "\"bos_token_id\":151643,\"eos_token_id\":151645,\"head_dim\":128,"
+                "\"hidden_act\":\"silu\",\"hidden_size\":1024,\"intermediate_size\":3072,"
+                "\"max_position_embeddings\":40960,\"max_window_layers\":28,"
+                "\"model_type\":\"qwen3\",\"num_attention_heads\":16,\"num_hidden_layers\":28,"
+                "\"num_key_value_heads\":8,\"rms_norm_eps\":1e-06,\"rope_scaling\":null,"
+                "\"rope_theta\":1000000,\"sliding_window\":null,\"tie_word_embeddings\":true,"
+                "\"use_sliding_window\":false,\"vocab_size\":151936}");
+
+        (void)state;
+        assert_true(t.qk_norm == MUST_BE_THERE && t.qkv_bias == NOT_THERE && t.head_dim == 128);
+        assert_true(t.rope.dims == 128 && t.rope.base == 1e6 && t.rope.scaling == ROPE_PLAIN);
+        assert_true(traits_of(with("Qwen3", KV)).head_dim == 128);
+        assert_true(traits_of(with("Qwen3", KV ",\"attention_bias\":true")).output_bias ==
+                    MUST_BE_THERE);
+}
+
+static void what_is_left_out_means_what_it_means_in_transformers(void **state)
+{
+        struct traits t = traits_of(with("Llama", ""));
+
+        (void)state;
+        assert_true(t.kv_heads == 8 && t.head_dim == 8 && t.eps == 1e-6f && !t.tied);
+        assert_true(t.rope.base == 10000 && t.rope.scaling == ROPE_PLAIN && t.window == 0);
+        assert_true(t.bos == TRAITS_NO_TOKEN && t.eos_count == 0 && t.act == ACT_SILU);
+        t = traits_of(with("Llama", "\"num_key_value_heads\": null, \"head_dim\": null"));
+        assert_true(t.kv_heads == 8 && t.head_dim == 8);
+        t = traits_of(with("Qwen2", "\"num_key_value_heads\": null"));
+        assert_true(t.kv_heads == 8);
+        t = traits_of(with("Llama", "\"attention_bias\":true,\"mlp_bias\":true,"
+                                    "\"hidden_act\":\"gelu_pytorch_tanh\""));
+        assert_true(t.qkv_bias == MUST_BE_THERE && t.output_bias == MUST_BE_THERE &&
+                    t.ffn_bias == MUST_BE_THERE && t.act == ACT_GELU_TANH);
+}
+
+static void the_kind_may_be_told_by_the_older_key(void **state)
+{
+        struct traits t = traits_of("{\"model_type\":\"qwen2\",\"hidden_size\":64,"
+                                    "\"intermediate_size\":96,\"num_hidden_layers\":3,"
+                                    "\"num_attention_heads\":32,\"vocab_size\":300,"
+                                    "\"max_position_embeddings\":1000}");
+
+        (void)state;
+        assert_true(t.qkv_bias == MUST_BE_THERE && t.kv_heads == 32);
+}
+
+#define PARAMETERS(members) with("Llama", "\"rope_parameters\":{" members "}")
+
+static void scaling_is_read_in_both_spellings(void **state)
+{
+        struct traits t = traits_of(PARAMETERS("\"rope_type\":\"default\",\"rope_theta\":5e5"));
+
+        (void)state;
+        assert_true(t.rope.scaling == ROPE_PLAIN && t.rope.base == 5e5);
+        t = traits_of(PARAMETERS("\"rope_type\":\"linear\",\"factor\":2,\"rope_theta\":10000"));
+        assert_true(t.rope.scaling == ROPE_LINEAR && t.rope.factor == 2 && t.context == 1000);
+        t = traits_of(with("Llama", "\"rope_theta\":777,\"rope_scaling\":{\"type\":\"linear\","
+                                    "\"factor\":2.5}"));
+        assert_true(t.rope.scaling == ROPE_LINEAR && t.rope.factor == 2.5 && t.rope.base == 777);
+        /* Where it says nothing of the trained context, transformers takes the whole one. */
+        t = traits_of(PARAMETERS("\"rope_type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,"
+                                 "\"high_freq_factor\":4"));
+        assert_true(t.rope.trained == 1000);
+}
+
+static void yarn_is_read_with_all_that_it_may_say(void **state)
+{
+        struct traits t = traits_of(PARAMETERS(
+                "\"rope_type\":\"yarn\",\"factor\":4,\"beta_fast\":16,\"beta_slow\":2,"
+                "\"truncate\":false,\"original_max_position_embeddings\":250,\"finetuned\":true"));
+
+        (void)state;
+        assert_true(t.rope.low == 2 && t.rope.high == 16 && !t.rope.whole &&
+                    t.rope.trained == 250 && t.context == 1000);
+        t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":4,\"attention_factor\":1.5"));
+        assert_true(t.rope.attention == 1.5);
+        /* DeepSeek: (0.1 ln 40 + 1) / (0.0707 ln 40 + 1); of one without the other nothing comes. */
+        t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":40,\"mscale\":1.0,"
+                                 "\"mscale_all_dim\":0.707"));
+        assert_true(fabs(t.rope.attention - 1.0857263992561355) < 1e-9);
+        t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":40,\"mscale\":0.707"));
+        assert_true(fabs(t.rope.attention - 1.3688879454113936) < 1e-9);
+        /* Without a factor: how much the context is of the trained one. */
+        t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":null,"
+                                 "\"original_max_position_embeddings\":250"));
+        assert_true(t.rope.factor == 4);
+}
+
+static void windows_of_qwen_are_on_request_and_in_the_last_layers(void **state)
+{
+        struct traits t = traits_of(with("Qwen2", KV ",\"sliding_window\":16"));
+
+        (void)state;
+        assert_true(t.window == 0);
+        t = traits_of(with("Qwen2", KV ",\"sliding_window\":16,\"use_sliding_window\":true,"
+                                       "\"max_window_layers\":2"));
+        assert_true(t.window == 16 && t.window_from == 2);
+        t = traits_of(with("Qwen2", KV ",\"use_sliding_window\":true"));
+        assert_true(t.window == 4096 && t.window_from == 28);
+        t = traits_of(with("Qwen3", KV ",\"sliding_window\":16,\"use_sliding_window\":true,"
+                                       "\"layer_types\":[\"full_attention\",\"sliding_attention\","
+                                       "\"sliding_attention\"]"));
+        assert_true(t.window == 16 && t.window_from == 1);
+        t = traits_of(with("Qwen2", KV ",\"layer_types\":[\"full_attention\",\"full_attention\","
+                                       "\"full_attention\"],\"sliding_window\":null"));
+        assert_true(t.window == 0);
+}
+
+static const struct bad {
+        const char *architecture, *members, *message;
+} bads[] = {
+        { "Gemma2", "", "architecture 'Gemma2ForCausalLM' is not served yet" },
+        { "Llama", "\"hidden_act\":\"relu\"", "'hidden_act' is 'relu', which is not served yet" },
+        { "Llama", "\"hidden_act\":3", "config.json's 'hidden_act' is not a string" },
+        { "Llama", "\"num_key_value_heads\":3", "8 heads do not divide among 3" },
+        { "Llama", "\"num_key_value_heads\":8.0", "'num_key_value_heads' is not a whole number" },
+        { "Llama", "\"num_key_value_heads\":4294967297", "is not a whole number of 32 bits" },
+        { "Llama", "\"head_dim\":513", "'head_dim' is 513, not 2 to 512" },
+        { "Llama", "\"head_dim\":7", "rope turns 7 numbers of a head" },
+        { "Llama", "\"rms_norm_eps\":0", "'rms_norm_eps' is 0, not" },
+        { "Llama", "\"rms_norm_eps\":\"1e-5\"", "'rms_norm_eps' is not a real number" },
+        { "Llama", "\"rope_theta\":1", "rope's base is 1" },
+        { "Llama", "\"rope_theta\":1e300", "'rope_theta' is 1e+300" },
+        { "Llama", "\"tie_word_embeddings\":1", "'tie_word_embeddings' is not true or false" },
+        { "Llama", "\"eos_token_id\":300", "'eos_token_id' is 300, not 0 to 299" },
+        { "Llama", "\"eos_token_id\":[1,300]", "'eos_token_id' has what is no token" },
+        { "Llama", "\"eos_token_id\":[1,-1]", "'eos_token_id' has what is no token" },
+        { "Llama", "\"eos_token_id\":[0,1,2,3,4,5,6,7,8]", "more than 8 tokens" },
+        { "Llama", "\"eos_token_id\":\"</s>\"", "'eos_token_id' is not a whole number" },
+        { "Llama", "\"bos_token_id\":-1", "'bos_token_id' is not a whole number" },
+        { "Llama", "\"quantization_config\":{\"bits\":4}", "'quantization_config' says what" },
+        { "Llama", "\"num_experts\":8", "'num_experts' says what is not served yet" },
+        { "Qwen3", KV ",\"num_local_experts\":8", "'num_local_experts' says what" },
+        { "Llama", "\"final_logit_softcapping\":30.0", "'final_logit_softcapping' says what" },
+        { "Llama", "\"partial_rotary_factor\":0.5", "'partial_rotary_factor' says what" },
+        { "Llama", "\"logits_scaling\":8.0", "'logits_scaling' says what" },
+        { "Llama", "\"alibi\":true", "'alibi' says what" },
+        { "Llama", "\"sliding_window\":16", "'sliding_window' is not served with 'Llama" },
+        { "Mistral", KV ",\"sliding_window\":0", "'sliding_window' is 0, not 1" },
+        { "Mistral", KV ",\"sliding_window\":\"no\"", "'sliding_window' is not a whole" },
+        { "Qwen2", KV ",\"layer_types\":[\"full_attention\"]", "'layer_types' are 1 for 3" },
+        { "Qwen2",
+          KV ",\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"]",
+          "'layer_types' alternate" },
+        { "Qwen2", KV ",\"layer_types\":[\"full_attention\",\"chunked_attention\",{}]",
+          "'layer_types' have 'chunked_attention'" },
+        { "Qwen2", KV ",\"layer_types\":7", "'layer_types' are 0 for 3" },
+        { "Llama", "\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":2}", "'dynamic', which" },
+        { "Llama", "\"rope_scaling\":{\"rope_type\":\"longrope\"}", "'longrope', which" },
+        { "Llama", "\"rope_scaling\":{\"type\":\"linear\"}", "'rope_scaling.factor' is missing" },
+        { "Llama", "\"rope_scaling\":{\"type\":\"linear\",\"factor\":0.5}", "factor' is 0.5, not" },
+        { "Llama", "\"rope_scaling\":7", "'rope_scaling' is not an object" },
+        { "Llama", "\"rope_scaling\":{\"type\":\"default\"},\"rope_parameters\":{}", "has both" },
+        { "Qwen2", KV ",\"rope_scaling\":{\"type\":\"default\",\"mrope_section\":[16,24,24]}",
+          "'rope_scaling.mrope_section' says what is not served yet" },
+        { "Llama", "\"rope_parameters\":{\"full_attention\":{}}", "parameters.full_attention' s" },
+        { "Llama",
+          "\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":4,"
+          "\"high_freq_factor\":4}",
+          "between 4 turns and 4" },
+        { "Llama", "\"rope_scaling\":{\"type\":\"llama3\",\"factor\":8}", "freq_factor' is miss" },
+        { "Llama", "\"rope_scaling\":{\"type\":\"yarn\",\"original_max_position_embeddings\":2000}",
+          "'rope_scaling.factor' is missing" },
+        { "Llama", "\"rope_scaling\":{\"type\":\"yarn\",\"factor\":2,\"truncate\":0}",
+          "'rope_scaling.truncate' is not true or false" },
+};
+
+static void what_would_change_the_numbers_is_refused_by_name(void **state)
+{
+        unsigned wrong = 0;
+        struct traits t;
+        char why[256];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(bads) / sizeof(*bads); i++) {
+                int r;
+
+                why[0] = 0;
+                r = read_traits(with(bads[i].architecture, bads[i].members), &t, why, sizeof(why));
+                if (r == -EINVAL && strstr(why, bads[i].message))
+                        continue;
+                wrong++;
+                print_error("%s: %d, \"%s\" does not say \"%s\"\n", bads[i].members, r, why,
+                            bads[i].message);
+        }
+        assert_int_equal(wrong, 0);
+}
+
+static void what_is_no_config_is_refused(void **state)
+{
+        static const char *const texts[] = {
+                "{}",
+                "[]",
+                "null",
+                "7",
+                "\"architectures\"",
+                "{\"architectures\": []}",
+                "{\"architectures\": [null]}",
+                "{\"architectures\": {\"a\": 1}}",
+                "{\"model_type\": null}",
+                "{\"model_type\": \"llama\\u0000\"}",
+                "{\"architectures\": [\"LlamaForCausalLM\"]}",
+        };
+        struct traits t;
+        char why[256];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+                why[0] = 0;
+                assert_int_equal(read_traits(texts[i], &t, why, sizeof(why)), -EINVAL);
+                assert_true(why[0]);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(llama_3_1_is_read),
+                cmocka_unit_test(mistral_0_1_has_a_window_in_every_layer),
+                cmocka_unit_test(qwen_2_5_has_biases_and_begins_without_bos),
+                cmocka_unit_test(qwen_3_has_norms_and_heads_of_their_own_size),
+                cmocka_unit_test(what_is_left_out_means_what_it_means_in_transformers),
+                cmocka_unit_test(the_kind_may_be_told_by_the_older_key),
+                cmocka_unit_test(scaling_is_read_in_both_spellings),
+                cmocka_unit_test(yarn_is_read_with_all_that_it_may_say),
+                cmocka_unit_test(windows_of_qwen_are_on_request_and_in_the_last_layers),
+                cmocka_unit_test(what_would_change_the_numbers_is_refused_by_name),
+                cmocka_unit_test(what_is_no_config_is_refused),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
