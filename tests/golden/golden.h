@@ -1,0 +1,60 @@
+/*
+ * Goldens: texts with the logits that somebody else computed, and a model held against them.
+ *
+ * After the prompt a sequence is fed the golden's tokens and not its own: one near tie that falls
+ * the other way would hide all that comes after it.
+ */
+#ifndef TESTS_GOLDEN_GOLDEN_H
+#define TESTS_GOLDEN_GOLDEN_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "daemon/engine/model.h"
+
+#define TEXTS_MAX  4u
+#define PROMPT_MAX 160u
+#define GREEDY_MAX 64u
+#define VOCAB_MAX  512u
+
+/* What has to be near, and how near: times the largest logit, and at least times 1. */
+struct nearness {
+        enum kv_type kv;
+        double tolerance;
+        double clear; /* a greedy token counts where it leads the second best by more */
+        double share; /* of them that are clear, at least */
+};
+
+struct text {
+        uint32_t prompt_count, greedy_count, vocab;
+        uint32_t prompt[PROMPT_MAX], greedy[GREEDY_MAX];
+        double margin[GREEDY_MAX];
+        uint32_t at[2]; /* which greedy tokens these were chosen from */
+        double logits[2][VOCAB_MAX];
+};
+
+struct sum {
+        unsigned tokens, clear;
+        double worst;
+};
+
+struct stand {
+        struct checkpoint *checkpoint;
+        struct traits traits;
+        struct kernels *kernels;
+        struct model *model;
+        uint64_t number;
+};
+
+/* All texts of a file, from behind its first lines to its end.  Returns how many. */
+unsigned texts_read(FILE *in, struct text ret_texts[TEXTS_MAX]);
+
+/* The test fails if it can not be opened. */
+void stand_open(struct stand *stand, const char *path, const char *backend, enum kv_type kv);
+void stand_close(struct stand *stand);
+
+/* Each text on a model of its own, the prompt whole and in pieces; adds to *sum. */
+void texts_check(const char *path, const char *backend, const struct text *texts,
+                 unsigned text_count, const struct nearness *near, struct sum *sum);
+
+#endif

@@ -1,0 +1,129 @@
+/*
+ * Every family of models that is served, against transformers.
+ *
+ * tests/golden/families has small models as Hugging Face keeps them and as GGUF, and the logits
+ * that transformers computed (contrib/reference/families.py).  SOURCES is the project's root.
+ */
+#include <glob.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/golden/golden.h"
+
+#define FAMILIES_MIN 11u
+
+/* What transformers computes in float32 limits the first; f16 keeps 11 bits of K and V. */
+static const struct nearness full = { KV_F32, 5e-6, 1e-3, 0.9 }, half = { KV_F16, 5e-3, 2e-2, 0.9 };
+
+struct family {
+        char folder[512], gguf[512]; /* paths; no gguf: empty */
+        unsigned text_count;
+        struct text texts[TEXTS_MAX];
+};
+
+static glob_t names;
+
+static void family_read(const char *name, struct family *family)
+{
+        char folder[64], file[64];
+        FILE *in = fopen(name, "r");
+        int parent = (int)(strrchr(name, '/') - name);
+
+        assert_non_null(in);
+        *family = (struct family){ 0 };
+        assert_int_equal(fscanf(in, "files %63s %63s", folder, file), 2);
+        snprintf(family->folder, sizeof(family->folder), "%.*s/%s", parent, name, folder);
+        if (strcmp(file, "-"))
+                snprintf(family->gguf, sizeof(family->gguf), "%.*s/%s", parent, name, file);
+        family->text_count = texts_read(in, family->texts);
+        fclose(in);
+}
+
+static void check(const char *backend, const struct nearness *near)
+{
+        static struct family family;
+        struct sum sum = { 0 };
+        unsigned files = 0;
+
+        for (size_t i = 0; i < names.gl_pathc; i++) {
+                struct sum one = { 0 };
+
+                family_read(names.gl_pathv[i], &family);
+                if (!family.gguf[0])
+                        continue;
+                files++;
+                texts_check(family.gguf, backend, family.texts, family.text_count, near, &one);
+                print_message("# %s: %s: logits differ by %.2g at most\n", backend,
+                              strrchr(family.gguf, '/') + 1, one.worst);
+                sum.tokens += one.tokens;
+                sum.clear += one.clear;
+        }
+        assert_true(files + 1 >= FAMILIES_MIN);
+        assert_true(sum.clear >= near->share * sum.tokens);
+}
+
+static void ref_computes_every_family(void **state)
+{
+        (void)state;
+        check("ref", &full);
+}
+
+static void cpu_computes_every_family(void **state)
+{
+        (void)state;
+        check("cpu", &full);
+}
+
+static void ref_with_half_kv_stays_near(void **state)
+{
+        (void)state;
+        check("ref", &half);
+}
+
+static void cpu_with_half_kv_stays_near(void **state)
+{
+        (void)state;
+        check("cpu", &half);
+}
+
+static int set_up(void **state)
+{
+        char pattern[1024];
+
+        (void)state;
+        snprintf(pattern, sizeof(pattern), "%s/tests/golden/families/*.txt", getenv("SOURCES"));
+        if (glob(pattern, 0, NULL, &names) || names.gl_pathc < FAMILIES_MIN) {
+                print_error("%s: fewer than %u families\n", pattern, FAMILIES_MIN);
+                return -1;
+        }
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        globfree(&names);
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(ref_computes_every_family),
+                cmocka_unit_test(cpu_computes_every_family),
+                cmocka_unit_test(ref_with_half_kv_stays_near),
+                cmocka_unit_test(cpu_with_half_kv_stays_near),
+        };
+
+        if (!getenv("SOURCES")) {
+                puts("skipped: SOURCES does not say where the goldens are");
+                return 77;
+        }
+        return cmocka_run_group_tests(tests, set_up, tear_down);
+}
