@@ -28,8 +28,8 @@ struct traits {
         uint32_t heads, kv_heads, head_dim;
         uint32_t ffn;
         float eps;
-        bool tied; /* the head is the embedding; one that is in the file is not used */
-        enum presence qkv_bias, output_bias, ffn_bias, qk_norm;
+        bool tied; /* the head is the embedding, unless the file has one all the same */
+        enum presence qkv_bias, output_bias, ffn_bias, qk_norm, rope_table;
         enum activation act;
         float embed_scale;
         float attend_scale; /* 1 / sqrt(head_dim) unless the file differs */

@@ -93,8 +93,9 @@ static enum presence presence_of(const struct traits *t, enum group group)
         case EVERY_MODEL:
                 return MUST_BE_THERE;
         case ENDS: /* find_ends() judges them together */
-        case ROPE_TABLE:
                 return MAYBE_THERE;
+        case ROPE_TABLE:
+                return t->rope_table;
         case QKV_BIAS:
                 return t->qkv_bias;
         case OUTPUT_BIAS:

@@ -15,6 +15,7 @@
 
 #include "daemon/error.h"
 #include "daemon/files/checkpoint.h"
+#include "daemon/files/config-traits.h"
 #include "daemon/files/file.h"
 #include "daemon/files/names.h"
 #include "daemon/files/safetensors.h"
@@ -412,6 +413,5 @@ int checkpoint_traits(const struct checkpoint *c, struct traits *ret_traits, cha
 {
         if (c->gguf)
                 return error_pass(gguf_traits(c->gguf, ret_traits, why, why_bytes));
-        return error_raise(
-                why_say(why, why_bytes, -ENOTSUP, "what config.json says is not served yet"));
+        return error_pass(config_traits(c->config, ret_traits, why, why_bytes));
 }

@@ -335,6 +335,7 @@ static void read_parts(struct reading *rd, const struct architecture *architectu
         t->output_bias = presence(bias);
         t->ffn_bias = presence(ffn_bias);
         t->qk_norm = presence(architecture->qk_norm);
+        t->rope_table = NOT_THERE; /* a name that only GGUF knows */
         t->tied = reading_flag(rd, "tie_word_embeddings", false);
 }
 
