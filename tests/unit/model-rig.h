@@ -32,8 +32,8 @@ struct rig_part {
         const uint32_t *tokens;
 };
 
-static inline int rig_open(struct rig *rig, const char *path, const char *backend, uint32_t threads,
-                           uint32_t context)
+static inline int rig_open_kv(struct rig *rig, const char *path, const char *backend,
+                              uint32_t threads, uint32_t context, enum kv_type kv)
 {
         struct kernels_conf conf = {
                 .threads = threads,
@@ -45,7 +45,7 @@ static inline int rig_open(struct rig *rig, const char *path, const char *backen
         struct model_conf model = {
                 .rows_max = RIG_ROWS,
                 .wants_max = RIG_ROWS,
-                .kv = KV_F32,
+                .kv = kv,
         };
         int r;
 
@@ -62,6 +62,12 @@ static inline int rig_open(struct rig *rig, const char *path, const char *backen
                 r = model_open(rig->checkpoint, &rig->traits, rig->kernels, &model, &rig->model,
                                rig->why, sizeof(rig->why));
         return r;
+}
+
+static inline int rig_open(struct rig *rig, const char *path, const char *backend, uint32_t threads,
+                           uint32_t context)
+{
+        return rig_open_kv(rig, path, backend, threads, context, KV_F32);
 }
 
 static inline void rig_close(struct rig *rig)
