@@ -26,9 +26,10 @@
 
 bool daemon_is_file(const char *model)
 {
-        size_t bytes = strlen(model);
+        const char *dot = strrchr(model, '.');
 
-        return strchr(model, '/') || (bytes > 5 && !strcmp(model + bytes - 5, ".gguf"));
+        return strchr(model, '/') ||
+               (dot && dot > model && (!strcmp(dot, ".gguf") || !strcmp(dot, ".safetensors")));
 }
 
 /* Beside us where it is installed, in the build tree, else wherever PATH has it. */

@@ -45,7 +45,7 @@ static const struct flag {
 } flags[] = {
         { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "where the daemon listens" },
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "trust a daemon that runs as neither you nor root" },
-        { "--model",     "NAME", GENERATE | WORDS, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a file (with a / or .gguf) runs a private samovard" },
+        { "--model",     "NAME", GENERATE | WORDS, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a path (a /, .gguf, .safetensors) runs a private samovard" },
         { "--max",       "N",    GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
         { "--temp",      "T",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
         { "--top-k",     "K",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },

@@ -56,10 +56,24 @@ static bool may_be_shown(const char *name, size_t bytes)
         return utf8_valid(name, bytes) == bytes;
 }
 
-/* PATH or PATH=NAME; without a name, the file's, less its directory and suffix. */
+static size_t name_length(const char *name)
+{
+        static const char *const suffixes[] = { ".gguf", ".safetensors" };
+        size_t bytes = strlen(name);
+
+        for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+                size_t suffix = strlen(suffixes[i]);
+
+                if (bytes > suffix && !strcmp(name + bytes - suffix, suffixes[i]))
+                        return bytes - suffix;
+        }
+        return bytes;
+}
+
+/* PATH or PATH=NAME; without a name, the file's or folder's own, less what it is in and a suffix. */
 static int split_model(struct house *house, char *path, size_t path_bytes)
 {
-        const char *model = house->config.model, *equals = strrchr(model, '='), *name, *slash, *dot;
+        const char *model = house->config.model, *equals = strrchr(model, '='), *name, *slash;
         size_t bytes = equals ? (size_t)(equals - model) : strlen(model), name_bytes;
 
         if (bytes >= path_bytes) {
@@ -67,12 +81,13 @@ static int split_model(struct house *house, char *path, size_t path_bytes)
                 return -EINVAL;
         }
         memcpy(path, model, bytes);
+        while (bytes > 1 && path[bytes - 1] == '/')
+                bytes--;
         path[bytes] = '\0';
 
         slash = strrchr(path, '/');
         name = equals ? equals + 1 : slash ? slash + 1 : path;
-        dot = equals ? NULL : strrchr(name, '.');
-        name_bytes = dot && dot != name ? (size_t)(dot - name) : strlen(name);
+        name_bytes = equals ? strlen(name) : name_length(name);
         if (name_bytes == 0 || name_bytes > SMV_NAME_BYTES_MAX || !may_be_shown(name, name_bytes)) {
                 snprintf(house->why, sizeof(house->why),
                          "--model: a name has 1 to %u bytes of printable UTF-8",

@@ -207,9 +207,36 @@ static void model_that_is_none_is_refused_by_name(void **state)
                 fputs("this is no model at all\n", file);
         fclose(file);
         REFUSES(house, "bad.gguf", "samovard:", "--model", path);
-        REFUSES(house, house->directory, "samovard:", "--model", house->directory);
+        REFUSES(house, house->directory, "config.json is missing", "--model", house->directory);
+        snprintf(path, sizeof(path), "%s/config.json", house->directory);
+        file = fopen(path, "w");
+        fputs("{}", file);
+        fclose(file);
+        REFUSES(house, house->directory, "neither model.safetensors nor", "--model",
+                house->directory);
+        snprintf(path, sizeof(path), "%s/bad.safetensors", house->directory);
+        file = fopen(path, "w");
+        fwrite(whole, 1, 1000000, file);
+        fclose(file);
+        REFUSES(house, path, "bad.safetensors: a header of", "--model", path);
         free(whole);
         assert_no_process_left();
+}
+
+/* "v1.5" is a version and no suffix. */
+static void a_model_is_called_what_its_file_is(void **state)
+{
+        struct house *house = *state;
+        char path[96];
+
+        snprintf(path, sizeof(path), "%s/babble-v1.5", house->directory);
+        assert_int_equal(symlink(given("BABBLE"), path), 0);
+        HOUSE(house, "--threads", "1", "--model", path);
+        assert_true(house_said(house, "model babble-v1.5, "));
+        house_stop(house);
+        HOUSE(house, "--threads", "1", "--model", given("BABBLE"));
+        assert_true(house_said(house, "model babble, "));
+        house_stop(house);
 }
 
 static void sigterm_lets_what_runs_finish(void **state)
@@ -420,6 +447,7 @@ int main(void)
                 STORY(flag_that_is_wrong_is_named),
                 STORY(config_file_is_read_and_flags_win),
                 STORY(model_that_is_none_is_refused_by_name),
+                STORY(a_model_is_called_what_its_file_is),
                 STORY(sigterm_lets_what_runs_finish),
                 STORY(while_it_drains_nothing_new_is_begun),
                 STORY(stop_in_haste_ends_every_stream_with_its_reason),
