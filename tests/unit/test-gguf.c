@@ -261,6 +261,75 @@ static void what_no_backend_takes_stands_in_the_table(void **state)
         }
 }
 
+/* What an array or a string is read as must not depend on who asks. */
+static void what_is_of_another_type_is_not_given(void **state)
+{
+        static const struct raw pairs[] = {
+                RAW(KEY ARRAY U8 "\4\0\0\0\0\0\0\0\1\0\0\0"),
+                RAW(KEY ARRAY STRING ONE ONE "x"),
+                RAW(KEY STRING "\4\0\0\0\0\0\0\0\1\1\1\1"),
+        };
+        struct gguf *gguf;
+        struct file f;
+        char why[256];
+        float real;
+        uint32_t u;
+        bool yes;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
+                make_gguf(&(struct recipe){ .pair = pairs[i] }, &f);
+                assert_int_equal(gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)), 0);
+                assert_true(gguf_has(gguf, "k"));
+                assert_false(gguf_u32(gguf, "k", &u) || gguf_f32(gguf, "k", &real) ||
+                             gguf_bool(gguf, "k", &yes));
+                assert_int_equal(!!gguf_string(gguf, "k"), i == 2);
+                gguf_close(gguf);
+        }
+}
+
+/* A guard against a check that looks at every pair of things: with it this would take minutes. */
+static void as_many_as_there_may_be_are_read_in_no_time(void **state)
+{
+        const uint64_t strings = 1000000, bytes_max = 24 << 20;
+        uint8_t *bytes = calloc(1, bytes_max);
+        struct gguf *gguf = NULL;
+        char why[256], name[16];
+        size_t n = 0;
+
+        (void)state;
+        assert_non_null(bytes);
+#define PUT(from, count)      (memcpy(bytes + n, (from), (count)), n += (count))
+#define PUT_INT(value, count) PUT(&(uint64_t){ value }, count)
+        PUT("GGUF\3\0\0\0", 8);
+        PUT_INT(TENSORS_MAX, 8);
+        PUT_INT(GGUF_PAIRS_MAX, 8);
+        PUT(KEY ARRAY STRING, 9 + 4 + 4);
+        PUT_INT(strings, 8);
+        n += 8 * strings; /* empty, all of them */
+        for (uint32_t i = 1; i < GGUF_PAIRS_MAX; i++) {
+                PUT_INT((uint64_t)sprintf(name, "key %06u", i), 8);
+                PUT(name, 10);
+                PUT(U8 "1", 5);
+        }
+        for (uint32_t i = 0; i < TENSORS_MAX; i++) {
+                PUT_INT((uint64_t)sprintf(name, "t%07u", TENSORS_MAX - i), 8);
+                PUT(name, 8);
+                PUT_INT(1, 4);
+                PUT_INT(1, 8);
+                PUT_INT(0, 4);
+                PUT_INT(32 * (uint64_t)i, 8);
+        }
+        assert_true(n < bytes_max);
+        assert_int_equal(gguf_parse(bytes, n, n + 33 * TENSORS_MAX, &gguf, why, sizeof(why)), 0);
+        assert_true(gguf_has(gguf, "key 065535"));
+        assert_int_equal(gguf_tensor(gguf, "t0000001")->offset -
+                                 gguf_tensor(gguf, "t0065536")->offset,
+                         32 * (TENSORS_MAX - 1));
+        gguf_close(gguf);
+        free(bytes);
+}
+
 /* Accepted or refused, never worse; and what is accepted lies inside the file. */
 static void flipped_bits_do_no_harm(void **state)
 {
@@ -366,6 +435,8 @@ int main(void)
                 cmocka_unit_test(truncated_anywhere_is_refused),
                 cmocka_unit_test(a_short_message_buffer_is_kept),
                 cmocka_unit_test(what_no_backend_takes_stands_in_the_table),
+                cmocka_unit_test(what_is_of_another_type_is_not_given),
+                cmocka_unit_test(as_many_as_there_may_be_are_read_in_no_time),
                 cmocka_unit_test(flipped_bits_do_no_harm),
                 cmocka_unit_test(only_regular_files_are_opened),
                 cmocka_unit_test(a_long_header_is_read_in_pieces),
