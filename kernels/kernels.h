@@ -34,8 +34,18 @@
 
 #include "kernels/page.h"
 
-/* How a row of weights is written in a model file. */
-enum row_type { ROW_F32 = 0, ROW_F16 = 1, ROW_BF16 = 2, ROW_TYPE_N };
+/* How a row of weights is written in a model file: as numbers, or in blocks (kernels/blocks.h). */
+enum row_type {
+        ROW_F32,
+        ROW_F16,
+        ROW_BF16,
+        ROW_Q4_0,
+        ROW_Q8_0,
+        ROW_Q4_K,
+        ROW_Q5_K,
+        ROW_Q6_K,
+        ROW_TYPE_N,
+};
 
 /* Bytes of a file row of `columns` numbers; 0 if the type cannot have that many. */
 size_t row_bytes(enum row_type type, uint32_t columns);

@@ -14,6 +14,8 @@
 
 #include <assert.h>
 
+#include "kernels/blocks.h"
+
 float half_to_float(uint16_t half)
 {
         uint32_t sign = (uint32_t)(half & 0x8000) << 16;
@@ -60,24 +62,27 @@ uint16_t float_to_half(float f)
 
 size_t row_bytes(enum row_type type, uint32_t columns)
 {
+        const struct block_format *blocks = block_format(type);
+
         switch (type) {
         case ROW_F32:
                 return (size_t)columns * 4;
         case ROW_F16:
         case ROW_BF16:
                 return (size_t)columns * 2;
-        case ROW_TYPE_N:
+        default:
                 break;
         }
-        return 0;
+        if (!blocks || columns % blocks->numbers)
+                return 0;
+        return (size_t)(columns / blocks->numbers) * blocks->bytes;
 }
 
 const char *row_type_name(enum row_type type)
 {
         static const char *const names[ROW_TYPE_N] = {
-                [ROW_F32] = "F32",
-                [ROW_F16] = "F16",
-                [ROW_BF16] = "BF16",
+                [ROW_F32] = "F32",   [ROW_F16] = "F16",   [ROW_BF16] = "BF16", [ROW_Q4_0] = "Q4_0",
+                [ROW_Q8_0] = "Q8_0", [ROW_Q4_K] = "Q4_K", [ROW_Q5_K] = "Q5_K", [ROW_Q6_K] = "Q6_K",
         };
 
         assert(type < ROW_TYPE_N);
@@ -86,6 +91,7 @@ const char *row_type_name(enum row_type type)
 
 void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats)
 {
+        const struct block_format *blocks = block_format(type);
         const uint8_t *at = row;
         uint16_t u;
 
@@ -105,8 +111,10 @@ void row_to_floats(enum row_type type, const void *row, uint32_t columns, float 
                         ret_floats[i] = bfloat_to_float(u);
                 }
                 return;
-        case ROW_TYPE_N:
+        default:
                 break;
         }
-        assert(!"a row type");
+        assert(blocks && columns % blocks->numbers == 0);
+        for (uint32_t i = 0; i < columns; i += blocks->numbers, at += blocks->bytes)
+                blocks->to_floats(at, ret_floats + i);
 }

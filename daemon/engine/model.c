@@ -24,6 +24,7 @@
 #include "daemon/engine/weights.h"
 #include "daemon/why.h"
 #include "daemon/error.h"
+#include "kernels/blocks.h"
 
 #define LINE           16u /* floats: 64 bytes */
 #define LOADS_MODEL    2u
@@ -117,6 +118,14 @@ static struct kv_shape kv_shape(const struct traits *t, const struct model_conf 
         };
 }
 
+/* No backend computes with blocks yet: they are held as floats. */
+static uint64_t held_bytes(const struct tensor *t)
+{
+        if (t->unserved || !block_format(t->type))
+                return t->bytes;
+        return mul_or_max((uint64_t)t->rows * t->columns, sizeof(float));
+}
+
 void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
@@ -126,7 +135,7 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         uint64_t row = traits->width + 2 * (uint64_t)q_columns(traits) + traits->ffn;
 
         for (uint32_t i = 0; i < table->count; i++)
-                bytes.weights += table->tensors[i].bytes;
+                bytes.weights += held_bytes(&table->tensors[i]);
         bytes.activations =
                 (conf->rows_max * row + (uint64_t)conf->wants_max * traits->vocab) * sizeof(float);
         bytes.kv = mul_or_max(bytes.block, conf->blocks);

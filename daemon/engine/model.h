@@ -27,8 +27,8 @@ struct model_conf {
 
 /*
  * Bytes that model_open() will take, by purpose: for the plan of memory, before anything is
- * taken.  Weights are counted as the file has them; a backend may hold them padded, or wider.
- * A sum beyond 2^64 is shown as UINT64_MAX.
+ * taken.  Weights are counted as the file has them, blocks as floats; a backend may hold them
+ * padded.  A sum beyond 2^64 is shown as UINT64_MAX.
  */
 struct model_bytes {
         uint64_t weights, activations, kv, block;

@@ -2,7 +2,8 @@
  * The CPU backend: the operators of kernels.h, shared out over a crew, on top of
  * the loops of isa.h.
  *
- * Weights lie in panels (isa.h), a file's 16-bit numbers as they are.  Pages are
+ * Weights lie in panels (isa.h), a file's 16-bit numbers as they are, its blocks
+ * as floats.  Pages are
  * KV_LAYOUT_LANES: positions in the lanes of K, the head in the lanes of V.
  *
  * Work is cut by panel, by row, or by row and KV head.  How it is cut, and who
@@ -21,6 +22,7 @@
 #include "kernels/steps.h"
 
 struct part {
+        enum row_type file_type; /* shape.type is how the numbers are held */
         uint8_t *panels;
         size_t panel_bytes;
         uint32_t panel_count; /* the last one filled up with zero rows */

@@ -5,12 +5,15 @@
  *               row 1: k0 k1 k2 ...               k1: row 0, row 1, ... row 31
  *
  * Numbers keep the file's type, so repacking is a permutation and loses nothing.
+ * Blocks become the floats that they mean, and lose nothing either; it takes their
+ * room, though.
  */
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "kernels/blocks.h"
 #include "kernels/memory.h"
 #include "kernels/rows.h"
 
@@ -26,8 +29,11 @@ void cpu_mat_free(struct kernels *k, struct mat *mat)
         memory_free(mat);
 }
 
-static int part_init(struct part *part, const struct mat_shape *shape, uint32_t p)
+static int part_init(struct part *part, struct mat_shape *shape, uint32_t p)
 {
+        part->file_type = shape->type[p];
+        if (block_format(shape->type[p]))
+                shape->type[p] = ROW_F32;
         part->panel_count = round_up(shape->rows[p], PANEL) / PANEL;
         part->panel_bytes = PANEL * row_bytes(shape->type[p], shape->columns);
         part->panels = memory_new(part->panel_count, part->panel_bytes);
@@ -66,7 +72,7 @@ int cpu_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **r
                 return -ENOMEM;
         mat->shape = *shape;
         for (uint32_t p = 0; p < shape->parts && !r; p++) {
-                r = part_init(&mat->parts[p], shape, p);
+                r = part_init(&mat->parts[p], &mat->shape, p);
                 mat->rows += shape->rows[p];
                 mat->panels += mat->parts[p].panel_count;
         }
@@ -99,17 +105,29 @@ static inline __attribute__((always_inline)) void panel_put(uint8_t *panel, uint
         }
 }
 
+/* A row of blocks, as the floats that it means.  There is room: every matrix has made it. */
+static const uint8_t *decoded(struct kernels *k, const struct mat *mat, uint32_t part,
+                              const uint8_t *file_row)
+{
+        struct cpu *cpu = cpu_of(k);
+
+        assert(cpu->normed_max >= mat->shape.columns);
+        row_to_floats(mat->parts[part].file_type, file_row, mat->shape.columns, cpu->normed);
+        return (const uint8_t *)cpu->normed;
+}
+
 void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows)
 {
         const uint8_t *from = file_rows;
         uint32_t columns = mat->shape.columns;
         size_t bytes;
+        bool blocks;
 
-        (void)k;
         assert(part < mat->shape.parts && row <= mat->shape.rows[part] &&
                rows <= mat->shape.rows[part] - row);
-        bytes = row_bytes(mat->shape.type[part], columns);
+        bytes = row_bytes(mat->parts[part].file_type, columns);
+        blocks = block_format(mat->parts[part].file_type);
         while (rows > 0) {
                 const struct part *p = &mat->parts[part];
                 uint8_t *panel = p->panels + row / PANEL * p->panel_bytes;
@@ -117,7 +135,11 @@ void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t
 
                 if (n > rows)
                         n = rows;
-                if (mat->shape.type[part] == ROW_F32)
+                if (blocks)
+                        n = 1;
+                if (blocks)
+                        panel_put(panel, row % PANEL, 1, decoded(k, mat, part, from), columns, 4);
+                else if (mat->shape.type[part] == ROW_F32)
                         panel_put(panel, row % PANEL, n, from, columns, 4);
                 else
                         panel_put(panel, row % PANEL, n, from, columns, 2);

@@ -365,7 +365,7 @@ static void compare_shape(const struct shape *s)
         free(in.a);
 }
 
-static const uint32_t columns_of[] = { 1, 3, 16, 33, 64, 100, 257 };
+static const uint32_t columns_of[] = { 1, 3, 16, 33, 64, 100, 256, 257 };
 static const uint32_t dims_of[] = { 4, 16, 20, 64, 128 };
 static const uint32_t heads_of[][2] = { { 1, 1 }, { 4, 4 }, { 6, 2 }, { 8, 1 }, { 40, 1 } };
 
@@ -375,7 +375,7 @@ static struct shape random_shape(uint32_t i)
         uint32_t dim = dims_of[i % 5];
 
         return (struct shape){
-                .columns = columns_of[i % 7],
+                .columns = columns_of[i % 8],
                 .heads = heads[0],
                 .kv_heads = heads[1],
                 .head_dim = dim,

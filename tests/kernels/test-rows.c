@@ -9,11 +9,13 @@
 
 #include <cmocka.h>
 
+#include "kernels/blocks.h"
 #include "kernels/draw.h"
 #include "kernels/kv.h"
 #include "kernels/memory.h"
 #include "kernels/rows.h"
 #include "kernels/steps.h"
+#include "tests/kernels/blocks-golden.h"
 
 /* sign * fraction * 2^exponent, straight from the definition of binary16 */
 static long double half_value(uint16_t half)
@@ -92,6 +94,29 @@ static void rows_of_every_type_become_floats_even_unaligned(void **state)
         assert_int_equal(row_bytes(ROW_BF16, 5), 10);
         assert_int_equal(row_bytes(ROW_TYPE_N, 5), 0);
         assert_string_equal(row_type_name(ROW_BF16), "BF16");
+}
+
+/* Against the numbers of another program: tests/kernels/blocks-golden.h says which. */
+static void blocks_mean_what_they_mean_elsewhere(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof(block_goldens) / sizeof(*block_goldens); i++) {
+                const struct block_golden *golden = &block_goldens[i];
+                uint32_t numbers = block_format(golden->type)->numbers;
+                uint32_t bytes = block_format(golden->type)->bytes;
+                uint8_t row[2 * sizeof(golden->bytes) + 1];
+                float f[2 * BLOCK_NUMBERS_MAX];
+
+                assert_int_equal(row_bytes(golden->type, 3 * numbers), 3 * bytes);
+                assert_int_equal(row_bytes(golden->type, numbers + 1), 0);
+                memcpy(row + 1, golden->bytes, bytes); /* not aligned */
+                memcpy(row + 1 + bytes, golden->bytes, bytes);
+                row_to_floats(golden->type, row + 1, 2 * numbers, f);
+                for (uint32_t n = 0; n < 2 * numbers; n++)
+                        if (float_bits(f[n]) != golden->floats[n % numbers])
+                                fail_msg("%s: number %u is %g", row_type_name(golden->type), n,
+                                         (double)f[n]);
+        }
 }
 
 static void philox_gives_the_numbers_of_its_publication(void **state)
@@ -260,6 +285,7 @@ int main(void)
                 cmocka_unit_test(floats_between_two_halves_go_to_the_nearest_ties_to_even),
                 cmocka_unit_test(floats_beyond_the_halves_become_infinite_or_zero),
                 cmocka_unit_test(rows_of_every_type_become_floats_even_unaligned),
+                cmocka_unit_test(blocks_mean_what_they_mean_elsewhere),
                 cmocka_unit_test(philox_gives_the_numbers_of_its_publication),
                 cmocka_unit_test(memory_is_aligned_zeroed_and_refuses_what_does_not_fit),
                 cmocka_unit_test(pool_finds_every_tile_apart_and_copies_whole_pages),

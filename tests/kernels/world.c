@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <time.h>
 
+#include "kernels/blocks.h"
+
 static uint64_t random_state;
 
 void random_seed(void)
@@ -104,6 +106,32 @@ static void number_put(enum row_type type, uint8_t *to, float f)
                 memcpy(to, &half, 2);
 }
 
+/* Whole blocks of anything, but for the scales, which are small numbers. */
+static void blocks_put(enum row_type type, uint8_t *to, size_t count)
+{
+        const struct block_format *f = block_format(type);
+        uint32_t scale = type == ROW_Q6_K ? 208 : 0;
+
+        for (; count; count--, to += f->bytes) {
+                for (uint32_t i = 0; i < f->bytes; i++)
+                        to[i] = (uint8_t)random_next();
+                number_put(ROW_F16, to + scale, random_float() * 0x1p-7f);
+                if (type == ROW_Q4_K || type == ROW_Q5_K)
+                        number_put(ROW_F16, to + 2, random_float() * 0x1p-7f);
+        }
+}
+
+/* Of those that can have so many columns. */
+static enum row_type random_type(uint32_t columns)
+{
+        enum row_type type;
+
+        do
+                type = random_below(ROW_TYPE_N);
+        while (!row_bytes(type, columns));
+        return type;
+}
+
 static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
                           const uint32_t *rows)
 {
@@ -114,13 +142,16 @@ static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
                 m->rows += rows[p];
         w = m->w = malloc((size_t)m->rows * columns * sizeof(*m->w));
         for (uint32_t p = 0; p < parts; p++) {
-                enum row_type type = random_below(ROW_TYPE_N);
+                enum row_type type = random_type(columns);
+                const struct block_format *blocks = block_format(type);
                 size_t number = row_bytes(type, 1), row = row_bytes(type, columns);
 
                 m->shape.rows[p] = rows[p];
                 m->shape.type[p] = type;
                 m->file[p] = malloc(rows[p] * row);
-                for (size_t i = 0; i < (size_t)rows[p] * columns; i++) {
+                if (blocks)
+                        blocks_put(type, m->file[p], rows[p] * row / blocks->bytes);
+                for (size_t i = 0; !blocks && i < (size_t)rows[p] * columns; i++) {
                         float f = random_float();
 
                         if (random_below(16) == 0)

@@ -243,7 +243,7 @@ static void what_no_backend_takes_stands_in_the_table(void **state)
                 struct recipe recipe;
                 const char *message;
         } kinds[] = {
-                { TENSOR(0, .size = { 32, 1 }, .type = 2), "Q4_0" },
+                { TENSOR(0, .size = { 32, 1 }, .type = 3), "Q4_1" },
                 { TENSOR(0, .type = 99), "unknown" },
                 { TENSOR(0, .rank = 3, .size = { 2, 2, 2 }), "two dimensions" },
         };

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Writes tests/kernels/blocks-golden.h: a block of each format, and the numbers that it means.
+
+The numbers are those of the Python package `gguf` (made by the people of llama.cpp), which has to
+be installed, with numpy; the blocks are any bytes, but for their scales, which are small.
+
+    blocks.py >tests/kernels/blocks-golden.h
+"""
+import importlib.metadata
+import random
+
+import gguf
+import numpy
+
+FORMATS = [("Q4_0", [0]), ("Q8_0", [0]), ("Q4_K", [0, 2]), ("Q5_K", [0, 2]), ("Q6_K", [208])]
+
+HEAD = """/* Made by contrib/reference/blocks.py from gguf %s: bits of floats, for what the bytes mean. */
+#ifndef TESTS_KERNELS_BLOCKS_GOLDEN_H
+#define TESTS_KERNELS_BLOCKS_GOLDEN_H
+
+#include "kernels/blocks.h"
+
+static const struct block_golden {
+        enum row_type type;
+        uint8_t bytes[210];
+        uint32_t floats[BLOCK_NUMBERS_MAX];
+} block_goldens[] = {
+        /* clang-format off */"""
+
+TAIL = """        /* clang-format on */
+};
+
+#endif"""
+
+
+def lines(values, format, many):
+    words = [format % v for v in values]
+    rows = [", ".join(words[i : i + many]) for i in range(0, len(words), many)]
+    return ",\n              ".join(rows)
+
+
+random.seed(1)
+print(HEAD % importlib.metadata.version("gguf"))
+for name, scales in FORMATS:
+    kind = gguf.GGMLQuantizationType[name]
+    _, size = gguf.GGML_QUANT_SIZES[kind]
+    block = bytearray(random.randbytes(size))
+    for at in scales:
+        block[at : at + 2] = numpy.float16(random.uniform(-0.05, 0.05)).tobytes()
+    floats = gguf.dequantize(numpy.frombuffer(bytes(block), dtype=numpy.uint8), kind)
+    bits = floats.astype(numpy.float32).view(numpy.uint32).ravel().tolist()
+    print("        { ROW_%s," % name)
+    print("          .bytes = { " + lines(block, "0x%02x", 12).replace("\n  ", "\n            ") + " },")
+    print("          .floats = { " + lines(bits, "0x%08x", 6).replace("\n  ", "\n            ") + " } },")
+print(TAIL)
