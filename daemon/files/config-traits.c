@@ -35,16 +35,12 @@ static const struct architecture {
 #define WINDOW_USUAL      4096u
 #define WINDOW_FROM_USUAL 28u
 
-/* Keys that say that the numbers are other ones, unless they are absent, null, false or this. */
-static const struct refusal {
-        const char *key;
-        double harmless;
-} refusals[] = {
+/* What would change the numbers, and is not done here. */
+static const struct refusal refusals[] = {
         { "quantization_config", 0 },
         { "num_experts", 0 },
         { "num_local_experts", 0 },
         { "n_routed_experts", 0 },
-        { "partial_rotary_factor", 1 },
         { "original_max_position_embeddings", 0 },
         { "attn_logit_softcapping", 0 },
         { "final_logit_softcapping", 0 },
@@ -146,19 +142,6 @@ static const struct architecture *read_architecture(struct reading *rd)
         return NULL;
 }
 
-static void read_refusals(struct reading *rd)
-{
-        bool flag;
-        double real;
-
-        for (size_t i = 0; i < sizeof(refusals) / sizeof(*refusals); i++) {
-                if (!reading_has(rd, refusals[i].key) || (rd->kind->flag(rd, &flag) && !flag) ||
-                    (rd->kind->real(rd, &real) && real == refusals[i].harmless))
-                        continue;
-                reading_fault(rd, "config.json's '%s' says what is not served yet", rd->key);
-        }
-}
-
 static void read_activation(struct reading *rd, struct traits *t)
 {
         const char *name = reading_text(rd, "hidden_act");
@@ -246,6 +229,7 @@ static void read_rope(struct reading *rd, struct traits *t)
         rope->attention = 1;
         rope->base = reading_real(rd, ".rope_theta", 1, ROPE_BASE_MAX, &outer);
         (void)reading_real(rd, ".partial_rotary_factor", 1, 1, &whole);
+        (void)reading_real(rd, "partial_rotary_factor", 1, 1, &whole);
         rope->scaling = read_scaling(rd);
         if (rope->scaling == ROPE_PLAIN)
                 return;
@@ -404,7 +388,7 @@ int config_traits(const struct json *json, struct traits *ret_traits, char *why,
         read_window(&rd, architecture, &t);
         read_rope(&rd, &t);
         read_tokens(&rd, architecture, &t);
-        read_refusals(&rd);
+        reading_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
         traits_check(&rd, &t);
         if (rd.r)
                 return error_raise(rd.r);

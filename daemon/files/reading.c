@@ -91,6 +91,29 @@ const char *reading_text(struct reading *rd, const char *key)
         return text;
 }
 
+static bool says_nothing(const struct reading *rd, double harmless)
+{
+        uint32_t whole;
+        double real;
+        bool flag;
+
+        if (rd->kind->flag(rd, &flag))
+                return !flag;
+        if (rd->kind->whole(rd, &whole))
+                real = whole;
+        else if (!rd->kind->real(rd, &real))
+                return false;
+        return real == 0 || real == harmless;
+}
+
+void reading_refuse(struct reading *rd, const struct refusal *refusals, size_t count)
+{
+        for (size_t i = 0; i < count; i++)
+                if (reading_has(rd, refusals[i].key) && !says_nothing(rd, refusals[i].harmless))
+                        reading_fault(rd, "%s '%s' says what is not served yet", rd->kind->whose,
+                                      rd->key);
+}
+
 uint32_t reading_head_dim(struct reading *rd, const char *key, const struct traits *t)
 {
         uint32_t share = t->width / t->heads;

@@ -70,6 +70,16 @@ bool reading_flag(struct reading *rd, const char *key, bool absent);
 /* NULL: it is not there, or, which is a fault, no text. */
 const char *reading_text(struct reading *rd, const char *key);
 
+/*
+ * Keys that must not be there, unless they say nothing: false, 0 (which programs write that have
+ * nothing to say) or this.
+ */
+struct refusal {
+        const char *key;
+        double harmless;
+};
+void reading_refuse(struct reading *rd, const struct refusal *refusals, size_t count);
+
 /* The head's size from this key, or else the width's share; heads and width have been read. */
 uint32_t reading_head_dim(struct reading *rd, const char *key, const struct traits *traits);
 

@@ -263,7 +263,7 @@ static const struct bad {
         { "Llama", "\"num_experts\":8", "'num_experts' says what is not served yet" },
         { "Qwen3", KV ",\"num_local_experts\":8", "'num_local_experts' says what" },
         { "Llama", "\"final_logit_softcapping\":30.0", "'final_logit_softcapping' says what" },
-        { "Llama", "\"partial_rotary_factor\":0.5", "'partial_rotary_factor' says what" },
+        { "Llama", "\"partial_rotary_factor\":0.5", "'partial_rotary_factor' is 0.5, not 1 to 1" },
         { "Llama", "\"logits_scaling\":8.0", "'logits_scaling' says what" },
         { "Llama", "\"alibi\":true", "'alibi' says what" },
         { "Llama", "\"sliding_window\":16", "'sliding_window' is not served with 'Llama" },

@@ -202,6 +202,20 @@ static void scaling_is_linear_or_yarn(void **state)
         assert_true(fabs(t.rope.attention - 0.56931471805599454) < 1e-12 && t.context == 2048);
 }
 
+static void a_key_that_says_nothing_is_no_fault(void **state)
+{
+        static const struct given pairs[PAIRS_MAX] = {
+                { ".expert_count", U32, 0 },
+                { ".logit_scale", F32, 0 },
+                { ".residual_scale", F32, 1 },
+                { ".attention.sliding_window_pattern", U32, 0 },
+                { ".rope.scaling.yarn_attn_factor", F32, 1 },
+        };
+
+        (void)state;
+        assert_true(traits_of("llama", pairs).layers == 24);
+}
+
 static void a_window_and_the_tokens_of_the_tokenizer_are_read(void **state)
 {
         static const struct given pairs[PAIRS_MAX] = {
@@ -297,6 +311,7 @@ int main(void)
                 cmocka_unit_test(what_is_left_out_has_its_usual_value),
                 cmocka_unit_test(a_head_need_not_be_its_share_of_the_width),
                 cmocka_unit_test(scaling_is_linear_or_yarn),
+                cmocka_unit_test(a_key_that_says_nothing_is_no_fault),
                 cmocka_unit_test(a_window_and_the_tokens_of_the_tokenizer_are_read),
                 cmocka_unit_test(what_would_change_the_numbers_is_refused_by_name),
                 cmocka_unit_test(an_unknown_architecture_is_refused_by_name),

@@ -1,0 +1,27 @@
+/*
+ * A config.json from hell: refused with a sentence, or traits that keep to their bounds.
+ */
+#include <string.h>
+
+#include "daemon/files/config-traits.h"
+#include "tests/fuzz/traits-hold.h"
+
+#define NODES_MAX 4096u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct traits traits;
+        struct json *json;
+        char why[256] = "";
+
+        if (json_parse((const char *)data, size, NODES_MAX, &json, why, sizeof(why)))
+                return 0;
+        if (!config_traits(json, &traits, why, sizeof(why)))
+                traits_hold(&traits);
+        else
+                assert(why[0] && strlen(why) < sizeof(why));
+        json_free(json);
+        return 0;
+}
