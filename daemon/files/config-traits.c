@@ -55,6 +55,8 @@ static const struct refusal refusals[] = {
         { "is_encoder_decoder", 0 },
         { "sliding_window_pattern", 0 },
         { "no_rope_layers", 0 },
+        { "rope_interleaved", 0 },
+        { "use_mrope", 0 },
         { "use_qk_norm", 0 },
         { "add_cross_attention", 0 },
         { "text_config", 0 },

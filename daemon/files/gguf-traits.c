@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "daemon/error.h"
@@ -44,7 +45,6 @@ static const struct refusal refusals[] = {
         { ".rope.dimension_sections", 0 },
         { ".rope.scaling.alpha", 1 },
         { ".rope.scaling.yarn_log_multiplier", 0 },
-        { ".rope.scaling.yarn_attn_factor", 1 },
 };
 
 static bool pair_find(struct reading *rd)
@@ -123,14 +123,34 @@ static double read_stretch(struct reading *rd)
 }
 
 /*
- * Llama 3's scaling has no keys here: it comes as a table, 'rope_freqs.weight'.  What YaRN does
- * to cos and sin follows from the factor, and attn_factor comes on top.
+ * What YaRN does to cos and sin follows from the stretch, and attn_factor comes on top.  Files may
+ * say the first in yarn_attn_factor as well.  Where it says something else, programs disagree on
+ * what is meant, so that is not served.
  */
+static void read_yarn(struct reading *rd, struct rope_shape *rope)
+{
+        static const double slow = 1, fast = 32, ext = 1;
+        double follows = rope_attention(rope->factor, 1), said;
+
+        rope->whole = true;
+        rope->low = reading_real(rd, ".rope.scaling.yarn_beta_slow", TURNS_MIN, TURNS_MAX, &slow);
+        rope->high = reading_real(rd, ".rope.scaling.yarn_beta_fast", TURNS_MIN, TURNS_MAX, &fast);
+        said = reading_real(rd, ".rope.scaling.yarn_attn_factor", ATTENTION_MIN, ATTENTION_MAX,
+                            &follows);
+        if (!(fabs(said - follows) < 1e-4))
+                reading_fault(rd, "metadata '%s' is %g, not %g as follows from the factor", rd->key,
+                              said, follows);
+        said = reading_real(rd, ".rope.scaling.yarn_ext_factor", -1, 1, &ext);
+        if (said != 1 && said != -1) /* -1: not set */
+                reading_fault(rd, "metadata '%s' is %g: only 1 is served", rd->key, said);
+        rope->attention *= follows;
+}
+
+/* Llama 3's scaling has no keys here: it comes as a table, 'rope_freqs.weight'. */
 static void read_rope(struct reading *rd, struct traits *t)
 {
-        static const double base = 10000, one = 1, slow = 1, fast = 32, unset = -1;
+        static const double base = 10000, one = 1;
         struct rope_shape *rope = &t->rope;
-        double ext;
 
         rope->dims = reading_whole(rd, ".rope.dimension_count", 0, t->head_dim, &t->head_dim);
         rope->base = reading_real(rd, ".rope.freq_base", 1, ROPE_BASE_MAX, &base);
@@ -140,17 +160,10 @@ static void read_rope(struct reading *rd, struct traits *t)
                                       &t->context);
         rope->attention =
                 reading_real(rd, ".rope.scaling.attn_factor", ATTENTION_MIN, ATTENTION_MAX, &one);
-        if (rope->scaling == ROPE_LINEAR && rope->factor == 1)
+        if (rope->scaling == ROPE_YARN)
+                read_yarn(rd, rope);
+        else if (rope->factor == 1)
                 rope->scaling = ROPE_PLAIN;
-        if (rope->scaling != ROPE_YARN)
-                return;
-        rope->whole = true;
-        rope->low = reading_real(rd, ".rope.scaling.yarn_beta_slow", TURNS_MIN, TURNS_MAX, &slow);
-        rope->high = reading_real(rd, ".rope.scaling.yarn_beta_fast", TURNS_MIN, TURNS_MAX, &fast);
-        rope->attention *= rope_attention(rope->factor, 1);
-        ext = reading_real(rd, ".rope.scaling.yarn_ext_factor", -1, 1, &unset);
-        if (ext != unset && ext != 1)
-                reading_fault(rd, "metadata '%s' is %g: only 1 is served", rd->key, ext);
 }
 
 static void read_heads(struct reading *rd, struct traits *t)

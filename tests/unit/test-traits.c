@@ -184,7 +184,7 @@ static void scaling_is_linear_or_yarn(void **state)
                 { ".rope.scaling.original_context_length", U32, 512 },
                 { ".rope.scaling.attn_factor", F32, 0.5 },
                 { ".rope.scaling.yarn_beta_fast", F32, 16 },
-                { ".rope.scaling.yarn_ext_factor", F32, 1 },
+                { ".rope.scaling.yarn_attn_factor", F32, 1.13862944 },
                 { ".rope.freq_base", F32, 1e6 },
         };
         struct traits t = traits_of("llama", linear);
@@ -209,7 +209,6 @@ static void a_key_that_says_nothing_is_no_fault(void **state)
                 { ".logit_scale", F32, 0 },
                 { ".residual_scale", F32, 1 },
                 { ".attention.sliding_window_pattern", U32, 0 },
-                { ".rope.scaling.yarn_attn_factor", F32, 1 },
         };
 
         (void)state;
@@ -251,7 +250,9 @@ static const struct bad {
           "yarn_ext_factor' is 0.5: only 1 is served" },
         { { { ".rope.scaling.yarn_log_multiplier", F32, 0.1 } },
           "'qwen2.rope.scaling.yarn_log_multiplier' says what is not served yet" },
-        { { { ".rope.scaling.yarn_attn_factor", F32, 1.5 } }, "yarn_attn_factor' says what" },
+        { { { ".rope.scaling.type", STRING, 0, "yarn" },
+            { ".rope.scaling.yarn_attn_factor", F32, 1.5 } },
+          "yarn_attn_factor' is 1.5, not 1 as follows from the factor" },
         { { { ".rope.scaling.attn_factor", F32, -1 } }, "attn_factor' is -1, not" },
         { { { ".rope.scaling.original_context_length", U32, 0 } }, "context_length' is 0, not" },
         { { { ".rope.dimension_sections", ARRAY } }, "dimension_sections' says what" },
