@@ -1,0 +1,549 @@
+/*
+ * What is taken, what is refused and how, and that both are what the table of
+ * fields says.  Most tests walk that table, so a new field is tested the day it
+ * gets its row.
+ *
+ * test-wire-fields --seeds DIRECTORY writes the fuzzer's seeds.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <msgpack.h>
+
+#include "tests/unit/wire-rig.h"
+
+static void value_is(const struct wire_row *row, double value, bool taken)
+{
+        struct wire_request request;
+        struct body body;
+        struct wire_writer *writer = begin_value(&body, row);
+
+        if (!strcmp(row->type, "float"))
+                wire_put_float(writer, value);
+        else if (value < 0)
+                put_int(writer, (int64_t)value);
+        else
+                wire_put_uint(writer, (uint64_t)value);
+        if (taken)
+                expect_taken(&body, &request);
+        else
+                expect_refused(&body, SMV_BAD_VALUE, row->name);
+}
+
+static void every_number_is_held_to_its_range(void **state)
+{
+        const struct wire_row *row;
+        uint32_t walked = 0;
+
+        (void)state;
+        for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                if (!strcmp(row->type, "uint")) {
+                        walked++;
+                        value_is(row, row->low, true);
+                        value_is(row, -1, false);
+                        value_is(row, -9e18, false);
+                        if (row->low > 0)
+                                value_is(row, row->low - 1, false);
+                        if (row->high >= 18446744073709551616.0) {
+                                value_is(row, 18446744073709549568.0, true);
+                                continue;
+                        }
+                        value_is(row, row->high, true);
+                        value_is(row, row->high + 1, false);
+                        value_is(row, 18446744073709549568.0, false);
+                } else if (!strcmp(row->type, "float")) {
+                        walked++;
+                        value_is(row, row->low, !row->above);
+                        value_is(row, row->high, true);
+                        value_is(row, (row->low + row->high) / 2, true);
+                        value_is(row, nextafter(row->high, INFINITY), false);
+                        value_is(row, row->low - 1e-9, false);
+                        value_is(row, 1e-300, !row->above); /* its float is 0 */
+                        value_is(row, NAN, false);
+                        value_is(row, INFINITY, false);
+                        value_is(row, -INFINITY, false);
+                        value_is(row, 1e308, false);
+                }
+        }
+        assert_int_equal(walked, 9);
+}
+
+static void integer_is_a_float_but_no_float_is_an_integer(void **state)
+{
+        const struct wire_row *row;
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                if (!strcmp(row->type, "float")) {
+                        wire_put_uint(begin_value(&body, row), 1);
+                        expect_taken(&body, &request);
+                        wire_put_uint(begin_value(&body, row), 101);
+                        expect_refused(&body, SMV_BAD_VALUE, row->name);
+                        put_int(begin_value(&body, row), -1);
+                        expect_refused(&body, SMV_BAD_VALUE, row->name);
+                } else if (!strcmp(row->type, "uint")) {
+                        wire_put_float(begin_value(&body, row), 1);
+                        expect_refused(&body, SMV_BAD_VALUE, row->name);
+                }
+        }
+}
+
+/* What each type is called, and one value of it. */
+static const struct {
+        const char *types; /* of rows that take it */
+        uint8_t bytes[4];
+        size_t count;
+} wrong[] = {
+        { "", { 0xc0 }, 1 },                     /* nil */
+        { "bool", { 0xc3 }, 1 },                 /* true */
+        { "uint float", { 1 }, 1 },              /* 1 */
+        { "", { 0xff }, 1 },                     /* -1 */
+        { "float", { 0xca, 0, 0, 0 }, 4 },       /* completed below: 1 byte more */
+        { "text texts", { 0xa2, 'h', 'i' }, 3 }, /* "hi" */
+        { "", { 0xc4, 1, 'x' }, 3 },             /* binary */
+        { "ids uints", { 0x92, 1, 1 }, 3 },      /* [1, 1] */
+        { "texts", { 0x91, 0xa1, 'x' }, 3 },     /* ["x"] */
+        { "", { 0x81, 0xa1, 'x', 1 }, 4 },       /* {"x": 1} */
+        { "", { 0x91, 0x91, 1 }, 3 },            /* [[1]] */
+        { "", { 0x91, 0xcb }, 2 },               /* [0.0], completed below */
+};
+
+static bool is_one_of(const char *words, const char *word)
+{
+        char spaced[64], wanted[32];
+
+        snprintf(spaced, sizeof(spaced), " %s ", words);
+        snprintf(wanted, sizeof(wanted), " %s ", word);
+        return strstr(spaced, wanted);
+}
+
+static void every_field_refuses_what_is_not_its_type(void **state)
+{
+        const struct wire_row *row;
+        uint32_t refused = 0;
+
+        (void)state;
+        for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                for (size_t j = 0; j < sizeof(wrong) / sizeof(*wrong); j++) {
+                        struct body body;
+                        struct wire_writer *writer;
+
+                        if (is_one_of(wrong[j].types, row->type))
+                                continue;
+                        writer = begin_value(&body, row);
+                        put_raw(writer, wrong[j].bytes, wrong[j].count);
+                        if (wrong[j].bytes[0] == 0xca)
+                                PUT_RAW(writer, 0);
+                        else if (wrong[j].bytes[1] == 0xcb)
+                                PUT_RAW(writer, 0, 0, 0, 0, 0, 0, 0, 0);
+                        expect_refused(&body, SMV_BAD_VALUE, row->name);
+                        refused++;
+                }
+        }
+        assert_true(refused > 190);
+}
+
+static void every_field_is_refused_where_it_does_not_belong(void **state)
+{
+        const struct wire_row *row;
+
+        (void)state;
+        for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                for (uint32_t op = 0; op < WIRE_OP_N; op++) {
+                        struct body body;
+
+                        if (row->ops & 1u << op)
+                                continue;
+                        begin_without(&body, (enum wire_op)op, row->field, 1);
+                        wire_put_text(&body.writer, row->name);
+                        put_sample(&body.writer, row->field);
+                        expect_refused(&body, SMV_BAD_FIELD, row->name);
+                }
+        }
+}
+
+static void every_required_field_is_missed_by_name(void **state)
+{
+        const struct wire_row *row;
+        struct body body;
+
+        (void)state;
+        for (uint32_t i = 0; (row = wire_row(i)); i++)
+                for (uint32_t op = 0; op < WIRE_OP_N; op++)
+                        if (row->required & 1u << op) {
+                                begin_without(&body, (enum wire_op)op, row->field, 0);
+                                expect_refused(&body, SMV_MISSING, row->name);
+                        }
+        begin_without(&body, WIRE_GENERATE, WIRE_F_PROMPT, 0);
+        expect_refused(&body, SMV_MISSING, "prompt");
+}
+
+static void no_field_is_given_twice(void **state)
+{
+        const struct wire_row *row;
+        struct body body;
+
+        (void)state;
+        for (uint32_t op = 0; op < WIRE_OP_N; op++)
+                for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                        if (!(row->required & 1u << op))
+                                continue;
+                        begin_without(&body, (enum wire_op)op, WIRE_FIELD_N, 1);
+                        wire_put_text(&body.writer, row->name);
+                        if (row->field == WIRE_F_OP)
+                                wire_put_text(&body.writer, wire_op_name((enum wire_op)op));
+                        else
+                                put_sample(&body.writer, row->field);
+                        expect_refused(&body, SMV_BAD_FIELD, row->name);
+                }
+}
+
+static void prompt_and_tokens_exclude_each_other(void **state)
+{
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_GENERATE, WIRE_F_TOKENS, 1);
+        wire_put_text(&body.writer, "tokens");
+        put_ids(&body.writer, 3, 9);
+        expect_taken(&body, &request);
+        assert_true(request.given & 1u << WIRE_F_TOKENS);
+
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "tokens");
+        put_ids(&body.writer, 3, 9);
+        expect_refused(&body, SMV_BAD_FIELD, "tokens");
+}
+
+static void reserved_and_unknown_names_are_refused(void **state)
+{
+        static const char *const reserved[] = { "messages",  "class",   "deadline",
+                                                "principal", "adapter", "n",
+                                                "logprobs",  "draft",   "snapshot" };
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(reserved) / sizeof(*reserved); i++) {
+                begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+                wire_put_text(&body.writer, reserved[i]);
+                wire_put_uint(&body.writer, 1);
+                expect_refused(&body, SMV_RESERVED, reserved[i]);
+        }
+        begin_without(&body, WIRE_GENERATE, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "frequency_penalty");
+        wire_put_uint(&body.writer, 0);
+        expect_refused(&body, SMV_BAD_FIELD, "frequency_penalty");
+
+        begin_without(&body, WIRE_STATUS, WIRE_FIELD_N, 1);
+        wire_put_uint(&body.writer, 5); /* a key that is a number */
+        wire_put_uint(&body.writer, 0);
+        expect_refused(&body, SMV_BAD_FIELD, "");
+}
+
+static void clients_words_are_made_fit_to_be_shown(void **state)
+{
+        static const struct {
+                const char *name, *shown;
+        } names[] = {
+                { "a\nb", "a\\x0ab" },
+                { "\xff\xfe", "\\xff\\xfe" },
+                { "\xc2\x9b", "\\xc2\\x9b" }, /* U+009B begins a terminal's commands */
+                { "g\xc3\xb6", "g\xc3\xb6" },
+                { "", "" },
+                { "a name of more than thirty-one bytes", "a name of more than thirty-one " },
+                { "thirty bytes and then two more\xc3\xb6", "thirty bytes and then two more" },
+                { "thirty bytes and then an escap\x01", "thirty bytes and then an escap" },
+        };
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                begin_without(&body, WIRE_STATUS, WIRE_FIELD_N, 1);
+                wire_put_text(&body.writer, names[i].name);
+                wire_put_uint(&body.writer, 0);
+                expect_refused(&body, SMV_BAD_FIELD, names[i].shown);
+        }
+}
+
+static void texts_and_arrays_are_held_to_their_counts(void **state)
+{
+        const struct wire_row *row;
+        struct wire_request request;
+        struct body body;
+        uint32_t walked = 0;
+
+        (void)state;
+        for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                bool texts = !strcmp(row->type, "texts"), text = !strcmp(row->type, "text");
+                bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
+                             row->field == WIRE_F_DOORBELL;
+
+                for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
+                        bool taken = n >= row->low && n <= row->high;
+
+                        if (n < 0 || words || !(texts || text || is_one_of("ids uints", row->type)))
+                                continue;
+                        begin_value(&body, row);
+                        if (text)
+                                put_length(&body.writer, (size_t)n);
+                        else
+                                wire_put_array(&body.writer, (uint32_t)n);
+                        for (double j = 0; !text && j < n; j++)
+                                if (texts)
+                                        put_length(&body.writer, row->member_max);
+                                else
+                                        wire_put_uint(&body.writer, 4);
+                        if (taken)
+                                expect_taken(&body, &request);
+                        else
+                                expect_refused(&body, SMV_BAD_VALUE, row->name);
+                        walked++;
+                }
+                for (int over = 0; texts && over < 2; over++) {
+                        begin_value(&body, row);
+                        wire_put_array(&body.writer, 1);
+                        put_length(&body.writer, over ? row->member_max + 1 : 0);
+                        expect_refused(&body, SMV_BAD_VALUE, row->name);
+                }
+        }
+        assert_true(walked > 100);
+}
+
+static void text_is_valid_utf8(void **state)
+{
+        static const char *const bad[] = {
+                "\x80",
+                "\xc0\x80",
+                "\xc1\xbf",
+                "\xc3",
+                "\xe0\x9f\xbf",
+                "\xed\xa0\x80",
+                "\xe2\x82",
+                "\xf0\x8f\xbf\xbf",
+                "\xf4\x90\x80\x80",
+                "\xf5\x80\x80\x80",
+                "\xff",
+                "12345678\xe2",
+                "1234567\xe2\x82",
+                "\xe2\x82\xac\xe2",
+        };
+        static const char *const good[] = {
+                "",
+                "\x7f",
+                "\xc2\x80",
+                "\xdf\xbf",
+                "\xe0\xa0\x80",
+                "\xed\x9f\xbf",
+                "\xee\x80\x80",
+                "\xef\xbf\xbf",
+                "\xf0\x90\x80\x80",
+                "\xf4\x8f\xbf\xbf",
+                "12345678\xe2\x82\xac",
+        };
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+                wire_put_text(begin_value(&body, wire_row(WIRE_F_PROMPT)), bad[i]);
+                expect_refused(&body, SMV_BAD_VALUE, "prompt");
+                wire_put_array(begin_value(&body, wire_row(WIRE_F_STOP)), 1);
+                wire_put_text(&body.writer, bad[i]);
+                expect_refused(&body, SMV_BAD_VALUE, "stop");
+        }
+        for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++) {
+                wire_put_text(begin_value(&body, wire_row(WIRE_F_PROMPT)), good[i]);
+                expect_taken(&body, &request);
+        }
+        wire_put_bytes(begin_value(&body, wire_row(WIRE_F_PROMPT)), "a\0b", 3);
+        expect_taken(&body, &request); /* NUL is a character as any other */
+        assert_int_equal(request.prompt.count, 3);
+}
+
+static void ids_are_32_bits(void **state)
+{
+        static const enum wire_field fields[] = { WIRE_F_TOKENS, WIRE_F_STOP_TOKENS };
+        struct wire_request request;
+        struct wire_problem problem;
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < 2; i++) {
+                put_ids(begin_value(&body, wire_row(fields[i])), 3, UINT32_MAX);
+                assert_int_equal(judge(&body, &request, &problem), 0);
+                wire_put_array(begin_value(&body, wire_row(fields[i])), 1);
+                wire_put_uint(&body.writer, UINT64_C(1) << 32);
+                assert_int_equal(judge(&body, &request, &problem), WIRE_E_REFUSED);
+                assert_string_equal(problem.field, wire_row(fields[i])->name);
+                assert_non_null(strstr(problem.message,
+                                       "4294967296 at index 0; the largest is 4294967295"));
+        }
+}
+
+static void put_hello(struct body *body, const char *transport, const char *doorbell,
+                      uint64_t ring_bytes)
+{
+        begin_without(body, WIRE_HELLO, WIRE_FIELD_N,
+                      0u + !!transport + !!doorbell + (ring_bytes > 0));
+        if (transport) {
+                wire_put_text(&body->writer, "transport");
+                wire_put_text(&body->writer, transport);
+        }
+        if (doorbell) {
+                wire_put_text(&body->writer, "doorbell");
+                wire_put_text(&body->writer, doorbell);
+        }
+        if (ring_bytes) {
+                wire_put_text(&body->writer, "ring_bytes");
+                wire_put_uint(&body->writer, ring_bytes);
+        }
+}
+
+static void a_ring_is_described_by_words_and_a_power_of_two(void **state)
+{
+        static const char *const transports[] = { "socket", "ring", "auto" };
+        static const char *const doorbells[] = { "kick", "futex", "none" };
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        put_hello(&body, NULL, NULL, 0);
+        expect_taken(&body, &request);
+        assert_true(request.transport == WIRE_SOCKET && !request.ring_bytes);
+        for (unsigned i = 0; i < 9; i++) {
+                put_hello(&body, transports[i / 3], i < 3 ? NULL : doorbells[i % 3], 0);
+                expect_taken(&body, &request);
+                assert_int_equal(request.transport, i / 3);
+                assert_int_equal(request.doorbell, i < 3 ? WIRE_KICK : i % 3);
+        }
+        for (uint64_t bytes = 64 << 10; bytes <= 4 << 20; bytes += 4096) {
+                put_hello(&body, "auto", NULL, bytes);
+                if (bytes & (bytes - 1)) {
+                        expect_refused(&body, SMV_BAD_VALUE, "ring_bytes");
+                } else {
+                        expect_taken(&body, &request);
+                        assert_int_equal(request.ring_bytes, bytes);
+                }
+        }
+}
+
+static void what_describes_a_ring_is_refused_without_one(void **state)
+{
+        static const char *const sockets[] = { NULL, "socket" };
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < 2; i++) {
+                put_hello(&body, sockets[i], "kick", 0);
+                expect_refused(&body, SMV_BAD_FIELD, "doorbell");
+                put_hello(&body, sockets[i], NULL, 64 << 10);
+                expect_refused(&body, SMV_BAD_FIELD, "ring_bytes");
+                put_hello(&body, sockets[i], "none", 64 << 10);
+                expect_refused(&body, SMV_BAD_FIELD, "doorbell");
+        }
+}
+
+static void versions_are_in_order(void **state)
+{
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        wire_put_array(begin_value(&body, wire_row(WIRE_F_VERSIONS)), 2);
+        wire_put_uint(&body.writer, 0);
+        wire_put_uint(&body.writer, 4);
+        expect_taken(&body, &request);
+        assert_int_equal(request.version_min, 0);
+        assert_int_equal(request.version_max, 4);
+        wire_put_array(begin_value(&body, wire_row(WIRE_F_VERSIONS)), 2);
+        wire_put_uint(&body.writer, 4);
+        wire_put_uint(&body.writer, 3);
+        expect_refused(&body, SMV_BAD_VALUE, "versions");
+}
+
+/* ---- seeds ---- */
+
+static void write_file(const char *directory, const char *name, const void *bytes, size_t count)
+{
+        char path[4096];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "%s/%s", directory, name);
+        file = fopen(path, "w");
+        if (!file || fwrite(bytes, 1, count, file) != count || fclose(file))
+                abort();
+}
+
+static void write_body(const char *directory, const char *name, struct body *body)
+{
+        size_t count;
+        const uint8_t *bytes = body_bytes(body, &count);
+
+        write_file(directory, name, bytes, count);
+        buffer_deinit(&body->buffer);
+}
+
+static int write_seeds(const char *directory)
+{
+        const struct wire_row *row;
+        struct body body;
+
+        for (uint32_t op = 0; op < WIRE_OP_N; op++) {
+                begin_without(&body, (enum wire_op)op, WIRE_FIELD_N, 0);
+                write_body(directory, wire_op_name((enum wire_op)op), &body);
+        }
+        put_everything(&body);
+        write_body(directory, "everything", &body);
+        for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                bool good = true;
+
+                /* For each field its own types, and the first that is not. */
+                for (size_t j = 0; j < sizeof(wrong) / sizeof(*wrong); j++) {
+                        bool own = is_one_of(wrong[j].types, row->type);
+                        char name[64];
+
+                        if ((!own && !good) || wrong[j].bytes[0] == 0xca)
+                                continue;
+                        good &= own;
+                        put_raw(begin_value(&body, row), wrong[j].bytes, wrong[j].count);
+                        snprintf(name, sizeof(name), "%s-%zu", row->name, j);
+                        write_body(directory, name, &body);
+                }
+        }
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_number_is_held_to_its_range),
+                cmocka_unit_test(integer_is_a_float_but_no_float_is_an_integer),
+                cmocka_unit_test(every_field_refuses_what_is_not_its_type),
+                cmocka_unit_test(every_field_is_refused_where_it_does_not_belong),
+                cmocka_unit_test(every_required_field_is_missed_by_name),
+                cmocka_unit_test(no_field_is_given_twice),
+                cmocka_unit_test(prompt_and_tokens_exclude_each_other),
+                cmocka_unit_test(reserved_and_unknown_names_are_refused),
+                cmocka_unit_test(clients_words_are_made_fit_to_be_shown),
+                cmocka_unit_test(texts_and_arrays_are_held_to_their_counts),
+                cmocka_unit_test(text_is_valid_utf8),
+                cmocka_unit_test(ids_are_32_bits),
+                cmocka_unit_test(a_ring_is_described_by_words_and_a_power_of_two),
+                cmocka_unit_test(what_describes_a_ring_is_refused_without_one),
+                cmocka_unit_test(versions_are_in_order),
+        };
+
+        if (argc == 3 && !strcmp(argv[1], "--seeds"))
+                return write_seeds(argv[2]);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,216 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <msgpack.h>
+
+#include "tests/unit/wire-rig.h"
+
+void body_begin(struct body *body, uint32_t pairs)
+{
+        buffer_init(&body->buffer, 16u << 20);
+        wire_begin(&body->writer, &body->buffer);
+        wire_put_map(&body->writer, pairs);
+}
+
+void put_raw(struct wire_writer *writer, const void *bytes, size_t count)
+{
+        if (!writer->result)
+                writer->result = buffer_append(writer->to, bytes, count);
+}
+
+void put_int(struct wire_writer *writer, int64_t value)
+{
+        uint8_t bytes[9] = { 0xd3 };
+
+        for (int i = 0; i < 8; i++)
+                bytes[1 + i] = (uint8_t)((uint64_t)value >> (56 - 8 * i));
+        put_raw(writer, bytes, sizeof(bytes));
+}
+
+void put_ids(struct wire_writer *writer, uint32_t count, uint32_t id)
+{
+        wire_put_array(writer, count);
+        for (uint32_t i = 0; i < count; i++)
+                wire_put_uint(writer, id);
+}
+
+void put_length(struct wire_writer *writer, size_t count)
+{
+        char *text = malloc(count + 1);
+
+        memset(text, 'a', count);
+        wire_put_bytes(writer, text, count);
+        free(text);
+}
+
+const uint8_t *body_bytes(struct body *body, size_t *ret_count)
+{
+        assert_int_equal(wire_end(&body->writer), 0);
+        *ret_count = buffer_count(&body->buffer) - 4;
+        return body->buffer.bytes + body->buffer.start + 4;
+}
+
+/* Decodes and frees the body; a refusal is a whole one, an acceptance is released. */
+int judge(struct body *body, struct wire_request *ret_request, struct wire_problem *ret_problem)
+{
+        size_t count;
+        const uint8_t *bytes = body_bytes(body, &count);
+        int r;
+
+        memset(ret_problem, 0, sizeof(*ret_problem));
+        r = wire_decode(bytes, count, ret_request, ret_problem);
+        if (r == 0)
+                wire_release(ret_request);
+        else {
+                assert_int_equal(r, WIRE_E_REFUSED);
+                assert_true(ret_problem->code > SMV_OK && ret_problem->code < SMV_LOST);
+                assert_true(ret_problem->message[0]);
+        }
+        buffer_deinit(&body->buffer);
+        return r;
+}
+
+/* Any value that this field takes. */
+void put_sample(struct wire_writer *writer, enum wire_field field)
+{
+        switch (field) {
+        case WIRE_F_ID:
+                wire_put_uint(writer, 77);
+                break;
+        case WIRE_F_VERSIONS:
+                put_ids(writer, 2, 0);
+                break;
+        case WIRE_F_TOKENS:
+                put_ids(writer, 3, 5);
+                break;
+        case WIRE_F_STREAM:
+                wire_put_uint(writer, 76);
+                break;
+        default:
+                wire_put_text(writer, "sample");
+        }
+}
+
+/*
+ * A request of this operation with everything it must have except `field`, and
+ * room for `more` pairs, which the caller puts.
+ */
+void begin_without(struct body *body, enum wire_op op, enum wire_field field, uint32_t more)
+{
+        const struct wire_row *row;
+        uint32_t pairs = 0;
+
+        for (int pass = 0; pass < 2; pass++) {
+                if (pass)
+                        body_begin(body, pairs + more);
+                for (uint32_t i = 0; (row = wire_row(i)); i++) {
+                        bool prompt = op == WIRE_GENERATE && row->field == WIRE_F_PROMPT &&
+                                      field != WIRE_F_TOKENS;
+
+                        if (row->field == field || (!prompt && !(row->required & 1u << op)))
+                                continue;
+                        if (!pass) {
+                                pairs++;
+                                continue;
+                        }
+                        wire_put_text(&body->writer, row->name);
+                        if (row->field == WIRE_F_OP)
+                                wire_put_text(&body->writer, wire_op_name(op));
+                        else
+                                put_sample(&body->writer, row->field);
+                }
+        }
+}
+
+enum wire_op op_of(const struct wire_row *row)
+{
+        for (uint32_t op = 0; op < WIRE_OP_N; op++)
+                if (row->ops & 1u << op && (op != WIRE_GENERATE || row->ops == 1u << op))
+                        return (enum wire_op)op;
+        return WIRE_GENERATE;
+}
+
+/* Fields that are taken only beside a transport that they describe. */
+bool is_of_ring(const struct wire_row *row)
+{
+        return row->field == WIRE_F_DOORBELL || row->field == WIRE_F_RING_BYTES;
+}
+
+/* A whole request, but for the value of the row's field, which the caller puts. */
+struct wire_writer *begin_value(struct body *body, const struct wire_row *row)
+{
+        begin_without(body, op_of(row), row->field, is_of_ring(row) ? 2 : 1);
+        if (is_of_ring(row)) {
+                wire_put_text(&body->writer, "transport");
+                wire_put_text(&body->writer, "ring");
+        }
+        wire_put_text(&body->writer, row->name);
+        return &body->writer;
+}
+
+void expect_taken(struct body *body, struct wire_request *ret_request)
+{
+        struct wire_problem problem;
+
+        if (judge(body, ret_request, &problem))
+                fail_msg("%s", problem.message);
+}
+
+void expect_refused(struct body *body, enum smv_code code, const char *field)
+{
+        struct wire_request request;
+        struct wire_problem problem;
+
+        if (judge(body, &request, &problem) != WIRE_E_REFUSED)
+                fail_msg("taken, with a bad %s", field);
+        assert_int_equal(problem.code, code);
+        assert_string_equal(problem.field, field);
+        assert_false(problem.fatal);
+        if (strcmp(field, "id"))
+                assert_int_equal(problem.id, 77);
+}
+
+void put_everything(struct body *body)
+{
+        struct wire_writer *writer = &body->writer;
+
+        body_begin(body, 13);
+        wire_put_text(writer, "model");
+        wire_put_text(writer, "tiny");
+        wire_put_text(writer, "tokens");
+        wire_put_array(writer, 3);
+        wire_put_uint(writer, 1);
+        wire_put_uint(writer, 300);
+        wire_put_uint(writer, 70000);
+        wire_put_text(writer, "max_tokens");
+        wire_put_uint(writer, 16);
+        wire_put_text(writer, "temperature");
+        wire_put_float(writer, 0.75);
+        wire_put_text(writer, "top_k");
+        wire_put_uint(writer, 40);
+        wire_put_text(writer, "top_p");
+        wire_put_float(writer, 0.5);
+        wire_put_text(writer, "min_p");
+        wire_put_float(writer, 0.25);
+        wire_put_text(writer, "seed");
+        wire_put_uint(writer, UINT64_MAX);
+        wire_put_text(writer, "stop");
+        wire_put_array(writer, 2);
+        wire_put_text(writer, "\n\n");
+        wire_put_text(writer, "END");
+        wire_put_text(writer, "stop_tokens");
+        put_ids(writer, 2, 2);
+        wire_put_text(writer, "ignore_eos");
+        wire_put_bool(writer, true);
+        wire_put_text(writer, "op"); /* last: the order of pairs is free */
+        wire_put_text(writer, "generate");
+        wire_put_text(writer, "id");
+        wire_put_uint(writer, UINT32_MAX);
+}
