@@ -111,6 +111,7 @@ static const struct {
         { "mkdir", { EACCES, ENOSPC } },
         { "mmap", { ENOMEM, ENOMEM } },
         { "open", { EMFILE, ENOENT } },
+        { "openat", { EMFILE, ENOENT } },
         { "poll", { ENOMEM, EINVAL } },
         { "pread", { EIO, EISDIR } },
         { "read", { EIO, ECONNRESET } },
