@@ -1,7 +1,7 @@
 /*
  * A job is done in slices, with a look at `cancelled` before each, so that a
  * peer that hangs up is not paid for any longer.  A tokenizer that must see a
- * text whole gets it in one slice.
+ * text whole gets it in one slice, and looks for itself.
  */
 #include "daemon/text/scribe.h"
 
@@ -23,19 +23,47 @@ struct scribe {
         pthread_t thread;
 };
 
+static bool job_cancelled(void *job)
+{
+        return scribe_is_cancelled(job);
+}
+
 /* For no bytes at all, too: NULL would say that nothing was made. */
 static void *make_room(size_t count, size_t bytes)
 {
         return reallocarray(NULL, count ? count : 1, bytes);
 }
 
-int scribe_encode(struct scribe_job *job)
+static int encode_slices(struct scribe_job *job, uint32_t *ids, size_t *ret_count)
 {
         const struct tokenizer *tokenizer = job->tokenizer;
         size_t slice = tokenizer_divisible(tokenizer) ? SLICE_BYTES : job->text_bytes;
-        size_t ids_max = tokenizer_ids_max(tokenizer, job->text_bytes);
-        size_t count = 0;
+        struct encoding how = {
+                .controls = job->controls,
+                .cancelled = job_cancelled,
+                .arg = job,
+        };
+
+        for (size_t at = 0; at < job->text_bytes; at += slice) {
+                size_t left = job->text_bytes - at, count = 0;
+                int r;
+
+                if (scribe_is_cancelled(job))
+                        return -ECANCELED;
+                r = tokenizer_encode(tokenizer, job->text + at, left < slice ? left : slice, &how,
+                                     ids + *ret_count, &count);
+                if (r)
+                        return error_pass(r);
+                *ret_count += count;
+        }
+        return 0;
+}
+
+int scribe_encode(struct scribe_job *job)
+{
+        size_t ids_max = tokenizer_ids_max(job->tokenizer, job->text_bytes), count = 0;
         uint32_t *ids;
+        int r;
 
         if (scribe_is_cancelled(job))
                 return -ECANCELED;
@@ -44,16 +72,10 @@ int scribe_encode(struct scribe_job *job)
                 return error_raise(-ENOMEM);
         if (job->first_id != UINT32_MAX)
                 ids[count++] = job->first_id;
-
-        for (size_t at = 0; at < job->text_bytes; at += slice) {
-                size_t left = job->text_bytes - at;
-
-                if (scribe_is_cancelled(job)) {
-                        free(ids);
-                        return -ECANCELED;
-                }
-                count += tokenizer_encode(tokenizer, job->text + at, left < slice ? left : slice,
-                                          ids + count);
+        r = encode_slices(job, ids, &count);
+        if (r) {
+                free(ids);
+                return error_pass(r);
         }
         assert(count <= ids_max + 1);
         job->ids = ids;
@@ -64,6 +86,7 @@ int scribe_encode(struct scribe_job *job)
 /* Adds up the pieces' bytes, and writes them if there is a place for them. */
 static int join_pieces(struct scribe_job *job, char *text, size_t *ret_bytes)
 {
+        bool lead = tokenizer_leads(job->tokenizer);
         size_t bytes = 0;
 
         for (size_t i = 0; i < job->id_count; i++) {
@@ -73,6 +96,13 @@ static int join_pieces(struct scribe_job *job, char *text, size_t *ret_bytes)
                 if (i % SLICE_IDS == 0 && scribe_is_cancelled(job))
                         return -ECANCELED;
                 piece = tokenizer_piece(job->tokenizer, job->ids[i], &n);
+                if (lead && n && *piece == ' ') {
+                        piece++;
+                        n--;
+                        lead = false;
+                } else if (n) {
+                        lead = false; /* what has no text may stand in front */
+                }
                 if (text)
                         memcpy(text + bytes, piece, n);
                 bytes += n;

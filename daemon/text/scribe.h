@@ -28,6 +28,7 @@ struct scribe_job {
         const char *text;
         size_t text_bytes;
         uint32_t first_id; /* put before the text's ids, unless UINT32_MAX */
+        bool controls;     /* control tokens are found in the text */
         uint32_t *ids;
         size_t id_count;
         char *joined;

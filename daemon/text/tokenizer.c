@@ -1,74 +1,361 @@
-#include "daemon/text/tokenizer.h"
-
+/*
+ * A text on its way to ids:
+ *
+ *      text        cut at added tokens: matcher.h
+ *      fragment    a blank in front, normalised
+ *      pre-token   by the splitter
+ *      chunk       cut where no merge could join: it only makes the work small
+ *      symbols     bytes or characters, merged: merge.h
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/error.h"
+#include "daemon/text/nfc.h"
+#include "daemon/text/split.h"
+#include "daemon/text/tokenizer-state.h"
+#include "daemon/text/unicode.h"
 
-#define BYTES 256u
+#define TEXT_BYTES_MAX (1u << 30)
+#define BAR            0x2581u /* SentencePiece's blank, where a text has it for itself */
 
-struct tokenizer {
-        uint32_t vocab;
-        char pieces[BYTES]; /* the piece of id i is the one byte at i */
+uint32_t tokenizer_vocab(const struct tokenizer *t)
+{
+        return t->vocab;
+}
+
+size_t tokenizer_piece_max(const struct tokenizer *t)
+{
+        return t->piece_max;
+}
+
+bool tokenizer_divisible(const struct tokenizer *t)
+{
+        return t->kind == VOCABULARY_BYTES;
+}
+
+bool tokenizer_leads(const struct tokenizer *t)
+{
+        return t->blank != BLANK_NEVER;
+}
+
+const char *tokenizer_piece(const struct tokenizer *t, uint32_t id, size_t *ret_bytes)
+{
+        assert(id < t->vocab);
+        if (id >= t->entry_count) {
+                *ret_bytes = 0;
+                return "";
+        }
+        *ret_bytes = t->begins[id + 1] - t->begins[id];
+        return t->bytes + t->begins[id];
+}
+
+/* An id has a byte at least: of the text, as it is normalised, or of a blank put in. */
+size_t tokenizer_ids_max(const struct tokenizer *t, size_t text_bytes)
+{
+        size_t blanks = t->blank == BLANK_NEVER ? 0 : 1, most = text_bytes;
+
+        if (t->normaliser == NORMALISER_NFC)
+                most *= NFC_GROWTH;
+        if (t->blank == BLANK_EACH && t->shortest_added)
+                blanks += text_bytes / (t->shortest_added + 1);
+        return most + blanks;
+}
+
+/* ---- one encoding ---- */
+
+/* An added token in the text. */
+struct place {
+        uint32_t at, bytes, id;
 };
 
-int tokenizer_open_bytes(uint32_t vocab, struct tokenizer **ret_tokenizer)
-{
-        struct tokenizer *tokenizer;
+struct encoder {
+        const struct tokenizer *t;
+        struct encoding *how;
+        uint32_t *ids;
+        size_t count;
+        bool was_unknown;
+        struct merge_work work;
+        struct place *places; /* the last one in the text first */
+        size_t place_count, place_room;
+};
 
-        if (vocab < BYTES)
-                return error_raise(-EINVAL);
-        tokenizer = malloc(sizeof(*tokenizer));
-        if (!tokenizer)
-                return error_raise(-ENOMEM);
-        tokenizer->vocab = vocab;
-        for (uint32_t i = 0; i < BYTES; i++)
-                tokenizer->pieces[i] = (char)i;
-        *ret_tokenizer = tokenizer;
+static void put(struct encoder *e, uint32_t id)
+{
+        e->ids[e->count++] = id;
+        e->was_unknown = false;
+}
+
+/* A character that has no entry. */
+static void put_foreign(struct encoder *e, const char *text, size_t bytes)
+{
+        const struct tokenizer *t = e->t;
+
+        for (size_t i = 0; i < bytes && t->byte_ids[0] != VOCABULARY_NONE; i++)
+                put(e, t->byte_ids[(uint8_t)text[i]]);
+        if (t->byte_ids[0] != VOCABULARY_NONE || (t->unknown_run && e->was_unknown))
+                return;
+        put(e, t->unknown);
+        e->was_unknown = true;
+}
+
+static void fill_bytes(struct encoder *e, const char *text, size_t bytes)
+{
+        for (uint32_t i = 0; i < bytes; i++) {
+                e->work.ids[i] = e->t->byte_ids[(uint8_t)text[i]];
+                e->work.nexts[i] = i + 1;
+        }
+}
+
+static void fill_characters(struct encoder *e, const char *text, size_t bytes)
+{
+        for (uint32_t i = 0, n; i < bytes; i += n) {
+                uint32_t code;
+
+                n = unicode_next(text + i, bytes - i, &code);
+                e->work.ids[i] = wordmap_get(e->t->words, text + i, n);
+                e->work.nexts[i] = i + n;
+        }
+}
+
+static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
+{
+        struct merge_work *work = &e->work;
+        int r = merge_work_grow(work, bytes);
+
+        if (r)
+                return error_pass(r);
+        if (e->t->kind == VOCABULARY_BYTE_LEVEL)
+                fill_bytes(e, text, bytes);
+        else
+                fill_characters(e, text, bytes);
+        r = merge_run(&e->t->book, e->t->words, work, text, bytes, e->how);
+        if (r)
+                return r;
+        for (uint32_t at = 0; at < bytes; at = work->nexts[at]) {
+                if (work->ids[at] != VOCABULARY_NONE)
+                        put(e, work->ids[at]);
+                else
+                        put_foreign(e, text + at, work->nexts[at] - at);
+        }
         return 0;
 }
 
-struct tokenizer *tokenizer_close(struct tokenizer *tokenizer)
+/* Behind the first chunk: characters stay whole, and what a merge could join stays together. */
+static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
 {
-        free(tokenizer);
-        return NULL;
+        const struct merge_book *book = &e->t->book;
+        size_t at = 0;
+        uint32_t code;
+
+        do {
+                at += e->t->kind == VOCABULARY_BYTE_LEVEL
+                              ? 1
+                              : unicode_next(text + at, bytes - at, &code);
+        } while (at < bytes && !merge_apart(book, text[at - 1], text[at]));
+        return at;
 }
 
-uint32_t tokenizer_vocab(const struct tokenizer *tokenizer)
+static int encode_word(struct encoder *e, const char *text, size_t bytes)
 {
-        return tokenizer->vocab;
+        size_t n;
+        int r;
+
+        if (e->t->whole_wins && bytes <= e->t->piece_max) {
+                uint32_t id = wordmap_get(e->t->words, text, bytes);
+
+                e->how->steps += bytes / 8;
+                if (id != WORDMAP_NONE) {
+                        put(e, id);
+                        return 0;
+                }
+        }
+        for (size_t at = 0; at < bytes; at += n) {
+                n = chunk_end(e, text + at, bytes - at);
+                e->how->steps += n;
+                if (encoding_cancelled(e->how))
+                        return -ECANCELED;
+                r = encode_chunk(e, text + at, n);
+                if (r)
+                        return error_pass(r);
+        }
+        return 0;
 }
 
-size_t tokenizer_piece_max(const struct tokenizer *tokenizer)
+static int encode_words(struct encoder *e, const char *text, size_t bytes)
 {
-        return sizeof(tokenizer->pieces[0]);
+        int r;
+
+        for (size_t at = 0, n; at < bytes; at += n) {
+                n = split_next(e->t->splitter, text + at, bytes - at, &e->how->steps);
+                r = encode_word(e, text + at, n);
+                if (r)
+                        return error_pass(r);
+        }
+        return 0;
 }
 
-bool tokenizer_divisible(const struct tokenizer *tokenizer)
+/* To a copy with a blank in front, if it gets one, and with blanks for bars. */
+static size_t write_blanks(const char *text, size_t bytes, bool blank, char *to)
 {
-        (void)tokenizer;
-        return true;
+        size_t count = 0;
+
+        if (blank)
+                to[count++] = ' ';
+        for (size_t at = 0, n; at < bytes; at += n) {
+                uint32_t code;
+
+                n = unicode_next(text + at, bytes - at, &code);
+                if (code == BAR) {
+                        to[count++] = ' ';
+                        continue;
+                }
+                memcpy(to + count, text + at, n);
+                count += n;
+        }
+        return count;
 }
 
-size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes)
+static int encode_fragment(struct encoder *e, const char *text, size_t bytes, bool first)
 {
-        (void)tokenizer;
-        return text_bytes;
+        const struct tokenizer *t = e->t;
+        char *copy = NULL;
+        int r;
+
+        if (!bytes)
+                return 0;
+        e->how->steps += bytes;
+        if (t->normaliser == NORMALISER_NFC) {
+                r = nfc_normalise(text, bytes, &copy, &bytes, &e->how->steps);
+                if (r)
+                        return error_pass(r);
+        } else if (t->kind == VOCABULARY_CHARACTERS) {
+                copy = malloc(bytes + 1);
+                if (!copy)
+                        return error_raise(-ENOMEM);
+                bytes = write_blanks(text, bytes, t->blank == BLANK_EACH || (t->blank && first),
+                                     copy);
+        }
+        r = encode_words(e, copy ? copy : text, bytes);
+        free(copy);
+        e->was_unknown = false;
+        return error_pass(r);
 }
 
-size_t tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t text_bytes,
-                        uint32_t *ret_ids)
+/* ---- added tokens ---- */
+
+static int note_place(struct encoder *e, size_t at, uint32_t bytes, uint32_t id)
 {
-        (void)tokenizer;
-        for (size_t i = 0; i < text_bytes; i++)
-                ret_ids[i] = (uint8_t)text[i];
-        return text_bytes;
+        if (e->place_count == e->place_room) {
+                size_t room = e->place_room ? 2 * e->place_room : 64;
+                struct place *places = reallocarray(e->places, room, sizeof(*places));
+
+                if (!places)
+                        return error_raise(-ENOMEM);
+                e->places = places;
+                e->place_room = room;
+        }
+        e->places[e->place_count++] = (struct place){ (uint32_t)at, bytes, id };
+        return 0;
 }
 
-const char *tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes)
+static int find_added(struct encoder *e, const struct matcher *matcher, const char *text,
+                      size_t bytes)
 {
-        assert(id < tokenizer->vocab);
-        *ret_bytes = id < BYTES;
-        return id < BYTES ? &tokenizer->pieces[id] : tokenizer->pieces;
+        uint32_t state = 0, id, length;
+        int r = 0;
+
+        for (size_t at = bytes; !r && at;) {
+                at--;
+                if (encoding_cancelled(e->how))
+                        return -ECANCELED;
+                state = matcher_step(matcher, state, text[at], &e->how->steps);
+                id = matcher_word(matcher, state, &length);
+                if (id != UINT32_MAX)
+                        r = note_place(e, at, length, id);
+        }
+        return error_pass(r);
+}
+
+static size_t strip_left(const char *text, size_t low, size_t at)
+{
+        while (at > low) {
+                size_t begin = at - 1;
+                uint32_t code;
+
+                while (begin > low && at - begin < 4 && ((uint8_t)text[begin] & 0xC0) == 0x80)
+                        begin--;
+                if (unicode_next(text + begin, at - begin, &code) != at - begin ||
+                    unicode_kind(code) != UNICODE_BLANK)
+                        break;
+                at = begin;
+        }
+        return at;
+}
+
+static size_t strip_right(const char *text, size_t at, size_t bytes)
+{
+        while (at < bytes) {
+                uint32_t code;
+                size_t n = unicode_next(text + at, bytes - at, &code);
+
+                if (unicode_kind(code) != UNICODE_BLANK)
+                        break;
+                at += n;
+        }
+        return at;
+}
+
+static int encode_text(struct encoder *e, const char *text, size_t bytes)
+{
+        const struct tokenizer *t = e->t;
+        const struct matcher *matcher = e->how->controls ? t->added : t->users;
+        size_t done = 0, end;
+        int r = 0;
+
+        if (matcher)
+                r = find_added(e, matcher, text, bytes);
+        while (!r && e->place_count) {
+                const struct place *place = &e->places[--e->place_count];
+
+                if (place->at < done)
+                        continue;
+                end = place->at;
+                if (t->strips[place->id] & ENTRY_STRIPS_LEFT)
+                        end = strip_left(text, done, end);
+                r = encode_fragment(e, text + done, end - done, !done);
+                if (r)
+                        break;
+                put(e, place->id);
+                done = place->at + place->bytes;
+                if (t->strips[place->id] & ENTRY_STRIPS_RIGHT)
+                        done = strip_right(text, done, bytes);
+        }
+        if (!r)
+                r = encode_fragment(e, text + done, bytes - done, !done);
+        return error_pass(r);
+}
+
+int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_bytes,
+                     struct encoding *how, uint32_t *ret_ids, size_t *ret_count)
+{
+        struct encoding plain = { 0 };
+        struct encoder e = { .t = t, .how = how ? how : &plain, .ids = ret_ids };
+        int r = 0;
+
+        assert(text_bytes < TEXT_BYTES_MAX);
+        if (t->kind == VOCABULARY_BYTES)
+                for (size_t i = 0; i < text_bytes; i++)
+                        put(&e, (uint8_t)text[i]);
+        else
+                r = encode_text(&e, text, text_bytes);
+        free(e.places);
+        merge_work_deinit(&e.work);
+        if (r)
+                return error_pass(r);
+        assert(e.count <= tokenizer_ids_max(t, text_bytes));
+        *ret_count = e.count;
+        return 0;
 }

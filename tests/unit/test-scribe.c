@@ -30,7 +30,9 @@ const char *__tsan_default_options(void)
 
 /* The scribe's thread writes it between JOB and JOB_DONE. */
 struct tokenizer {
-        bool divisible, greedy;
+        bool divisible, greedy, leads;
+        bool poor; /* encoding has no memory */
+        bool saw_controls;
         struct scribe_job *victim; /* cancelled at the n-th call */
         uint32_t cancel_at;
         uint32_t encodes, pieces;
@@ -40,6 +42,11 @@ struct tokenizer {
 bool tokenizer_divisible(const struct tokenizer *tokenizer)
 {
         return tokenizer->divisible;
+}
+
+bool tokenizer_leads(const struct tokenizer *tokenizer)
+{
+        return tokenizer->leads;
 }
 
 size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes)
@@ -53,27 +60,31 @@ static void one_call(struct tokenizer *tokenizer, uint32_t number)
                 atomic_store(&tokenizer->victim->cancelled, true);
 }
 
-size_t tokenizer_encode(const struct tokenizer *const_tokenizer, const char *text,
-                        size_t text_bytes, uint32_t *ret_ids)
+int tokenizer_encode(const struct tokenizer *const_tokenizer, const char *text, size_t text_bytes,
+                     struct encoding *how, uint32_t *ret_ids, size_t *ret_count)
 {
         struct tokenizer *tokenizer = (struct tokenizer *)const_tokenizer;
 
+        if (tokenizer->poor)
+                return -ENOMEM;
+        tokenizer->saw_controls = how->controls;
         one_call(tokenizer, ++tokenizer->encodes);
         if (text_bytes > tokenizer->most_bytes)
                 tokenizer->most_bytes = text_bytes;
         for (size_t i = 0; i < text_bytes; i++)
                 ret_ids[i] = 1000u + (uint8_t)text[i];
-        return text_bytes;
+        *ret_count = text_bytes;
+        return how->cancelled(how->arg) ? -ECANCELED : 0;
 }
 
-/* Id i is i % 4 times the same letter. */
+/* Id i is i % 4 times the same letter; but that of 3 is " aa". */
 const char *tokenizer_piece(const struct tokenizer *const_tokenizer, uint32_t id, size_t *ret_bytes)
 {
         struct tokenizer *tokenizer = (struct tokenizer *)const_tokenizer;
 
         one_call(tokenizer, ++tokenizer->pieces);
         *ret_bytes = id % 4;
-        return &"aaabbbcccddd"[id / 4 % 4 * 3];
+        return id == 3 ? " aa" : &"aaabbbcccddd"[id / 4 % 4 * 3];
 }
 
 struct world {
@@ -181,6 +192,50 @@ static void ids_become_text(void **state)
         close_world(&w);
 }
 
+static void the_blank_that_encoding_puts_first_is_taken_off_a_whole_text(void **state)
+{
+        uint32_t ids[] = { 3, 3, 4 };
+        struct world w;
+
+        (void)state;
+        open_world(&w);
+        for (int leads = 0; leads < 2; leads++)
+                for (uint32_t first = 0; first < 3; first += 2) {
+                        struct scribe_job job = { .work = scribe_decode,
+                                                  .tokenizer = &w.tokenizer,
+                                                  .ids = ids + first,
+                                                  .id_count = 3 - first };
+                        const char *wanted = first ? "" : leads ? "aa aa" : " aa aa";
+
+                        w.tokenizer.leads = leads;
+                        post(&w, &job);
+                        expect_done(&w, &job, 0);
+                        assert_int_equal(job.text_bytes, strlen(wanted));
+                        assert_memory_equal(job.text, wanted, job.text_bytes);
+                        free(job.text);
+                }
+        close_world(&w);
+}
+
+static void controls_are_looked_for_where_the_job_says_so(void **state)
+{
+        char text[] = "abc";
+        struct world w;
+
+        (void)state;
+        open_world(&w);
+        for (int controls = 0; controls < 2; controls++) {
+                struct scribe_job job = encode_job(&w, text, 3, UINT32_MAX);
+
+                job.controls = controls;
+                post(&w, &job);
+                expect_done(&w, &job, 0);
+                assert_int_equal(w.tokenizer.saw_controls, controls);
+                free(job.ids);
+        }
+        close_world(&w);
+}
+
 static void a_long_text_is_cut_and_put_together(void **state)
 {
         const size_t bytes = (1u << 20) + 17;
@@ -273,6 +328,11 @@ static void no_memory_ends_the_job_and_not_the_scribe(void **state)
         expect_done(&w, &job, -ENOMEM);
         assert_null(job.ids);
         w.tokenizer.greedy = false;
+        w.tokenizer.poor = true;
+        post(&w, &job);
+        expect_done(&w, &job, -ENOMEM);
+        assert_null(job.ids);
+        w.tokenizer.poor = false;
         post(&w, &job);
         expect_done(&w, &job, 0);
         free(job.ids);
@@ -302,6 +362,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(jobs_are_done_in_order),
                 cmocka_unit_test(ids_become_text),
+                cmocka_unit_test(the_blank_that_encoding_puts_first_is_taken_off_a_whole_text),
+                cmocka_unit_test(controls_are_looked_for_where_the_job_says_so),
                 cmocka_unit_test(a_long_text_is_cut_and_put_together),
                 cmocka_unit_test(a_cancelled_job_comes_back_early),
                 cmocka_unit_test(no_memory_ends_the_job_and_not_the_scribe),

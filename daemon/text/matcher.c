@@ -1,0 +1,182 @@
+/*
+ * An Aho-Corasick automaton over the words spelt backwards, fed with the text from
+ * its end.  Forwards, such an automaton knows which words end where it stands; to
+ * find the longest word from a place on, it would have to read ahead and come back,
+ * and "aaaa...b" among the words makes that quadratic.  Backwards it knows which
+ * words *begin* where it stands, and the deepest of them is the longest.
+ *
+ * The nodes are in the order of a breadth-first walk, so that a node's children
+ * stand side by side, by their byte, and a node's fall-back stands before it.
+ */
+#include "daemon/text/matcher.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+
+struct node {
+        uint32_t first_child;
+        uint32_t fall; /* the node of the longest proper suffix of what is spelt here */
+        uint32_t id;   /* of the longest word that is a suffix of it, or UINT32_MAX */
+        uint32_t bytes;
+        uint16_t child_count;
+        uint8_t byte;
+};
+
+struct matcher {
+        uint32_t node_count;
+        uint32_t first[256]; /* the root's children, by byte; 0: none */
+        struct node nodes[];
+};
+
+/* Which words a node is the beginning of, spelt backwards. */
+struct span {
+        uint32_t low, high, depth;
+};
+
+static uint8_t backwards(const struct matcher_word *word, uint32_t depth)
+{
+        return (uint8_t)word->bytes[word->count - 1 - depth];
+}
+
+static int compare(const void *a, const void *b)
+{
+        const struct matcher_word *x = a, *y = b;
+        uint32_t least = x->count < y->count ? x->count : y->count;
+
+        for (uint32_t i = 0; i < least; i++)
+                if (backwards(x, i) != backwards(y, i))
+                        return backwards(x, i) < backwards(y, i) ? -1 : 1;
+        if (x->count != y->count)
+                return x->count < y->count ? -1 : 1;
+        return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The child of a node with that byte, or 0. */
+static uint32_t child(const struct matcher *matcher, uint32_t state, uint8_t byte)
+{
+        const struct node *node = &matcher->nodes[state];
+        uint32_t low = node->first_child, high = low + node->child_count, end = high;
+
+        if (!state)
+                return matcher->first[byte];
+        while (low < high) {
+                uint32_t middle = (low + high) / 2;
+
+                if (matcher->nodes[middle].byte < byte)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < end && matcher->nodes[low].byte == byte ? low : 0;
+}
+
+/* The words of a node that are longer than it, by their next byte: its children. */
+static void grow(struct matcher *matcher, const struct matcher_word *words, struct span *spans,
+                 uint32_t at)
+{
+        struct node *node = &matcher->nodes[at];
+        struct span span = spans[at];
+
+        if (span.low < span.high && words[span.low].count == span.depth) {
+                node->id = words[span.low].id;
+                node->bytes = span.depth;
+        }
+        while (span.low < span.high && words[span.low].count == span.depth)
+                span.low++;
+        node->first_child = matcher->node_count;
+        while (span.low < span.high) {
+                uint8_t byte = backwards(&words[span.low], span.depth);
+                uint32_t end = span.low;
+
+                while (end < span.high && backwards(&words[end], span.depth) == byte)
+                        end++;
+                spans[matcher->node_count] = (struct span){ span.low, end, span.depth + 1 };
+                matcher->nodes[matcher->node_count++] =
+                        (struct node){ .id = UINT32_MAX, .byte = byte };
+                node->child_count++;
+                span.low = end;
+        }
+}
+
+static void link_children(struct matcher *matcher, uint32_t at)
+{
+        struct node *node = &matcher->nodes[at];
+
+        for (uint32_t i = 0; i < node->child_count; i++) {
+                struct node *c = &matcher->nodes[node->first_child + i];
+                uint64_t steps = 0;
+
+                if (at)
+                        c->fall = matcher_step(matcher, node->fall, (char)c->byte, &steps);
+                else
+                        matcher->first[c->byte] = node->first_child + i;
+        }
+}
+
+int matcher_new(struct matcher_word *words, uint32_t count, struct matcher **ret_matcher)
+{
+        size_t nodes = 1;
+        struct matcher *matcher;
+        struct span *spans;
+
+        for (uint32_t i = 0; i < count; i++) {
+                assert(words[i].count);
+                nodes += words[i].count;
+        }
+        assert(nodes <= MATCHER_BYTES_MAX + 1);
+        matcher = calloc(1, sizeof(*matcher) + nodes * sizeof(*matcher->nodes));
+        spans = calloc(nodes, sizeof(*spans));
+        if (!matcher || !spans) {
+                free(matcher);
+                free(spans);
+                return error_raise(-ENOMEM);
+        }
+        if (count)
+                qsort(words, count, sizeof(*words), compare);
+        matcher->node_count = 1;
+        matcher->nodes[0] = (struct node){ .id = UINT32_MAX };
+        spans[0] = (struct span){ 0, count, 0 };
+        for (uint32_t at = 0; at < matcher->node_count; at++)
+                grow(matcher, words, spans, at);
+        for (uint32_t at = 0; at < matcher->node_count; at++) {
+                struct node *node = &matcher->nodes[at];
+
+                if (node->id == UINT32_MAX) {
+                        node->id = matcher->nodes[node->fall].id;
+                        node->bytes = matcher->nodes[node->fall].bytes;
+                }
+                link_children(matcher, at);
+        }
+        free(spans);
+        *ret_matcher = matcher;
+        return 0;
+}
+
+struct matcher *matcher_free(struct matcher *matcher)
+{
+        free(matcher);
+        return NULL;
+}
+
+uint32_t matcher_step(const struct matcher *matcher, uint32_t state, char byte, uint64_t *steps)
+{
+        for (;;) {
+                uint32_t next = child(matcher, state, (uint8_t)byte);
+
+                ++*steps;
+                if (next || !state)
+                        return next;
+                state = matcher->nodes[state].fall;
+        }
+}
+
+uint32_t matcher_word(const struct matcher *matcher, uint32_t state, uint32_t *ret_bytes)
+{
+        *ret_bytes = matcher->nodes[state].bytes;
+        return matcher->nodes[state].id;
+}

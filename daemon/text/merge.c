@@ -1,0 +1,280 @@
+/*
+ * A heap holds pairs as (rank, place of the left one).  When a pair merges, the two
+ * pairs it was a half of change; their old items stay in the heap.  An item is good
+ * if the pair that now begins at its place has its rank: whether it was put there
+ * for this very pair does not matter, for it stands where that pair's own would.
+ *
+ * Every merge takes one symbol away and puts in two items at most, so no more than
+ * three items a byte ever come, and two a byte are there at once.
+ *
+ * The list of merges is looked up by entry, then by bisection among the entry's
+ * pairs: no hash, so no list of merges can make it slow.
+ */
+#include "daemon/text/merge.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/error.h"
+
+#define NO_RANK UINT32_MAX
+
+/* ---- the book ---- */
+
+static int by_right(const void *a, const void *b)
+{
+        const struct merge_pair *x = a, *y = b;
+
+        if (x->right != y->right)
+                return x->right < y->right ? -1 : 1;
+        return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* A pair that is listed twice has its first place: bisection finds the first of equals. */
+static int list_pairs(struct merge_book *book, const struct vocabulary *v)
+{
+        book->first = calloc((size_t)v->entry_count + 2, sizeof(*book->first));
+        book->pairs = calloc((size_t)v->merge_count + 1, sizeof(*book->pairs));
+        if (!book->first || !book->pairs)
+                return error_raise(-ENOMEM);
+        /* first[left + 2] counts, then first[left + 1] is where the next pair of left goes. */
+        for (uint32_t i = 0; i < v->merge_count; i++)
+                book->first[v->merges[i].left + 2]++;
+        for (uint32_t i = 2; i <= v->entry_count; i++)
+                book->first[i] += book->first[i - 1];
+        for (uint32_t i = 0; i < v->merge_count; i++) {
+                const struct merge *m = &v->merges[i];
+
+                book->pairs[book->first[m->left + 1]++] =
+                        (struct merge_pair){ m->right, i, m->result };
+        }
+        for (uint32_t i = 0; i < v->entry_count; i++)
+                qsort(book->pairs + book->first[i], book->first[i + 1] - book->first[i],
+                      sizeof(*book->pairs), by_right);
+        return 0;
+}
+
+struct scored {
+        float score;
+        uint32_t id;
+};
+
+static int by_score(const void *a, const void *b)
+{
+        const struct scored *x = a, *y = b;
+
+        return x->score > y->score ? -1 : x->score < y->score;
+}
+
+static int rank_scores(struct merge_book *book, const struct vocabulary *v)
+{
+        struct scored *scored = calloc((size_t)v->entry_count + 1, sizeof(*scored));
+        uint32_t rank = 0;
+
+        book->ranks = calloc((size_t)v->entry_count + 1, sizeof(*book->ranks));
+        if (!scored || !book->ranks) {
+                free(scored);
+                return error_raise(-ENOMEM);
+        }
+        for (uint32_t i = 0; i < v->entry_count; i++)
+                scored[i] = (struct scored){ v->entries[i].score, i };
+        qsort(scored, v->entry_count, sizeof(*scored), by_score);
+        for (uint32_t i = 0; i < v->entry_count; i++) {
+                if (i && scored[i].score != scored[i - 1].score)
+                        rank++;
+                book->ranks[scored[i].id] = rank;
+        }
+        free(scored);
+        return 0;
+}
+
+static void note_neighbours(struct merge_book *book, const struct vocabulary *v)
+{
+        for (uint32_t i = 0; i < v->entry_count; i++)
+                for (uint32_t k = 1; k < v->entries[i].count; k++) {
+                        const char *at = v->entries[i].bytes + k;
+                        unsigned pair = (unsigned)(uint8_t)at[-1] << 8 | (uint8_t)at[0];
+
+                        book->beside[pair / 64] |= UINT64_C(1) << pair % 64;
+                }
+}
+
+int merge_book_init(struct merge_book *book, const struct vocabulary *vocabulary)
+{
+        int r;
+
+        *book = (struct merge_book){ 0 };
+        if (vocabulary->merge_count || vocabulary->kind == VOCABULARY_BYTE_LEVEL)
+                r = list_pairs(book, vocabulary);
+        else
+                r = rank_scores(book, vocabulary);
+        if (r)
+                merge_book_deinit(book);
+        else
+                note_neighbours(book, vocabulary);
+        return error_pass(r);
+}
+
+void merge_book_deinit(struct merge_book *book)
+{
+        free(book->first);
+        free(book->pairs);
+        free(book->ranks);
+        *book = (struct merge_book){ 0 };
+}
+
+/* ---- the work ---- */
+
+int merge_work_grow(struct merge_work *work, size_t bytes)
+{
+        size_t room = 256;
+        char *at;
+
+        if (bytes <= work->room)
+                return 0;
+        while (room < bytes)
+                room *= 2;
+        merge_work_deinit(work);
+        at = reallocarray(NULL, room, 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t));
+        if (!at)
+                return error_raise(-ENOMEM);
+        *work = (struct merge_work){ .memory = at, .heap = (uint64_t *)at, .room = room };
+        work->ids = (uint32_t *)(work->heap + 2 * room);
+        work->nexts = work->ids + room;
+        work->befores = work->nexts + room;
+        work->ranks = work->befores + room;
+        work->results = work->ranks + room;
+        return 0;
+}
+
+void merge_work_deinit(struct merge_work *work)
+{
+        free(work->memory);
+        *work = (struct merge_work){ 0 };
+}
+
+static void heap_put(struct merge_work *work, uint64_t item, uint64_t *steps)
+{
+        size_t at = work->heap_count++;
+
+        assert(work->heap_count <= 2 * work->room);
+        for (; at && work->heap[(at - 1) / 2] > item; at = (at - 1) / 2) {
+                work->heap[at] = work->heap[(at - 1) / 2];
+                ++*steps;
+        }
+        work->heap[at] = item;
+}
+
+static uint64_t heap_take(struct merge_work *work, uint64_t *steps)
+{
+        uint64_t *heap = work->heap, least = heap[0], item = heap[--work->heap_count];
+        size_t n = work->heap_count, at = 0, child;
+
+        while ((child = 2 * at + 1) < n) {
+                child += child + 1 < n && heap[child + 1] < heap[child];
+                if (heap[child] >= item)
+                        break;
+                heap[at] = heap[child];
+                at = child;
+                ++*steps;
+        }
+        heap[at] = item;
+        return least;
+}
+
+struct task {
+        const struct merge_book *book;
+        const struct wordmap *words;
+        struct merge_work *work;
+        const char *text;
+        size_t bytes;
+        uint64_t *steps;
+};
+
+static uint32_t find_listed(const struct task *t, uint32_t left, uint32_t right,
+                            uint32_t *ret_result)
+{
+        const struct merge_pair *pairs = t->book->pairs;
+        uint32_t low, high, end;
+
+        if (left == VOCABULARY_NONE || right == VOCABULARY_NONE)
+                return NO_RANK;
+        low = t->book->first[left];
+        end = high = t->book->first[left + 1];
+        while (low < high) {
+                uint32_t middle = low + (high - low) / 2;
+
+                if (pairs[middle].right < right)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        if (low == end || pairs[low].right != right)
+                return NO_RANK;
+        *ret_result = pairs[low].result;
+        return pairs[low].rank;
+}
+
+/* The rank of the pair that begins at a place, noted and put into the heap. */
+static void judge(const struct task *t, uint32_t place)
+{
+        struct merge_work *work = t->work;
+        uint32_t right = work->nexts[place], rank = NO_RANK;
+
+        ++*t->steps;
+        if (right < t->bytes && t->book->first) {
+                rank = find_listed(t, work->ids[place], work->ids[right], &work->results[place]);
+        } else if (right < t->bytes && work->nexts[right] - place <= VOCABULARY_ENTRY_BYTES_MAX) {
+                size_t count = work->nexts[right] - place;
+                uint32_t id = wordmap_get(t->words, t->text + place, count);
+
+                *t->steps += count / 8;
+                work->results[place] = id;
+                rank = id == WORDMAP_NONE ? NO_RANK : t->book->ranks[id];
+        }
+        work->ranks[place] = rank;
+        if (rank != NO_RANK)
+                heap_put(work, (uint64_t)rank << 32 | place, t->steps);
+}
+
+static void join(const struct task *t, uint32_t left)
+{
+        struct merge_work *work = t->work;
+        uint32_t right = work->nexts[left], behind = work->nexts[right];
+
+        work->ids[left] = work->results[left];
+        work->nexts[left] = behind;
+        work->ranks[right] = NO_RANK; /* no longer the beginning of anything */
+        if (behind < t->bytes)
+                work->befores[behind] = left;
+        judge(t, left);
+        if (left)
+                judge(t, work->befores[left]);
+}
+
+int merge_run(const struct merge_book *book, const struct wordmap *words, struct merge_work *work,
+              const char *text, size_t bytes, struct encoding *how)
+{
+        struct task t = { book, words, work, text, bytes, &how->steps };
+        uint32_t before = 0;
+
+        assert(bytes <= work->room && bytes < UINT32_MAX);
+        work->heap_count = 0;
+        for (uint32_t at = 0; at < bytes; at = work->nexts[at]) {
+                if (encoding_cancelled(how))
+                        return -ECANCELED;
+                work->befores[at] = before;
+                before = at;
+                judge(&t, at);
+        }
+        while (work->heap_count) {
+                uint64_t item = heap_take(work, &how->steps);
+
+                if (encoding_cancelled(how))
+                        return -ECANCELED;
+                if (work->ranks[(uint32_t)item] == (uint32_t)(item >> 32))
+                        join(&t, (uint32_t)item);
+        }
+        return 0;
+}

@@ -1,0 +1,179 @@
+/*
+ * Three walks: every character is decomposed as far as it goes, marks that follow
+ * one another are put in the order of their classes, and what composes is composed.
+ *
+ * An item is a code with its class above it; a byte that is no part of UTF-8 is an
+ * item too, of class 0, that composes with nothing.
+ */
+#include "daemon/text/nfc.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/text/unicode.h"
+
+#define FOREIGN     0x200000u /* above all of Unicode: a byte */
+#define CODE(item)  ((item)&0xFFFFFFu)
+#define CLASS(item) ((item) >> 24)
+#define SHORT       16u /* so many marks are ordered one by one */
+#define DEPTH       8u
+
+/* Codes below do not compose with each other, nor change: most texts have no others. */
+#define PLAIN_END 0x300u
+
+static bool is_plain(const char *text, size_t bytes)
+{
+        for (size_t at = 0, n; at < bytes; at += n) {
+                uint32_t code;
+
+                n = unicode_next(text + at, bytes - at, &code);
+                if (code >= PLAIN_END && code != UNICODE_INVALID)
+                        return false;
+        }
+        return true;
+}
+
+/* First parts decompose further; the stack holds what comes behind them. */
+static size_t decompose(uint32_t code, uint32_t *to)
+{
+        uint32_t stack[DEPTH] = { code }, first, second;
+        size_t depth = 1, count = 0;
+
+        while (depth) {
+                code = stack[--depth];
+                if (!unicode_decompose(code, &first, &second)) {
+                        to[count++] = code | (uint32_t)unicode_class(code) << 24;
+                        continue;
+                }
+                assert(depth + 2 <= DEPTH);
+                if (second)
+                        stack[depth++] = second;
+                stack[depth++] = first;
+        }
+        return count;
+}
+
+/* A stable sort by class. */
+static void order_run(uint32_t *items, size_t count, uint32_t *spare)
+{
+        size_t begins[257] = { 0 };
+
+        if (count <= SHORT) {
+                for (size_t i = 1; i < count; i++) {
+                        uint32_t item = items[i];
+                        size_t at = i;
+
+                        for (; at && CLASS(items[at - 1]) > CLASS(item); at--)
+                                items[at] = items[at - 1];
+                        items[at] = item;
+                }
+                return;
+        }
+        for (size_t i = 0; i < count; i++)
+                begins[CLASS(items[i]) + 1]++;
+        for (unsigned i = 1; i < 257; i++)
+                begins[i] += begins[i - 1];
+        for (size_t i = 0; i < count; i++)
+                spare[begins[CLASS(items[i])]++] = items[i];
+        memcpy(items, spare, count * sizeof(*items));
+}
+
+static void order(uint32_t *items, size_t count, uint32_t *spare)
+{
+        for (size_t at = 0, end; at < count; at = end) {
+                for (end = at; end < count && CLASS(items[end]);)
+                        end++;
+                if (end > at + 1)
+                        order_run(items + at, end - at, spare);
+                end += end == at;
+        }
+}
+
+/* In place.  A mark composes with the last starter unless one of its class or above is between. */
+static size_t compose(uint32_t *items, size_t count)
+{
+        size_t made = 0, starter = SIZE_MAX;
+
+        for (size_t i = 0; i < count; i++) {
+                uint32_t item = items[i], code = 0;
+
+                if (starter != SIZE_MAX &&
+                    (made == starter + 1 || CLASS(items[made - 1]) < CLASS(item)))
+                        code = unicode_compose(CODE(items[starter]), CODE(item));
+                if (code) {
+                        items[starter] = code | (uint32_t)unicode_class(code) << 24;
+                        continue;
+                }
+                if (!CLASS(item))
+                        starter = made;
+                items[made++] = item;
+        }
+        return made;
+}
+
+static size_t write_items(const uint32_t *items, size_t count, char *to)
+{
+        size_t bytes = 0;
+
+        for (size_t i = 0; i < count; i++) {
+                if (CODE(items[i]) >= FOREIGN)
+                        to[bytes++] = (char)CODE(items[i]);
+                else
+                        bytes += unicode_write(CODE(items[i]), to + bytes);
+        }
+        return bytes;
+}
+
+static size_t decompose_all(const char *text, size_t bytes, uint32_t *items)
+{
+        size_t count = 0;
+
+        for (size_t at = 0, n; at < bytes; at += n) {
+                uint32_t code;
+
+                n = unicode_next(text + at, bytes - at, &code);
+                if (code == UNICODE_INVALID)
+                        items[count++] = FOREIGN | (uint8_t)text[at];
+                else
+                        count += decompose(code, items + count);
+        }
+        return count;
+}
+
+int nfc_normalise(const char *text, size_t bytes, char **ret_text, size_t *ret_bytes,
+                  uint64_t *steps)
+{
+        uint32_t *items, *spare;
+        size_t count;
+        char *to = malloc(NFC_GROWTH * bytes + 1);
+
+        if (!to)
+                return error_raise(-ENOMEM);
+        *ret_text = to;
+        *steps += bytes;
+        if (is_plain(text, bytes)) {
+                memcpy(to, text, bytes);
+                *ret_bytes = bytes;
+                return 0;
+        }
+        /* No character decomposes to more than two items for each of its bytes. */
+        items = reallocarray(NULL, bytes, 4 * sizeof(*items));
+        if (!items) {
+                free(to);
+                return error_raise(-ENOMEM);
+        }
+        spare = items + 2 * bytes;
+        count = decompose_all(text, bytes, items);
+        assert(count <= 2 * bytes);
+        *steps += count;
+        order(items, count, spare);
+        count = compose(items, count);
+        *ret_bytes = write_items(items, count, to);
+        assert(*ret_bytes <= NFC_GROWTH * bytes);
+        free(items);
+        return 0;
+}

@@ -1,0 +1,30 @@
+/*
+ * What a tokenizer is inside: for tokenizer-open.c, which makes it, and tokenizer.c.
+ */
+#ifndef DAEMON_TEXT_TOKENIZER_STATE_H
+#define DAEMON_TEXT_TOKENIZER_STATE_H
+
+#include "daemon/text/matcher.h"
+#include "daemon/text/merge.h"
+#include "daemon/text/tokenizer.h"
+#include "daemon/wordmap.h"
+
+struct tokenizer {
+        enum vocabulary_kind kind;
+        enum vocabulary_splitter splitter;
+        enum vocabulary_normaliser normaliser;
+        enum vocabulary_blank blank;
+        bool whole_wins, unknown_run;
+        uint32_t vocab, entry_count, unknown;
+        uint32_t byte_ids[256];  /* all of them, or all VOCABULARY_NONE */
+        uint32_t shortest_added; /* bytes; 0: nothing is added */
+        size_t piece_max;
+        char *bytes;           /* of all pieces, one after another */
+        uint32_t *begins;      /* in bytes: entry_count + 1 of them */
+        uint8_t *strips;       /* by id */
+        struct wordmap *words; /* the NORMAL entries; NULL: nobody looks for them */
+        struct merge_book book;
+        struct matcher *users, *added; /* USER entries; these and CONTROL.  NULL: there are none */
+};
+
+#endif

@@ -1,0 +1,49 @@
+/*
+ * What Unicode says of a character, as far as tokenizers ask.
+ *
+ * The tables are generated (contrib/dev/unicode); the head of unicode-tables.c has
+ * the version.  A byte that is no part of valid UTF-8 is a character of its own
+ * that nothing is known of.  Pure functions; any thread.
+ */
+#ifndef DAEMON_TEXT_UNICODE_H
+#define DAEMON_TEXT_UNICODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define UNICODE_INVALID UINT32_MAX /* the code of a byte that is part of no character */
+
+enum unicode_kind {
+        UNICODE_OTHER,
+        UNICODE_LETTER, /* \p{L} */
+        UNICODE_NUMBER, /* \p{N} */
+        UNICODE_BLANK,  /* \s: White_Space */
+};
+
+/* At least one byte is there.  How many bytes the first character has, and its code. */
+unsigned unicode_next(const char *text, size_t bytes, uint32_t *ret_code);
+/* Writes at most four bytes; returns how many. */
+unsigned unicode_write(uint32_t code, char *to);
+
+enum unicode_kind unicode_kind(uint32_t code);
+uint8_t unicode_class(uint32_t code); /* canonical combining class */
+
+/* One step of canonical decomposition: false: it has none.  second may be 0: none. */
+bool unicode_decompose(uint32_t code, uint32_t *ret_first, uint32_t *ret_second);
+uint32_t unicode_compose(uint32_t first, uint32_t second); /* 0: they do not */
+
+/* The generated tables: sorted by first; pairs by code, or by first and second. */
+struct unicode_range {
+        uint32_t first, last;
+        uint8_t value;
+};
+struct unicode_pair {
+        uint32_t code, first, second;
+};
+extern const struct unicode_range unicode_kinds[], unicode_classes[];
+extern const struct unicode_pair unicode_decompositions[], unicode_compositions[];
+extern const uint32_t unicode_kind_count, unicode_class_count;
+extern const uint32_t unicode_decomposition_count, unicode_composition_count;
+
+#endif
