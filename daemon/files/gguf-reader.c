@@ -231,6 +231,7 @@ int reader_take_pair(struct reader *r, struct pair *ret_pair)
                 k = take_string(r, "a string", UINT64_MAX, &text);
                 value = k ? NULL : (uint8_t *)text;
         } else if (pair.type == VALUE_ARRAY) {
+                value = r->bytes + r->at;
                 k = skip_array(r, 0);
         } else {
                 k = take(r, value_bytes[pair.type], &value);

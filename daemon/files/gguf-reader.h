@@ -34,7 +34,8 @@ enum value_type {
 
 struct pair {
         const char *key;
-        const uint8_t *value; /* a string: its bytes */
+        const uint8_t *
+                value; /* a string: its bytes; an array: its type u32, its count u64, its elements */
         uint32_t type;
 };
 

@@ -276,38 +276,38 @@ bool gguf_has(const struct gguf *g, const char *key)
         return pair_of(g, key);
 }
 
-bool gguf_u32(const struct gguf *g, const char *key, uint32_t *ret_value)
+/* Bytes of a whole number of that type; 0: it is of another. */
+static size_t whole_bytes(uint32_t type)
 {
-        const struct pair *pair = pair_of(g, key);
-        uint64_t bits = 0, high = UINT32_MAX;
-        size_t bytes;
-
-        if (!pair)
-                return false;
-        switch (pair->type) {
+        switch (type) {
         case VALUE_I8:
         case VALUE_U8:
-                bytes = 1;
-                break;
+                return 1;
         case VALUE_I16:
         case VALUE_U16:
-                bytes = 2;
-                break;
+                return 2;
         case VALUE_I32:
         case VALUE_U32:
-                bytes = 4;
-                break;
+                return 4;
         case VALUE_I64:
         case VALUE_U64:
-                bytes = 8;
-                break;
+                return 8;
         default:
-                return false;
+                return 0;
         }
+}
+
+static bool whole(uint32_t type, const uint8_t *value, uint32_t *ret_value)
+{
+        uint64_t bits = 0, high = UINT32_MAX;
+        size_t bytes = whole_bytes(type);
+
+        if (!bytes)
+                return false;
         /* A negative number has its top bit set, and is too large for its own type. */
-        if (pair->type == VALUE_I8 || pair->type == VALUE_I16 || pair->type == VALUE_I32)
+        if (type == VALUE_I8 || type == VALUE_I16 || type == VALUE_I32)
                 high = (UINT64_C(1) << (bytes * 8 - 1)) - 1;
-        memcpy(&bits, pair->value, bytes);
+        memcpy(&bits, value, bytes);
         bits = le64toh(bits);
         if (bits > high)
                 return false;
@@ -315,20 +315,33 @@ bool gguf_u32(const struct gguf *g, const char *key, uint32_t *ret_value)
         return true;
 }
 
+static bool real(uint32_t type, const uint8_t *value, float *ret_value)
+{
+        double wide;
+
+        if (type == VALUE_F32) {
+                memcpy(ret_value, value, sizeof(*ret_value));
+                return true;
+        }
+        if (type != VALUE_F64)
+                return false;
+        memcpy(&wide, value, sizeof(wide));
+        *ret_value = isfinite(wide) && fabs(wide) > FLT_MAX ? (float)INFINITY : (float)wide;
+        return true;
+}
+
+bool gguf_u32(const struct gguf *g, const char *key, uint32_t *ret_value)
+{
+        const struct pair *pair = pair_of(g, key);
+
+        return pair && whole(pair->type, pair->value, ret_value);
+}
+
 bool gguf_f32(const struct gguf *g, const char *key, float *ret_value)
 {
         const struct pair *pair = pair_of(g, key);
-        double wide;
 
-        if (!pair || (pair->type != VALUE_F32 && pair->type != VALUE_F64))
-                return false;
-        if (pair->type == VALUE_F32) {
-                memcpy(ret_value, pair->value, sizeof(*ret_value));
-                return true;
-        }
-        memcpy(&wide, pair->value, sizeof(wide));
-        *ret_value = isfinite(wide) && fabs(wide) > FLT_MAX ? (float)INFINITY : (float)wide;
-        return true;
+        return pair && real(pair->type, pair->value, ret_value);
 }
 
 bool gguf_bool(const struct gguf *g, const char *key, bool *ret_value)
@@ -346,4 +359,51 @@ const char *gguf_string(const struct gguf *g, const char *key)
         const struct pair *pair = pair_of(g, key);
 
         return pair && pair->type == VALUE_STRING ? (const char *)pair->value : NULL;
+}
+
+bool gguf_array(const struct gguf *g, const char *key, struct gguf_array *ret_array)
+{
+        const struct pair *pair = pair_of(g, key);
+
+        if (!pair || pair->type != VALUE_ARRAY)
+                return false;
+        memcpy(&ret_array->type, pair->value, 4);
+        memcpy(&ret_array->left, pair->value + 4, 8);
+        ret_array->type = le32toh(ret_array->type);
+        ret_array->left = le64toh(ret_array->left);
+        ret_array->at = pair->value + 12;
+        return true;
+}
+
+bool gguf_next_string(struct gguf_array *array, const char **ret_text, size_t *ret_bytes)
+{
+        uint64_t bytes;
+
+        if (!array->left || array->type != VALUE_STRING)
+                return false;
+        memcpy(&bytes, array->at, sizeof(bytes));
+        bytes = le64toh(bytes);
+        *ret_text = (const char *)array->at + sizeof(bytes);
+        *ret_bytes = bytes;
+        array->at += sizeof(bytes) + bytes;
+        array->left--;
+        return true;
+}
+
+bool gguf_next_u32(struct gguf_array *array, uint32_t *ret_value)
+{
+        if (!array->left || !whole(array->type, array->at, ret_value))
+                return false;
+        array->at += whole_bytes(array->type);
+        array->left--;
+        return true;
+}
+
+bool gguf_next_f32(struct gguf_array *array, float *ret_value)
+{
+        if (!array->left || !real(array->type, array->at, ret_value))
+                return false;
+        array->at += array->type == VALUE_F32 ? 4 : 8;
+        array->left--;
+        return true;
 }

@@ -44,6 +44,21 @@ bool gguf_f32(const struct gguf *gguf, const char *key, float *ret_value);
 bool gguf_bool(const struct gguf *gguf, const char *key, bool *ret_value);
 const char *gguf_string(const struct gguf *gguf, const char *key); /* NUL-ended, or NULL */
 
+/*
+ * An array of metadata, walked from its first element on: nothing is copied.  Each
+ * step gives the next element; false: there is none, or it is of another type.
+ * Whole numbers may have any width, strings any bytes.
+ */
+struct gguf_array {
+        const uint8_t *at;
+        uint64_t left; /* elements */
+        uint32_t type;
+};
+bool gguf_array(const struct gguf *gguf, const char *key, struct gguf_array *ret_array);
+bool gguf_next_string(struct gguf_array *array, const char **ret_text, size_t *ret_bytes);
+bool gguf_next_u32(struct gguf_array *array, uint32_t *ret_value);
+bool gguf_next_f32(struct gguf_array *array, float *ret_value);
+
 /* What the model is, every value checked against limits.  0 or -EINVAL and *why. */
 int gguf_traits(const struct gguf *gguf, struct traits *ret_traits, char *why, size_t why_bytes);
 

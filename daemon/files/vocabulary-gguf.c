@@ -1,0 +1,226 @@
+/*
+ * A vocabulary out of GGUF metadata, with llama.cpp's defaults where a key is absent.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/files/gguf.h"
+#include "daemon/files/maker.h"
+#include "daemon/files/vocabulary.h"
+
+#define KEY(name) "tokenizer.ggml." name
+
+struct reading {
+        struct maker m;
+        const struct gguf *gguf;
+        bool letters; /* gpt2: byte-level */
+};
+
+static const struct {
+        enum entry_kind kind;
+        enum spelling gpt2, llama;
+} kinds[] = {
+        [1] = { ENTRY_NORMAL, SPELT_LETTERS, SPELT_BARS },
+        [2] = { ENTRY_UNKNOWN, SPELT_PLAIN, SPELT_PLAIN },
+        [3] = { ENTRY_CONTROL, SPELT_PLAIN, SPELT_PLAIN },
+        [4] = { ENTRY_USER, SPELT_PLAIN, SPELT_BARS },
+        [5] = { ENTRY_UNUSED, SPELT_PLAIN, SPELT_BARS },
+        [6] = { ENTRY_BYTE, SPELT_PLAIN, SPELT_HEX },
+};
+
+/* The array is there and has so many elements; `optional`: or is not there. */
+static int find_array(struct reading *rd, const char *key, bool optional, uint64_t count,
+                      struct gguf_array *ret_array)
+{
+        *ret_array = (struct gguf_array){ 0 };
+        if (optional && !gguf_has(rd->gguf, key))
+                return 0;
+        if (!gguf_array(rd->gguf, key, ret_array))
+                return maker_refuse(&rd->m, "metadata '%s' is missing or no array", key);
+        if (ret_array->left != count && count != UINT64_MAX)
+                return maker_refuse(&rd->m,
+                                    "metadata '%s' has %" PRIu64 " elements for %" PRIu64 " tokens",
+                                    key, ret_array->left, count);
+        return 0;
+}
+
+static int read_entries(struct reading *rd, struct gguf_array tokens)
+{
+        uint64_t count = tokens.left;
+        struct gguf_array types, scores;
+        int r;
+
+        r = find_array(rd, KEY("token_type"), true, count, &types);
+        if (!r)
+                r = find_array(rd, KEY("scores"), rd->letters, count, &scores);
+        for (uint64_t id = 0; !r && id < count; id++) {
+                bool typed = types.at, scored = scores.at;
+                uint32_t type = 1;
+                float score = 0;
+                const char *name;
+                size_t bytes;
+
+                if (!gguf_next_string(&tokens, &name, &bytes))
+                        return maker_refuse(&rd->m, "metadata '%s' has no strings", KEY("tokens"));
+                if (typed && (!gguf_next_u32(&types, &type) || !type || type > 6))
+                        return maker_refuse(&rd->m, "the type of token %" PRIu64 " is not 1 to 6",
+                                            id);
+                if (scored && !gguf_next_f32(&scores, &score))
+                        return maker_refuse(&rd->m, "the score of token %" PRIu64 " is no number",
+                                            id);
+                r = maker_entry(&rd->m, id, name, bytes, kinds[type].kind,
+                                rd->letters ? kinds[type].gpt2 : kinds[type].llama, score);
+        }
+        return error_pass(r);
+}
+
+static int read_merges(struct reading *rd, struct gguf_array merges)
+{
+        const char *line;
+        size_t bytes;
+        int r = 0;
+
+        while (!r && merges.left) {
+                if (!gguf_next_string(&merges, &line, &bytes))
+                        return maker_refuse(&rd->m, "metadata '%s' has no strings", KEY("merges"));
+                r = maker_merge_line(&rd->m, line, bytes);
+        }
+        return error_pass(r);
+}
+
+static int read_switch(struct reading *rd, const char *key, bool *value)
+{
+        if (gguf_has(rd->gguf, key) && !gguf_bool(rd->gguf, key, value))
+                return maker_refuse(&rd->m, "metadata '%s' is not true or false", key);
+        return 0;
+}
+
+/* Writers put all bits set where there is none. */
+static int read_id(struct reading *rd, const char *key, uint32_t *id)
+{
+        if (!gguf_has(rd->gguf, key))
+                return 0;
+        if (!gguf_u32(rd->gguf, key, id))
+                return maker_refuse(&rd->m, "metadata '%s' is not a whole number of 32 bits", key);
+        if (*id != VOCABULARY_NONE && *id >= rd->m.entry_room)
+                return maker_refuse(&rd->m, "metadata '%s' is %u, but there are %u tokens", key,
+                                    *id, rd->m.entry_room);
+        return 0;
+}
+
+static int read_splitter(struct reading *rd, const char *given)
+{
+        const char *name = given ? given : gguf_string(rd->gguf, KEY("pre"));
+
+        if (!rd->letters)
+                return given ? maker_refuse(&rd->m,
+                                            "a splitter is named, and it has no use for one")
+                             : 0;
+        if (!name)
+                return maker_refuse(&rd->m,
+                                    "metadata '%s' is missing: how it splits text must be named",
+                                    KEY("pre"));
+        rd->m.v.splitter = splitter_named(name);
+        if (rd->m.v.splitter == SPLITTER_N)
+                return maker_refuse(&rd->m, "the splitter '%s' is not served", shown(name).text);
+        rd->m.v.whole_wins = rd->m.v.splitter == SPLITTER_LLAMA3;
+        return 0;
+}
+
+static int read_rules(struct reading *rd, const char *splitter)
+{
+        struct vocabulary *v = &rd->m.v;
+        bool blank = !rd->letters;
+        int r = read_splitter(rd, splitter);
+
+        v->kind = rd->letters ? VOCABULARY_BYTE_LEVEL : VOCABULARY_CHARACTERS;
+        v->add_bos = !rd->letters || v->splitter == SPLITTER_LLAMA3;
+        v->unknown_run = true;
+        if (!r)
+                r = read_switch(rd, KEY("add_bos_token"), &v->add_bos);
+        if (!r)
+                r = read_switch(rd, KEY("add_space_prefix"), &blank);
+        if (!r && blank && rd->letters)
+                r = maker_refuse(&rd->m, "a blank in front of a byte-level text is not served");
+        v->blank = blank ? BLANK_EACH : BLANK_NEVER;
+        if (!r)
+                r = read_id(rd, KEY("bos_token_id"), &v->bos);
+        if (!r)
+                r = read_id(rd, KEY("eos_token_id"), &v->eos);
+        if (!r)
+                r = read_id(rd, KEY("unknown_token_id"), &v->unknown);
+        return error_pass(r);
+}
+
+/* What all the tokens' names have together: no more than the header's bytes, in which they lie. */
+static uint64_t count_bytes(struct gguf_array tokens)
+{
+        const char *name;
+        size_t bytes;
+        uint64_t sum = 0;
+
+        while (gguf_next_string(&tokens, &name, &bytes))
+                sum += bytes;
+        return sum;
+}
+
+static int read_all(struct reading *rd, const char *splitter, char *why, size_t why_bytes)
+{
+        struct gguf_array tokens = { 0 }, merges = { 0 };
+        int r;
+
+        rd->m = (struct maker){ .why = why, .why_bytes = why_bytes };
+        r = find_array(rd, KEY("tokens"), false, UINT64_MAX, &tokens);
+        if (!r)
+                r = find_array(rd, KEY("merges"), !rd->letters, UINT64_MAX, &merges);
+        if (!r && !rd->letters)
+                merges.left = 0; /* what goes by scores has none */
+        if (!r)
+                r = maker_begin(&rd->m, tokens.left, merges.left, count_bytes(tokens), why,
+                                why_bytes);
+        if (!r)
+                r = read_rules(rd, splitter);
+        if (!r)
+                r = read_entries(rd, tokens);
+        if (!r)
+                r = read_merges(rd, merges);
+        return error_pass(r);
+}
+
+static int make_bytes(struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
+{
+        struct maker m;
+        int r = maker_begin(&m, 1, 0, 0, why, why_bytes);
+
+        if (!r)
+                r = maker_finish(&m, ret_vocabulary);
+        if (r)
+                maker_drop(&m);
+        return error_pass(r);
+}
+
+int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
+                         struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
+{
+        const char *kind = gguf_string(gguf, KEY("model"));
+        struct reading rd = { .gguf = gguf };
+        int r;
+
+        if (!kind)
+                return error_raise(why_say(why, why_bytes, -EINVAL,
+                                           "metadata '%s' is missing or not a string",
+                                           KEY("model")));
+        if (!strcmp(kind, "bytes"))
+                return error_pass(make_bytes(ret_vocabulary, why, why_bytes));
+        rd.letters = !strcmp(kind, "gpt2");
+        if (!rd.letters && strcmp(kind, "llama"))
+                return error_raise(why_say(why, why_bytes, -EINVAL,
+                                           "its tokenizer is of the kind '%s', which is not served",
+                                           shown(kind).text));
+        r = read_all(&rd, splitter, why, why_bytes);
+        if (!r)
+                r = maker_finish(&rd.m, ret_vocabulary);
+        if (r)
+                maker_drop(&rd.m);
+        return error_pass(r);
+}

@@ -1,0 +1,22 @@
+/*
+ * Words in JSON: an object of names and ids, as tokenizer.json and vocab.json have it.
+ */
+#ifndef DAEMON_FILES_VOCABULARY_JSON_H
+#define DAEMON_FILES_VOCABULARY_JSON_H
+
+#include "daemon/files/maker.h"
+#include "daemon/json.h"
+
+struct json_words {
+        uint64_t ids; /* the largest and one */
+        size_t bytes; /* of all names */
+};
+
+/* 0, or -EINVAL and *why: not every member is a whole number within reason. */
+int json_words_measure(const struct json *json, uint32_t object, struct json_words *ret_words,
+                       char *why, size_t why_bytes);
+/* After that.  fallback: names like <0x0A> are bytes. */
+int json_words_read(const struct json *json, uint32_t object, struct maker *maker,
+                    enum spelling spelling, bool fallback);
+
+#endif

@@ -1,0 +1,264 @@
+/*
+ * A vocabulary out of SentencePiece's tokenizer.model: a protobuf message.
+ *
+ *      1 pieces, each:   1 the piece, 2 its score (float), 3 its type (1 if absent)
+ *      2 trainer:        3 model type (2: BPE), 35 byte fallback,
+ *                        40 unknown, 41 bos, 42 eos
+ *      3 normaliser:     2 its compiled rules, 3 a blank is put in front,
+ *                        4 extra blanks are taken out, 5 blanks become bars
+ *
+ * A message is a row of fields, each a key (number << 3 | wire type) and a value:
+ * 0 a varint, 1 eight bytes, 2 a length and its bytes, 5 four bytes.  Fields that
+ * are not asked for are stepped over.  Nothing is nested deeper than here.
+ */
+#include <endian.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/files/maker.h"
+#include "daemon/files/vocabulary.h"
+
+struct message {
+        const char *at;
+        size_t left;
+};
+
+struct field {
+        uint32_t number, wire;
+        uint64_t value;       /* of wire types 0, 1 and 5 */
+        struct message bytes; /* of wire type 2 */
+};
+
+enum { WIRE_VARINT = 0, WIRE_EIGHT = 1, WIRE_BYTES = 2, WIRE_FOUR = 5 };
+enum { END = 1 };
+
+static const struct {
+        enum entry_kind kind;
+        enum spelling spelling;
+} kinds[] = {
+        [1] = { ENTRY_NORMAL, SPELT_BARS },   [2] = { ENTRY_UNKNOWN, SPELT_PLAIN },
+        [3] = { ENTRY_CONTROL, SPELT_PLAIN }, [4] = { ENTRY_USER, SPELT_BARS },
+        [5] = { ENTRY_UNUSED, SPELT_BARS },   [6] = { ENTRY_BYTE, SPELT_HEX },
+};
+
+struct reading {
+        struct maker m;
+        uint64_t id;
+        uint64_t type; /* of the model */
+        uint64_t blank, squeezes, escapes;
+        uint64_t special[3]; /* unknown, bos, eos */
+        bool rules;
+};
+
+static bool take_varint(struct message *message, uint64_t *ret_value)
+{
+        uint64_t value = 0;
+
+        for (unsigned shift = 0; shift < 64 && message->left; shift += 7) {
+                uint8_t byte = (uint8_t)*message->at++;
+
+                message->left--;
+                value |= (uint64_t)(byte & 0x7F) << shift;
+                if (!(byte & 0x80)) {
+                        *ret_value = value;
+                        return true;
+                }
+        }
+        return false;
+}
+
+static bool take_fixed(struct message *message, unsigned bytes, uint64_t *ret_value)
+{
+        uint64_t value = 0;
+
+        if (message->left < bytes)
+                return false;
+        memcpy(&value, message->at, bytes);
+        *ret_value = le64toh(value);
+        message->at += bytes;
+        message->left -= bytes;
+        return true;
+}
+
+/* 0, END or -EINVAL. */
+static int take_field(struct reading *rd, struct message *message, struct field *ret_field)
+{
+        struct field f = { 0 };
+        uint64_t key;
+        bool good = true;
+
+        if (!message->left)
+                return END;
+        if (!take_varint(message, &key) || key >> 3 == 0 || key >> 3 >= 1u << 29)
+                return maker_refuse(&rd->m, "%zu bytes before its end stands no field",
+                                    message->left);
+        f.number = (uint32_t)(key >> 3);
+        f.wire = key & 7;
+        if (f.wire == WIRE_VARINT) {
+                good = take_varint(message, &f.value);
+        } else if (f.wire == WIRE_EIGHT || f.wire == WIRE_FOUR) {
+                good = take_fixed(message, f.wire == WIRE_EIGHT ? 8 : 4, &f.value);
+        } else if (f.wire == WIRE_BYTES) {
+                good = take_varint(message, &f.value) && f.value <= message->left;
+                if (good) {
+                        f.bytes = (struct message){ message->at, f.value };
+                        message->at += f.value;
+                        message->left -= f.value;
+                }
+        } else {
+                good = false;
+        }
+        if (!good)
+                return maker_refuse(&rd->m, "field %u does not fit into it", f.number);
+        *ret_field = f;
+        return 0;
+}
+
+static bool is(const struct field *f, uint32_t number, uint32_t wire)
+{
+        return f->number == number && f->wire == wire;
+}
+
+static int read_piece(struct reading *rd, struct message message)
+{
+        struct message name = { "", 0 };
+        uint64_t type = 1, bits = 0;
+        uint32_t low;
+        struct field f;
+        float score;
+        int r;
+
+        while (!(r = take_field(rd, &message, &f))) {
+                if (is(&f, 1, WIRE_BYTES))
+                        name = f.bytes;
+                else if (is(&f, 2, WIRE_FOUR))
+                        bits = f.value;
+                else if (is(&f, 3, WIRE_VARINT))
+                        type = f.value;
+        }
+        if (r < 0)
+                return r;
+        if (!type || type > 6)
+                return maker_refuse(&rd->m, "the type of token %" PRIu64 " is not 1 to 6", rd->id);
+        low = (uint32_t)bits;
+        memcpy(&score, &low, sizeof(score));
+        return error_pass(maker_entry(&rd->m, rd->id++, name.at, name.left, kinds[type].kind,
+                                      kinds[type].spelling, score));
+}
+
+static int read_trainer(struct reading *rd, struct message message)
+{
+        struct field f;
+        int r;
+
+        while (!(r = take_field(rd, &message, &f))) {
+                if (is(&f, 3, WIRE_VARINT))
+                        rd->type = f.value;
+                else if (f.number >= 40 && f.number <= 42 && f.wire == WIRE_VARINT)
+                        rd->special[f.number - 40] = f.value;
+        }
+        return r < 0 ? r : 0;
+}
+
+static int read_normaliser(struct reading *rd, struct message message)
+{
+        struct field f;
+        int r;
+
+        while (!(r = take_field(rd, &message, &f))) {
+                if (is(&f, 2, WIRE_BYTES))
+                        rd->rules = f.bytes.left;
+                else if (is(&f, 3, WIRE_VARINT))
+                        rd->blank = f.value;
+                else if (is(&f, 4, WIRE_VARINT))
+                        rd->squeezes = f.value;
+                else if (is(&f, 5, WIRE_VARINT))
+                        rd->escapes = f.value;
+        }
+        return r < 0 ? r : 0;
+}
+
+static int count_pieces(struct reading *rd, struct message message, uint64_t *ret_count)
+{
+        struct field f;
+        int r;
+
+        *ret_count = 0;
+        while (!(r = take_field(rd, &message, &f)))
+                *ret_count += is(&f, 1, WIRE_BYTES);
+        return r < 0 ? r : 0;
+}
+
+/* -1, with all its bits, says that there is none. */
+static uint32_t special(const struct reading *rd, unsigned which)
+{
+        uint64_t id = rd->special[which];
+
+        return id < rd->m.entry_room ? (uint32_t)id : VOCABULARY_NONE;
+}
+
+static int judge(struct reading *rd)
+{
+        struct vocabulary *v = &rd->m.v;
+
+        if (rd->type != 2)
+                return maker_refuse(&rd->m, "its model type is %" PRIu64 "; 2, BPE, is served",
+                                    rd->type);
+        if (rd->rules)
+                return maker_refuse(&rd->m, "it has rules of normalisation, which are not served");
+        if (rd->squeezes)
+                return maker_refuse(&rd->m, "it takes out extra blanks, which is not served");
+        if (!rd->escapes)
+                return maker_refuse(&rd->m, "it does not write blanks as bars; that is not served");
+        v->kind = VOCABULARY_CHARACTERS;
+        v->blank = rd->blank ? BLANK_FIRST : BLANK_NEVER;
+        v->unknown_run = true;
+        v->unknown = special(rd, 0);
+        v->bos = special(rd, 1);
+        v->eos = special(rd, 2);
+        v->add_bos = v->bos != VOCABULARY_NONE;
+        return 0;
+}
+
+static int read_all(struct reading *rd, struct message message)
+{
+        struct field f;
+        int r;
+
+        while (!(r = take_field(rd, &message, &f))) {
+                if (is(&f, 1, WIRE_BYTES))
+                        r = read_piece(rd, f.bytes);
+                else if (is(&f, 2, WIRE_BYTES))
+                        r = read_trainer(rd, f.bytes);
+                else if (is(&f, 3, WIRE_BYTES))
+                        r = read_normaliser(rd, f.bytes);
+                if (r)
+                        return error_pass(r);
+        }
+        return r < 0 ? r : error_pass(judge(rd));
+}
+
+int vocabulary_from_model(const char *bytes, size_t count, struct vocabulary **ret_vocabulary,
+                          char *why, size_t why_bytes)
+{
+        const struct message message = { bytes, count };
+        /* What the format says of fields that are absent. */
+        struct reading rd = { .m = { .why = why, .why_bytes = why_bytes },
+                              .type = 1,
+                              .blank = 1,
+                              .squeezes = 1,
+                              .escapes = 1,
+                              .special = { 0, 1, 2 } };
+        uint64_t pieces;
+        int r = count_pieces(&rd, message, &pieces);
+
+        if (!r)
+                r = maker_begin(&rd.m, pieces, 0, count, why, why_bytes);
+        if (!r)
+                r = read_all(&rd, message);
+        if (!r)
+                r = maker_finish(&rd.m, ret_vocabulary);
+        if (r)
+                maker_drop(&rd.m);
+        return error_pass(r);
+}

@@ -1,0 +1,111 @@
+/*
+ * A vocabulary out of two files: names and ids as one JSON object, merges as lines.
+ * GPT-2's encoder.json and vocab.bpe, and vocab.json and merges.txt ever since.
+ */
+#include <string.h>
+
+#include "daemon/files/maker.h"
+#include "daemon/files/vocabulary-json.h"
+#include "daemon/files/vocabulary.h"
+
+struct lines {
+        const char *at;
+        size_t left;
+};
+
+static bool next_line(struct lines *lines, const char **ret_line, size_t *ret_bytes)
+{
+        const char *end;
+
+        if (!lines->left)
+                return false;
+        end = memchr(lines->at, '\n', lines->left);
+        *ret_line = lines->at;
+        *ret_bytes = end ? (size_t)(end - lines->at) : lines->left;
+        lines->at += *ret_bytes + !!end;
+        lines->left -= *ret_bytes + !!end;
+        if (*ret_bytes && (*ret_line)[*ret_bytes - 1] == '\r')
+                --*ret_bytes;
+        return true;
+}
+
+/* The first line may say what version the file has; it is no merge. */
+static struct lines lines_of(const char *text, size_t bytes)
+{
+        static const char version[] = "#version";
+        struct lines lines = { text, bytes };
+        const char *line;
+
+        if (bytes >= strlen(version) && !memcmp(text, version, strlen(version)))
+                next_line(&lines, &line, &bytes);
+        return lines;
+}
+
+static uint64_t count_lines(struct lines lines)
+{
+        const char *line;
+        uint64_t count = 0;
+        size_t bytes;
+
+        while (next_line(&lines, &line, &bytes))
+                count += bytes != 0;
+        return count;
+}
+
+static int read_merges(struct maker *m, struct lines lines)
+{
+        const char *line;
+        size_t bytes;
+        int r = 0;
+
+        while (!r && next_line(&lines, &line, &bytes))
+                if (bytes)
+                        r = maker_merge_line(m, line, bytes);
+        return error_pass(r);
+}
+
+static int read_both(struct maker *m, const struct json *json, struct lines lines,
+                     enum vocabulary_splitter splitter, char *why, size_t why_bytes)
+{
+        struct json_words words;
+        int r = json_words_measure(json, 0, &words, why, why_bytes);
+
+        if (!r)
+                r = maker_begin(m, words.ids, count_lines(lines), words.bytes, why, why_bytes);
+        if (!r)
+                r = json_words_read(json, 0, m, SPELT_LETTERS, false);
+        if (!r)
+                r = read_merges(m, lines);
+        m->v.kind = VOCABULARY_BYTE_LEVEL;
+        m->v.splitter = splitter;
+        m->v.whole_wins = splitter == SPLITTER_LLAMA3;
+        return error_pass(r);
+}
+
+int vocabulary_from_pair(const char *vocab, size_t vocab_bytes, const char *merges,
+                         size_t merges_bytes, const char *splitter,
+                         struct vocabulary **ret_vocabulary, char *why, size_t why_bytes)
+{
+        struct maker m = { 0 };
+        struct json *json = NULL;
+        int r;
+
+        if (!splitter)
+                return error_raise(why_say(why, why_bytes, -EINVAL,
+                                           "a vocabulary and merges do not say how text is split: "
+                                           "it must be named"));
+        if (splitter_named(splitter) == SPLITTER_N)
+                return error_raise(why_say(why, why_bytes, -EINVAL,
+                                           "the splitter '%s' is not served",
+                                           shown(splitter).text));
+        r = json_parse(vocab, vocab_bytes, VOCABULARY_ENTRIES_MAX + 1, &json, why, why_bytes);
+        if (!r)
+                r = read_both(&m, json, lines_of(merges, merges_bytes), splitter_named(splitter),
+                              why, why_bytes);
+        if (!r)
+                r = maker_finish(&m, ret_vocabulary);
+        if (r)
+                maker_drop(&m);
+        json_free(json);
+        return error_pass(r);
+}

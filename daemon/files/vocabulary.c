@@ -1,0 +1,185 @@
+/*
+ * The front door: which reader a path belongs to, and the file's bytes for it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/files/gguf.h"
+#include "daemon/files/vocabulary.h"
+#include "daemon/sys.h"
+#include "daemon/why.h"
+
+#define PATH_BYTES 4096u
+
+struct whole {
+        char *bytes;
+        size_t count;
+};
+
+struct door {
+        const char *splitter;
+        struct vocabulary **ret;
+        char *why;
+        size_t why_bytes;
+};
+
+#define say(d, r, ...) error_raise(why_say((d)->why, (d)->why_bytes, (r), __VA_ARGS__))
+
+static const struct {
+        const char *vocab, *merges;
+} pairs[] = { { "vocab.json", "merges.txt" }, { "encoder.json", "vocab.bpe" } };
+
+/* What is looked for in a folder, in this order. */
+static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab.json",
+                                     "encoder.json" };
+
+static int read_open(const struct door *d, int fd, struct whole *ret_whole)
+{
+        uint64_t bytes;
+        ssize_t n;
+        int r = sys_file_size(fd, &bytes);
+
+        if (r)
+                return say(d, r, r == -EINVAL ? "not a regular file" : "%s", strerror(-r));
+        if (bytes > VOCABULARY_FILE_BYTES_MAX)
+                return say(d, -EINVAL, "%" PRIu64 " bytes; a vocabulary has at most %u", bytes,
+                           VOCABULARY_FILE_BYTES_MAX);
+        *ret_whole = (struct whole){ malloc(bytes + 1), bytes };
+        if (!ret_whole->bytes)
+                return say(d, -ENOMEM, "no memory for its text");
+        for (uint64_t at = 0; at < bytes; at += (uint64_t)n) {
+                n = sys_pread(fd, ret_whole->bytes + at, bytes - at, at);
+                if (n <= 0) {
+                        free(ret_whole->bytes);
+                        return n ? say(d, (int)n, "reading it: %s", strerror((int)-n))
+                                 : say(d, -EIO, "it became shorter while it was read");
+                }
+        }
+        return 0;
+}
+
+static int read_whole(const struct door *d, const char *path, struct whole *ret_whole)
+{
+        /* Non-blocking, so that opening a pipe by mistake does not wait for its writer. */
+        int fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0), r;
+
+        if (fd < 0)
+                return say(d, fd, "%s", strerror(-fd));
+        r = read_open(d, fd, ret_whole);
+        sys_close(fd);
+        return error_pass(r);
+}
+
+/* The same path with another last part.  False: it is too long. */
+static bool beside(const char *path, const char *name, char to[PATH_BYTES])
+{
+        const char *slash = strrchr(path, '/');
+        int n = snprintf(to, PATH_BYTES, "%.*s%s", slash ? (int)(slash - path + 1) : 0, path, name);
+
+        return n >= 0 && (size_t)n < PATH_BYTES;
+}
+
+static const char *last_part(const char *path)
+{
+        const char *slash = strrchr(path, '/');
+
+        return slash ? slash + 1 : path;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+        size_t n = strlen(text), m = strlen(end);
+
+        return n >= m && !strcmp(text + n - m, end);
+}
+
+static int open_gguf(const struct door *d, const char *path)
+{
+        struct gguf *gguf;
+        int r = gguf_open(path, &gguf, d->why, d->why_bytes);
+
+        if (r)
+                return error_pass(r);
+        r = vocabulary_from_gguf(gguf, d->splitter, d->ret, d->why, d->why_bytes);
+        gguf_close(gguf);
+        return error_pass(r);
+}
+
+static int open_pair(const struct door *d, const char *path, const char *merges_name)
+{
+        struct whole vocab, merges;
+        char other[PATH_BYTES], what[256];
+        int r;
+
+        if (!beside(path, merges_name, other))
+                return say(d, -ENAMETOOLONG, "the path is too long");
+        r = read_whole(d, path, &vocab);
+        if (r)
+                return error_pass(r);
+        r = read_whole(d, other, &merges);
+        if (r) {
+                snprintf(what, sizeof(what), "%s", d->why);
+                why_say(d->why, d->why_bytes, r, "%s, beside it: %s", merges_name, what);
+        } else {
+                r = vocabulary_from_pair(vocab.bytes, vocab.count, merges.bytes, merges.count,
+                                         d->splitter, d->ret, d->why, d->why_bytes);
+                free(merges.bytes);
+        }
+        free(vocab.bytes);
+        return error_pass(r);
+}
+
+static int open_file(const struct door *d, const char *path)
+{
+        const char *name = last_part(path);
+        struct whole whole;
+        int r;
+
+        for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++)
+                if (!strcmp(name, pairs[i].vocab))
+                        return error_pass(open_pair(d, path, pairs[i].merges));
+        if (ends_with(name, ".gguf"))
+                return error_pass(open_gguf(d, path));
+        if (!ends_with(name, ".json") && !ends_with(name, ".model"))
+                return say(d, -EINVAL,
+                           "its name says no format: *.gguf, *.json and *.model are served");
+        r = read_whole(d, path, &whole);
+        if (r)
+                return error_pass(r);
+        if (ends_with(name, ".json"))
+                r = vocabulary_from_json(whole.bytes, whole.count, d->splitter, d->ret, d->why,
+                                         d->why_bytes);
+        else
+                r = vocabulary_from_model(whole.bytes, whole.count, d->ret, d->why, d->why_bytes);
+        free(whole.bytes);
+        return error_pass(r);
+}
+
+/* Only a folder has files in it; of one that has several, the first says most. */
+static const char *find_inside(const char *folder, char to[PATH_BYTES])
+{
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+                uint64_t identity[2];
+                int n = snprintf(to, PATH_BYTES, "%s/%s", folder, names[i]);
+
+                if (n >= 0 && (size_t)n < PATH_BYTES && !sys_identity(to, identity))
+                        return to;
+        }
+        return NULL;
+}
+
+int vocabulary_open(const char *path, const char *splitter, struct vocabulary **ret_vocabulary,
+                    char *why, size_t why_bytes)
+{
+        struct door d = { splitter, ret_vocabulary, why, why_bytes };
+        char inside[PATH_BYTES];
+        const char *found = find_inside(path, inside);
+
+        return error_pass(open_file(&d, found ? found : path));
+}

@@ -1,0 +1,159 @@
+/*
+ * Four tokenizers that people have, against ids that their makers' programs gave:
+ * llama.cpp's pairs of texts and ids, a novel, and bytes that are no text.
+ *
+ * SAMOVAR_DATA says where the files are; without it there is nothing to test.
+ * TEXTS is how many random texts each is given.
+ */
+#include "tests/unit/texts.h"
+
+#include "daemon/files/vocabulary.h"
+
+#define PAIRS     47u
+#define SEPARATOR "\n__ggml_vocab_test__\n"
+#define TEXTS     20000u
+
+static const struct kind {
+        const char *name, *path, *splitter;
+} kinds[] = {
+        { "gpt-2", "ggml-vocab/ggml-vocab-gpt-2.gguf", NULL },
+        { "llama-spm", "ggml-vocab/ggml-vocab-llama-spm.gguf", NULL },
+        { "llama-bpe", "llama3.2/encoder.json", "llama3" },
+        { "qwen2", "qwen2.5/vocab.json", "qwen2" },
+};
+
+static char *read_file(const char *format, const char *name, size_t *ret_bytes)
+{
+        char path[1024], tail[512];
+        size_t room = 8u << 20;
+        char *text = malloc(room);
+        FILE *in;
+
+        snprintf(tail, sizeof(tail), format, name);
+        snprintf(path, sizeof(path), "%s/%s", getenv("SAMOVAR_DATA"), tail);
+        in = fopen(path, "rb");
+        if (!in)
+                fail_msg("%s cannot be read", path);
+        assert_non_null(text);
+        *ret_bytes = fread(text, 1, room - 1, in);
+        assert_true(feof(in));
+        text[*ret_bytes] = '\0';
+        fclose(in);
+        return text;
+}
+
+static struct tokenizer *open_kind(const struct kind *kind)
+{
+        struct vocabulary *vocabulary = NULL;
+        struct tokenizer *tokenizer = NULL;
+        char path[1024], why[256];
+
+        snprintf(path, sizeof(path), "%s/tokenizers/%s", getenv("SAMOVAR_DATA"), kind->path);
+        if (vocabulary_open(path, kind->splitter, &vocabulary, why, sizeof(why)))
+                fail_msg("%s: %s", path, why);
+        if (tokenizer_open(vocabulary, vocabulary->entry_count, &tokenizer, why, sizeof(why)))
+                fail_msg("%s: %s", path, why);
+        vocabulary_close(vocabulary);
+        return tokenizer;
+}
+
+/* The ids of one line against the text's; the last text is empty and has no line. */
+static void check_pair(const struct kind *kind, const struct tokenizer *tokenizer, unsigned number,
+                       const char *text, size_t bytes, char **line)
+{
+        size_t count, wanted = 0;
+        uint32_t *ids = texts_encode(tokenizer, text, bytes, NULL, &count);
+
+        while (**line && **line != '\n') {
+                uint32_t id = (uint32_t)strtoul(*line, line, 10);
+
+                if (wanted >= count || ids[wanted] != id)
+                        fail_msg("%s, text %u '%.*s': id %zu is %u, not %u", kind->name, number,
+                                 (int)bytes, text, wanted, wanted < count ? ids[wanted] : 0, id);
+                wanted++;
+                *line += strspn(*line, " ");
+        }
+        *line += **line == '\n';
+        if (wanted != count)
+                fail_msg("%s, text %u: %zu ids, not %zu", kind->name, number, count, wanted);
+        free(ids);
+}
+
+static void the_pairs_of_llama_cpp_have_their_ids(void **state)
+{
+        (void)state;
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+                struct tokenizer *tokenizer = open_kind(&kinds[k]);
+                size_t bytes;
+                char *texts = read_file("tokenizers/ggml-vocab/ggml-vocab-%s.gguf.inp",
+                                        kinds[k].name, &bytes);
+                char *lines = read_file("tokenizers/ggml-vocab/ggml-vocab-%s.gguf.out",
+                                        kinds[k].name, &bytes);
+                char *text = texts, *line = lines;
+                unsigned count = 0;
+
+                while (text) {
+                        char *end = strstr(text, SEPARATOR);
+
+                        bytes = end ? (size_t)(end - text) : strlen(text);
+                        check_pair(&kinds[k], tokenizer, count++, text, bytes, &line);
+                        text = end ? end + strlen(SEPARATOR) : NULL;
+                }
+                assert_int_equal(count, PAIRS);
+                assert_int_equal(*line, '\0');
+                free(texts);
+                free(lines);
+                tokenizer_close(tokenizer);
+        }
+}
+
+static void a_novel_comes_back_byte_for_byte(void **state)
+{
+        size_t bytes;
+        char *text = read_file("corpora/%s", "war-and-peace.txt", &bytes);
+
+        (void)state;
+        assert_true(bytes > 3000000);
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+                struct tokenizer *tokenizer = open_kind(&kinds[k]);
+
+                texts_come_back(tokenizer, text, bytes);
+                tokenizer_close(tokenizer);
+        }
+        free(text);
+}
+
+static void bytes_that_are_no_text_come_back(void **state)
+{
+        const char *given = getenv("TEXTS"), *start = getenv("SEED");
+        unsigned long texts = given ? strtoul(given, NULL, 10) : TEXTS;
+        uint64_t seed = start ? strtoull(start, NULL, 10) : 1;
+
+        (void)state;
+        for (size_t k = 0; k < sizeof(kinds) / sizeof(*kinds); k++) {
+                struct tokenizer *tokenizer = open_kind(&kinds[k]);
+
+                for (unsigned long i = 0; i < texts; i++) {
+                        char text[200];
+                        size_t bytes = texts_any(text, sizeof(text), &seed);
+
+                        texts_come_back(tokenizer, text, bytes);
+                }
+                tokenizer_close(tokenizer);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_pairs_of_llama_cpp_have_their_ids),
+                cmocka_unit_test(a_novel_comes_back_byte_for_byte),
+                cmocka_unit_test(bytes_that_are_no_text_come_back),
+        };
+
+        if (!getenv("SAMOVAR_DATA")) {
+                puts("skipped: SAMOVAR_DATA does not say where the vocabularies are");
+                return 77;
+        }
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
