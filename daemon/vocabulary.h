@@ -75,6 +75,7 @@ struct vocabulary {
         enum vocabulary_blank blank;
         bool whole_wins;  /* a pre-token that is an entry is that entry, whatever the merges say */
         bool unknown_run; /* neighbours without an entry are one unknown, not one each */
+        bool squeezes;    /* CHARACTERS: a text's outer blanks go, and of others all but one */
         bool add_bos;
         uint32_t bos, eos, unknown; /* or VOCABULARY_NONE */
         uint32_t entry_count, merge_count;

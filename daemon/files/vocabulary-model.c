@@ -2,7 +2,7 @@
  * A vocabulary out of SentencePiece's tokenizer.model: a protobuf message.
  *
  *      1 pieces, each:   1 the piece, 2 its score (float), 3 its type (1 if absent)
- *      2 trainer:        3 model type (2: BPE), 35 byte fallback,
+ *      2 trainer:        3 model type (2: BPE), 24 the blank goes behind a text,
  *                        40 unknown, 41 bos, 42 eos
  *      3 normaliser:     2 its compiled rules, 3 a blank is put in front,
  *                        4 extra blanks are taken out, 5 blanks become bars
@@ -45,7 +45,7 @@ struct reading {
         struct maker m;
         uint64_t id;
         uint64_t type; /* of the model */
-        uint64_t blank, squeezes, escapes;
+        uint64_t blank, squeezes, escapes, suffix;
         uint64_t special[3]; /* unknown, bos, eos */
         bool rules;
 };
@@ -154,6 +154,8 @@ static int read_trainer(struct reading *rd, struct message message)
         while (!(r = take_field(rd, &message, &f))) {
                 if (is(&f, 3, WIRE_VARINT))
                         rd->type = f.value;
+                else if (is(&f, 24, WIRE_VARINT))
+                        rd->suffix = f.value;
                 else if (f.number >= 40 && f.number <= 42 && f.wire == WIRE_VARINT)
                         rd->special[f.number - 40] = f.value;
         }
@@ -206,13 +208,14 @@ static int judge(struct reading *rd)
                                     rd->type);
         if (rd->rules)
                 return maker_refuse(&rd->m, "it has rules of normalisation, which are not served");
-        if (rd->squeezes)
-                return maker_refuse(&rd->m, "it takes out extra blanks, which is not served");
+        if (rd->suffix)
+                return maker_refuse(&rd->m, "it puts a blank behind a text, which is not served");
         if (!rd->escapes)
                 return maker_refuse(&rd->m, "it does not write blanks as bars; that is not served");
         v->kind = VOCABULARY_CHARACTERS;
         v->blank = rd->blank ? BLANK_FIRST : BLANK_NEVER;
         v->unknown_run = true;
+        v->squeezes = rd->squeezes;
         v->unknown = special(rd, 0);
         v->bos = special(rd, 1);
         v->eos = special(rd, 2);

@@ -189,7 +189,7 @@ static int map_words(struct opening *o)
         return error_pass(r);
 }
 
-static int match(struct opening *o, bool controls, struct matcher **ret_matcher)
+static int match(struct opening *o, bool users, bool controls, struct matcher **ret_matcher)
 {
         struct matcher_word *words = calloc(o->v->entry_count, sizeof(*words));
         uint32_t count = 0, bytes = 0;
@@ -200,7 +200,8 @@ static int match(struct opening *o, bool controls, struct matcher **ret_matcher)
         for (uint32_t id = 0; id < o->v->entry_count; id++) {
                 const struct entry *e = &o->v->entries[id];
 
-                if (!e->count || (e->kind != ENTRY_USER && (e->kind != ENTRY_CONTROL || !controls)))
+                if (!e->count ||
+                    !((e->kind == ENTRY_USER && users) || (e->kind == ENTRY_CONTROL && controls)))
                         continue;
                 words[count++] = (struct matcher_word){ e->bytes, e->count, id };
                 bytes += e->count; /* at most 2^22 times 2^10, less than 2^32 by one entry */
@@ -223,7 +224,8 @@ static int build(struct opening *o)
         int r;
 
         if ((r = copy_pieces(o)) || (r = find_bytes(o)) || (r = map_words(o)) ||
-            (r = match(o, false, &o->t->users)) || (r = match(o, true, &o->t->added)))
+            (r = match(o, true, false, &o->t->users)) ||
+            (r = match(o, !o->t->late_users, true, &o->t->added)))
                 return error_pass(r);
         return error_pass(merge_book_init(&o->t->book, o->v));
 }
@@ -251,6 +253,9 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                 .blank = v->blank,
                 .whole_wins = v->whole_wins,
                 .unknown_run = v->unknown_run,
+                .squeezes = v->squeezes,
+                /* SentencePiece itself does it so; those who came after cut first. */
+                .late_users = v->blank == BLANK_FIRST || v->squeezes,
                 .vocab = vocab,
                 .entry_count = v->entry_count,
                 .unknown = v->unknown,

@@ -14,7 +14,7 @@ struct tokenizer {
         enum vocabulary_splitter splitter;
         enum vocabulary_normaliser normaliser;
         enum vocabulary_blank blank;
-        bool whole_wins, unknown_run;
+        bool whole_wins, unknown_run, squeezes;
         uint32_t vocab, entry_count, unknown;
         uint32_t byte_ids[256];  /* all of them, or all VOCABULARY_NONE */
         uint32_t shortest_added; /* bytes; 0: nothing is added */
@@ -24,7 +24,12 @@ struct tokenizer {
         uint8_t *strips;       /* by id */
         struct wordmap *words; /* the NORMAL entries; NULL: nobody looks for them */
         struct merge_book book;
-        struct matcher *users, *added; /* USER entries; these and CONTROL.  NULL: there are none */
+        /*
+         * USER entries, and CONTROL beside them; NULL: there are none.  late_users: USER
+         * entries are found in a fragment once its blanks are as they should be.
+         */
+        struct matcher *users, *added;
+        bool late_users;
 };
 
 #endif

@@ -197,17 +197,22 @@ static int encode_words(struct encoder *e, const char *text, size_t bytes)
         return 0;
 }
 
-/* To a copy with a blank in front, if it gets one, and with blanks for bars. */
-static size_t write_blanks(const char *text, size_t bytes, bool blank, char *to)
+/* The copy has a blank in front, if it gets one, and blanks for bars; see vocabulary.h. */
+static size_t write_blanks(const struct tokenizer *t, const char *text, size_t bytes, bool lead,
+                           char *to)
 {
-        size_t count = 0;
+        size_t count = 0, at = 0;
 
-        if (blank)
+        while (t->squeezes && at < bytes && text[at] == ' ')
+                at++;
+        if (lead && at < bytes)
                 to[count++] = ' ';
-        for (size_t at = 0, n; at < bytes; at += n) {
+        for (size_t n; at < bytes; at += n) {
                 uint32_t code;
 
                 n = unicode_next(text + at, bytes - at, &code);
+                if (t->squeezes && code == ' ' && at && text[at - 1] == ' ')
+                        continue;
                 if (code == BAR) {
                         to[count++] = ' ';
                         continue;
@@ -215,33 +220,10 @@ static size_t write_blanks(const char *text, size_t bytes, bool blank, char *to)
                 memcpy(to + count, text + at, n);
                 count += n;
         }
+        /* Here a bar is a blank, and so is the one in front: SentencePiece looks last of all. */
+        while (t->squeezes && count && to[count - 1] == ' ')
+                count--;
         return count;
-}
-
-static int encode_fragment(struct encoder *e, const char *text, size_t bytes, bool first)
-{
-        const struct tokenizer *t = e->t;
-        char *copy = NULL;
-        int r;
-
-        if (!bytes)
-                return 0;
-        e->how->steps += bytes;
-        if (t->normaliser == NORMALISER_NFC) {
-                r = nfc_normalise(text, bytes, &copy, &bytes, &e->how->steps);
-                if (r)
-                        return error_pass(r);
-        } else if (t->kind == VOCABULARY_CHARACTERS) {
-                copy = malloc(bytes + 1);
-                if (!copy)
-                        return error_raise(-ENOMEM);
-                bytes = write_blanks(text, bytes, t->blank == BLANK_EACH || (t->blank && first),
-                                     copy);
-        }
-        r = encode_words(e, copy ? copy : text, bytes);
-        free(copy);
-        e->was_unknown = false;
-        return error_pass(r);
 }
 
 /* ---- added tokens ---- */
@@ -308,33 +290,70 @@ static size_t strip_right(const char *text, size_t at, size_t bytes)
         return at;
 }
 
-static int encode_text(struct encoder *e, const char *text, size_t bytes)
+typedef int (*fragment_fn)(struct encoder *e, const char *text, size_t bytes, bool first);
+
+/* Added tokens become ids; what is between them goes to `fragment`. */
+static int cut(struct encoder *e, const struct matcher *matcher, const char *text, size_t bytes,
+               fragment_fn fragment)
 {
-        const struct tokenizer *t = e->t;
-        const struct matcher *matcher = e->how->controls ? t->added : t->users;
-        size_t done = 0, end;
+        const uint8_t *strips = e->t->strips;
+        size_t below = e->place_count, done = 0, end;
         int r = 0;
 
         if (matcher)
                 r = find_added(e, matcher, text, bytes);
-        while (!r && e->place_count) {
-                const struct place *place = &e->places[--e->place_count];
+        while (!r && e->place_count > below) {
+                const struct place place = e->places[--e->place_count];
 
-                if (place->at < done)
+                if (place.at < done)
                         continue;
-                end = place->at;
-                if (t->strips[place->id] & ENTRY_STRIPS_LEFT)
+                end = place.at;
+                if (strips[place.id] & ENTRY_STRIPS_LEFT)
                         end = strip_left(text, done, end);
-                r = encode_fragment(e, text + done, end - done, !done);
+                r = fragment(e, text + done, end - done, !done);
                 if (r)
                         break;
-                put(e, place->id);
-                done = place->at + place->bytes;
-                if (t->strips[place->id] & ENTRY_STRIPS_RIGHT)
+                put(e, place.id);
+                done = place.at + place.bytes;
+                if (strips[place.id] & ENTRY_STRIPS_RIGHT)
                         done = strip_right(text, done, bytes);
         }
         if (!r)
-                r = encode_fragment(e, text + done, bytes - done, !done);
+                r = fragment(e, text + done, bytes - done, !done);
+        return error_pass(r);
+}
+
+/* ---- fragments ---- */
+
+static int encode_plain(struct encoder *e, const char *text, size_t bytes, bool first)
+{
+        (void)first;
+        e->was_unknown = false;
+        return error_pass(encode_words(e, text, bytes));
+}
+
+static int encode_fragment(struct encoder *e, const char *text, size_t bytes, bool first)
+{
+        const struct tokenizer *t = e->t;
+        char *copy = NULL;
+        int r;
+
+        if (!bytes)
+                return 0;
+        e->how->steps += bytes;
+        if (t->normaliser == NORMALISER_NFC) {
+                r = nfc_normalise(text, bytes, &copy, &bytes, &e->how->steps);
+                if (r)
+                        return error_pass(r);
+        } else if (t->kind == VOCABULARY_CHARACTERS) {
+                copy = malloc(bytes + 1);
+                if (!copy)
+                        return error_raise(-ENOMEM);
+                bytes = write_blanks(t, text, bytes, t->blank == BLANK_EACH || (t->blank && first),
+                                     copy);
+        }
+        r = cut(e, t->late_users ? t->users : NULL, copy ? copy : text, bytes, encode_plain);
+        free(copy);
         return error_pass(r);
 }
 
@@ -350,7 +369,11 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                 for (size_t i = 0; i < text_bytes; i++)
                         put(&e, (uint8_t)text[i]);
         else
-                r = encode_text(&e, text, text_bytes);
+                r = cut(&e,
+                        e.how->controls ? t->added
+                        : t->late_users ? NULL
+                                        : t->users,
+                        text, text_bytes, encode_fragment);
         free(e.places);
         merge_work_deinit(&e.work);
         if (r)

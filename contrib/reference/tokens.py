@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""Ids that the makers' own programs give: goldens for tests/golden/test-vocabularies.c.
+
+    python3 -m venv V && V/bin/pip install tokenizers tiktoken sentencepiece
+    V/bin/python contrib/reference/tokens.py FOLDER [--texts N] [--seed N] [--data SAMOVAR_DATA] [--keep]
+
+Trains small vocabularies of every kind that is served on text of its own making, writes them to
+FOLDER and, beside each, NAME.txt with texts and ids; --keep: takes the vocabularies that are
+there.  With --data also texts for the vocabularies of that folder (data-*.txt).  The goldens in
+the tree are of `--texts 60`; more, with another --seed, is a check by hand:
+
+    V/bin/python contrib/reference/tokens.py /tmp/more --texts 20000 --seed 7 --data DIR
+    GOLDENS=/tmp/more SAMOVAR_DATA=DIR build/tests/test-vocabularies
+"""
+import argparse
+import copy
+import io
+import json
+import os
+import random
+
+import sentencepiece
+import tiktoken
+import tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
+BLANKS = r"\s+(?!\S)|\s+"
+GPT2 = CONTRACTIONS + r"| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|" + BLANKS
+
+
+def modern(digits):
+    return (
+        "(?i:" + CONTRACTIONS + r")|[^\r\n\p{L}\p{N}]?\p{L}+|" + digits
+        + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|" + BLANKS
+    )
+
+
+LLAMA3 = modern(r"\p{N}{1,3}")
+QWEN2 = modern(r"\p{N}")
+
+# Where splitters, normalisers and added tokens have their corners.
+PARTS = (
+    " |  |   |\t|\n|\n\n|\r\n|\r|\x0b|\x0c|\x1c|\x85|\xa0|\u1680|\u2028|\u3000|\u200b|\u200d|\ufeff|\u2581|'|'s|'S|'\u017f|'re|'RE|'lL|"
+    "'Ve|'d|'x|\u2019s|a|I|the|The| the|hello|world|don't|Zebra|\xe9|e\u0301|\xfc|\u0308|\u0301\u0327|\u0327\u0301|\u0316\u0300\u0323|"
+    "\u212b|\u2126|\ufb01|\u0958|\U0001d15e|\u0344|\u1e9b\u0323|\uac00|\u1100\u1161\u11a8|\u1112\u1175|\uac01\u11a8|0|1|12|123|1234|12345|"
+    "\xb2|\xbd|\u2167|\u0669|\u096b|\U0001d7d8|.|...|!|?!|-|--|=|_|__|<|>|<s>|</s>|<|end|>|<b>|<|end|><|end|>|<unk>|<0x0A>|$|\u20ac|"
+    "\u0416\u0438|\u043d\u0435\u0449\u043e|\u6211\u60f3|\u5728apple|\u0e44\u0e17\u0e22|\u0915\u094d\u0937\u093f|\u05e9\u05c1|\u0645\u064e|"
+    "\U0001f680|\U0001f636\u200d\U0001f32b\ufe0f|\U00010330|\U0002ebf0|\U000105c0|\u0558|\U000f0000|\ue000|\ufffd|\u0378|\U0010fffd|\x00|\x7f"
+).split("|")
+PARTS += ["|", "<|end|>", "<|end|>", "<s>", "<b>", "  <b>  ", " <|end|>\n"]
+
+
+def texts(count, seed):
+    rng = random.Random(seed)
+    yield ""
+    for _ in range(count - 1):
+        kind, out = rng.randrange(5), []
+        for _ in range(rng.choice([1, 2, 3, 5, 8, 13, 21])):
+            part = rng.choice(PARTS)
+            if kind == 0 or rng.random() < 0.1:
+                while True:
+                    c = rng.choice([rng.randrange(0x250), rng.randrange(0x3000), rng.randrange(0x110000)])
+                    if not 0xD800 <= c < 0xE000:
+                        break
+                part = chr(c)
+            elif kind == 1:
+                part = rng.choice(["the", "and", "house", "ing", "tion", "un"]) + rng.choice(["", " ", "s", "ed "])
+            out.append(part * rng.choice([1, 1, 1, 1, 2, 3, 9]))
+        yield "".join(out)
+
+
+def corpus():
+    """Enough to learn merges from; nobody else's text."""
+    rng = random.Random(1)
+    words = "the a house and of in to is was it with for on that samovar tea water kettle don't I'll we've he's".split()
+    words += ["нещо", "на", "我想", "在", "1234", "2026", "e\u0301t\u00e9", "\u00e9t\u00e9", "...", "=>", "\U0001f680", "\uac00\ub098"]
+    for _ in range(400):
+        yield " ".join(rng.choice(words) for _ in range(rng.randrange(3, 14))) + rng.choice([".", "!\n", "\n\n", "  ", "\t"])
+
+
+class Folder:
+    def __init__(self, path, args):
+        self.path, self.args = path, args
+        os.makedirs(path, exist_ok=True)
+
+    def at(self, name):
+        return os.path.join(self.path, name)
+
+    def has(self, name):
+        return self.args.keep and os.path.exists(self.at(name))
+
+    def write(self, name, file, encode, by, splitter=None, controls=True):
+        with open(self.at(name + ".txt"), "w") as out:
+            print("# contrib/reference/tokens.py: ids by", by, file=out)
+            print("file", file, file=out)
+            if splitter:
+                print("splitter", splitter, file=out)
+            if controls:
+                print("controls", file=out)
+            for text in texts(self.args.texts, self.args.seed):
+                ids = encode(text)
+                if ids is not None:
+                    print(text.encode().hex() or "-", *ids, file=out)
+
+
+HF = "tokenizers " + tokenizers.__version__
+
+
+def byte_level(pattern, alone=False, **model):
+    t = Tokenizer(models.BPE(**model))
+    level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=alone)
+    t.pre_tokenizer = level if alone else pre_tokenizers.Sequence([pre_tokenizers.Split(Regex(pattern), "isolated"), level])
+    t.decoder = decoders.ByteLevel()
+    t.train_from_iterator(
+        corpus(),
+        trainers.BpeTrainer(vocab_size=500, show_progress=False, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()),
+    )
+    return t
+
+
+def save(t, path, change=lambda j: None):
+    j = json.loads(t.to_str())
+    change(j)
+    with open(path, "w") as out:
+        json.dump(j, out, ensure_ascii=False, separators=(",", ":"))
+
+
+def make_llama3(path):
+    t = byte_level(LLAMA3, ignore_merges=True)
+    t.add_special_tokens([AddedToken("<|end|>", normalized=False), AddedToken("<s>", normalized=False)])
+    t.add_tokens([AddedToken("<b>", normalized=False, lstrip=True, rstrip=True)])
+    bos = t.token_to_id("<s>")
+    t.post_processor = processors.Sequence(
+        [processors.ByteLevel(trim_offsets=False), processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", bos)])]
+    )
+
+    def forget(j):
+        """Some merges less, so that whole words are in the vocabulary that no merge makes."""
+        j["model"]["merges"] = [m for i, m in enumerate(j["model"]["merges"]) if i % 7]
+
+    save(t, path, forget)
+
+
+def make_qwen2(path):
+    t = byte_level(QWEN2)
+    t.normalizer = normalizers.NFC()
+    t.add_special_tokens([AddedToken("<|end|>", normalized=False)])
+    save(t, path)
+
+
+def make_gpt2(path):
+    t = byte_level(GPT2, alone=True)
+    t.add_tokens([AddedToken("<b>"), AddedToken("  ")])
+
+    def old(j):
+        """Merges as they were written until 2024."""
+        j["model"]["merges"] = [m if isinstance(m, str) else " ".join(m) for m in j["model"]["merges"]]
+
+    save(t, path, old)
+
+
+def train_spm(path, **more):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus()), model_writer=model, model_type="bpe", normalization_rule_name="identity",
+        minloglevel=2, **{"remove_extra_whitespaces": False, **more},
+    )
+    with open(path, "wb") as out:
+        out.write(model.getvalue())
+
+
+def make_spm_json(model_path, path):
+    """As Llama-2's was made: SentencePiece's pieces, and merges in the order of what they make."""
+    spm = sentencepiece.SentencePieceProcessor(model_file=model_path)
+    vocab = {spm.id_to_piece(i): i for i in range(spm.get_piece_size())}
+    normal = [i for i in range(len(vocab)) if not (spm.is_byte(i) or spm.is_control(i) or spm.is_unknown(i))]
+    merges = []
+    for i in normal:
+        p = spm.id_to_piece(i)
+        local = [(p[:k], p[k:]) for k in range(1, len(p)) if p[:k] in vocab and p[k:] in vocab]
+        local = sorted(local, key=lambda x: (vocab[x[0]], vocab[x[1]]))
+        merges.extend((l, r, spm.get_score(i)) for l, r in local)
+    merges = [(l, r) for l, r, _ in sorted(merges, key=lambda x: x[2], reverse=True)]
+    t = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    t.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
+    )
+    t.add_special_tokens([AddedToken(x, normalized=False) for x in ("<unk>", "<s>", "</s>")])
+    save(t, path)
+
+
+def hf(path):
+    t = Tokenizer.from_file(path)
+    return lambda text: t.encode(text, add_special_tokens=False).ids
+
+
+def pair(vocab, merges, pattern, **model):
+    t = Tokenizer(models.BPE.from_file(vocab, merges, **model))
+    t.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(pattern), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+    )
+    return lambda text: t.encode(text).ids
+
+
+def letters():
+    """GPT-2's: from letter to byte."""
+    keep = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [b for b in range(256) if b not in keep]
+    return {**{chr(b): b for b in keep}, **{chr(256 + i): b for i, b in enumerate(others)}}
+
+
+def rust(vocab_path, pattern):
+    """tiktoken takes a pre-token that is an entry whole, and merges by id: Llama-3's own way."""
+    byte = letters()
+    with open(vocab_path) as f:
+        ranks = {bytes(byte[c] for c in word): i for word, i in json.load(f).items()}
+    return tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens={}).encode_ordinary
+
+
+def unless_blanks(encode):
+    return lambda text: None if "  " in text or text.strip(" \u2581") != text else encode(text)
+
+
+def spm(path):
+    model = sentencepiece.SentencePieceProcessor(model_file=path)
+    return model.encode
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("folder")
+    p.add_argument("--texts", type=int, default=60)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--data")
+    p.add_argument("--keep", action="store_true")
+    args = p.parse_args()
+    f = Folder(args.folder, args)
+
+    for name, make in (("llama3", make_llama3), ("qwen2", make_qwen2), ("gpt2", make_gpt2)):
+        if not f.has(name + ".json"):
+            make(f.at(name + ".json"))
+        f.write(name, name + ".json", hf(f.at(name + ".json")), HF)
+    if not f.has("bytes.model"):
+        train_spm(f.at("bytes.model"), vocab_size=420, byte_fallback=True, character_coverage=0.98)
+    f.write("bytes", "bytes.model", spm(f.at("bytes.model")), "sentencepiece " + sentencepiece.__version__, controls=False)
+    if not f.has("unknown.model"):
+        train_spm(f.at("unknown.model"), vocab_size=160, user_defined_symbols=["<b>", "house"], remove_extra_whitespaces=True)
+    f.write("unknown", "unknown.model", spm(f.at("unknown.model")), "sentencepiece " + sentencepiece.__version__, controls=False)
+    if not f.has("llama2.json"):
+        make_spm_json(f.at("bytes.model"), f.at("llama2.json"))
+    f.write("llama2", "llama2.json", hf(f.at("llama2.json")), HF)
+
+    if args.data:
+        at = os.path.join(args.data, "tokenizers")
+        qwen = [os.path.join(at, "qwen2.5", x) for x in ("vocab.json", "merges.txt")]
+        llama = [os.path.join(at, "llama3.2", x) for x in ("encoder.json", "vocab.bpe")]
+        f.write("data-qwen2", "tokenizers/qwen2.5/vocab.json", pair(*qwen, QWEN2), HF, "qwen2", False)
+        f.write("data-llama3", "tokenizers/llama3.2/encoder.json", rust(llama[0], LLAMA3), "tiktoken " + tiktoken.__version__, "llama3", False)
+        f.write("data-llama3-hf", "tokenizers/llama3.2/encoder.json", pair(*llama, LLAMA3, ignore_merges=True), HF, "llama3", False)
+        stories = os.path.join(args.data, "models", "stories260K", "tok512.model")
+        f.write("data-stories", "models/stories260K/tok512.model", spm(stories), "sentencepiece " + sentencepiece.__version__, controls=False)
+        # SentencePiece takes out extra blanks, which GGUF files do not ask for: only texts without any.
+        f.write("data-stories-gguf", "models/stories260K/stories260K.gguf", unless_blanks(spm(stories)), "sentencepiece " + sentencepiece.__version__, controls=False)
+
+
+main()

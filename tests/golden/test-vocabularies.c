@@ -1,0 +1,151 @@
+/*
+ * Texts and ids that the makers' own programs gave (contrib/reference/tokens.py).
+ *
+ * A golden names its vocabulary: one beside it, or one in the folder SAMOVAR_DATA;
+ * without that folder these goldens are left out.  GOLDENS is another folder of them.
+ */
+#include <glob.h>
+
+#include "tests/unit/texts.h"
+
+#include "daemon/files/vocabulary.h"
+
+#define LINE_BYTES (1u << 20)
+
+struct golden {
+        char path[1024], file[1024], splitter[64];
+        bool controls;
+        struct tokenizer *tokenizer;
+        unsigned texts;
+};
+
+static const char *folder;
+
+static void open_golden(struct golden *g)
+{
+        struct vocabulary *vocabulary = NULL;
+        char why[256];
+
+        if (vocabulary_open(g->file, *g->splitter ? g->splitter : NULL, &vocabulary, why,
+                            sizeof(why)) ||
+            tokenizer_open(vocabulary, vocabulary->entry_count, &g->tokenizer, why, sizeof(why)))
+                fail_msg("%s: %s", g->file, why);
+        vocabulary_close(vocabulary);
+}
+
+static size_t read_hex(const char *hex, size_t count, char *to)
+{
+        size_t bytes = 0;
+
+        if (count == 1 && *hex == '-')
+                return 0;
+        for (size_t i = 0; i + 1 < count; i += 2) {
+                char two[3] = { hex[i], hex[i + 1], '\0' };
+
+                to[bytes++] = (char)strtoul(two, NULL, 16);
+        }
+        return bytes;
+}
+
+static void check_text(struct golden *g, char *line)
+{
+        size_t hex = strcspn(line, " "), count, wanted = 0;
+        struct encoding how = { .controls = g->controls };
+        char *text = malloc(hex + 1), *at = line + hex, *end;
+        size_t bytes = read_hex(line, hex, text);
+        uint32_t *ids = texts_encode(g->tokenizer, text, bytes, &how, &count);
+
+        g->texts++;
+        for (;; at = end) {
+                uint32_t id = (uint32_t)strtoul(at, &end, 10);
+
+                if (end == at)
+                        break;
+                if (wanted >= count || ids[wanted] != id)
+                        fail_msg("%s: %.200s: id %zu of %zu is %u, not %u", g->path, line, wanted,
+                                 count, wanted < count ? ids[wanted] : 0, id);
+                wanted++;
+        }
+        if (wanted != count)
+                fail_msg("%s: %.200s: %zu ids, not %zu", g->path, line, count, wanted);
+        free(text);
+        free(ids);
+}
+
+/* False: it is of files that are not here. */
+static bool read_head(struct golden *g, const char *line)
+{
+        const char *data = getenv("SAMOVAR_DATA");
+        bool stored = strstr(g->path, "/data-");
+        char name[512];
+
+        if (sscanf(line, "file %511s", name) == 1) {
+                if (stored && !data)
+                        return false;
+                snprintf(g->file, sizeof(g->file), "%s/%s", stored ? data : folder, name);
+        } else if (!strcmp(line, "controls")) {
+                g->controls = true;
+        } else if (*line != '#') {
+                sscanf(line, "splitter %63s", g->splitter);
+        }
+        return true;
+}
+
+static unsigned check_golden(const char *path)
+{
+        struct golden g = { 0 };
+        static char line[LINE_BYTES];
+        FILE *in = fopen(path, "r");
+
+        assert_non_null(in);
+        snprintf(g.path, sizeof(g.path), "%s", path);
+        while (fgets(line, sizeof(line), in)) {
+                line[strcspn(line, "\n")] = '\0';
+                if (!g.tokenizer &&
+                    (*line == '#' || strspn(line, "0123456789abcdef-") != strcspn(line, " "))) {
+                        if (!read_head(&g, line))
+                                break;
+                        continue;
+                }
+                if (!g.tokenizer)
+                        open_golden(&g);
+                check_text(&g, line);
+        }
+        fclose(in);
+        tokenizer_close(g.tokenizer);
+        return g.texts;
+}
+
+static void every_text_has_the_ids_that_the_maker_gives_it(void **state)
+{
+        char pattern[1024];
+        unsigned texts = 0;
+        glob_t found;
+
+        (void)state;
+        snprintf(pattern, sizeof(pattern), "%s/*.txt", folder);
+        assert_int_equal(glob(pattern, 0, NULL, &found), 0);
+        for (size_t i = 0; i < found.gl_pathc; i++)
+                texts += check_golden(found.gl_pathv[i]);
+        globfree(&found);
+        print_message("%u texts\n", texts);
+        assert_true(texts > 200);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_text_has_the_ids_that_the_maker_gives_it),
+        };
+        static char path[1024];
+        const char *given = getenv("GOLDENS"), *sources = getenv("SOURCES");
+
+        if (!given && !sources) {
+                puts("skipped: neither GOLDENS nor SOURCES says where the goldens are");
+                return 77;
+        }
+        snprintf(path, sizeof(path), given ? "%s" : "%s/tests/golden/tokenizers",
+                 given ? given : sources);
+        folder = path;
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
