@@ -54,6 +54,7 @@ struct setting {
 static const struct setting settings[] = {
         { "config",             KIND_TEXT,   AT(file),               NULL,    0, 0, { "FILE" }, true, "read settings from it; flags win" },
         { "model",              KIND_TEXT,   AT(model),              NULL,    0, 0, { "PATH[=NAME]" }, false, "the model: a GGUF file, or a folder of safetensors" },
+        { "tokenizer",          KIND_TEXT,   AT(tokenizer),          NULL,    0, 0, { "PATH[=SPLIT]" }, false, "the vocabulary, if not the model's own; SPLIT: gpt2, llama3, qwen2" },
         { "socket",             KIND_TEXT,   AT(socket),             NULL,    0, 0, { "PATH" }, false, "where clients find it; else samovar/sock in $XDG_RUNTIME_DIR or /run" },
         { "backend",            KIND_NAME,   AT(backend),            "cpu",   0, 0, { "cpu", "ref" }, false, "who computes" },
         { "isa",                KIND_NAME,   AT(isa),                "auto",  0, 0, { "auto", "avx512", "avx2", "c" }, false, "instructions of the cpu backend" },

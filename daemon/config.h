@@ -16,9 +16,10 @@
 
 struct config {
         /* what is served, and where */
-        char *model;   /* PATH or PATH=NAME */
-        char *socket;  /* NULL: the usual place */
-        char *backend; /* "cpu", "ref" */
+        char *model;     /* PATH or PATH=NAME */
+        char *tokenizer; /* PATH or PATH=SPLITTER; NULL: the model's own */
+        char *socket;    /* NULL: the usual place */
+        char *backend;   /* "cpu", "ref" */
         char *isa;
         int32_t fd;         /* serve this connected socket alone, end with it; -1: listen */
         bool check;         /* load, print the plan of memory, exit */

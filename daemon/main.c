@@ -17,6 +17,7 @@
 #include "daemon/edge/listener.h"
 #include "daemon/engine/engine.h"
 #include "daemon/files/checkpoint.h"
+#include "daemon/files/vocabulary.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
@@ -105,12 +106,67 @@ static int blame(struct house *house, const char *path, const char *what, int r)
         return r;
 }
 
+/* Of a folder, itself. */
+static const char *folder_of(const char *path, char ret_folder[4096])
+{
+        size_t bytes = strlen(path), ending = strlen(".safetensors");
+        const char *slash = strrchr(path, '/');
+
+        if (bytes < ending || strcmp(path + bytes - ending, ".safetensors"))
+                return path;
+        if (!slash)
+                return ".";
+        snprintf(ret_folder, 4096, "%.*s", (int)(slash - path + 1), path);
+        return ret_folder;
+}
+
+/* From --tokenizer, PATH or PATH=SPLITTER, or from the model's own file or what lies beside it. */
+static int open_vocabulary(struct house *house, const char *model_path,
+                           struct vocabulary **ret_vocabulary)
+{
+        const char *given = house->config.tokenizer, *equals = given ? strrchr(given, '=') : NULL;
+        const struct gguf *gguf = checkpoint_gguf(house->checkpoint);
+        char path[4096], what[256];
+        int r;
+
+        if (!given) {
+                r = gguf ? vocabulary_from_gguf(gguf, NULL, ret_vocabulary, what, sizeof(what))
+                         : vocabulary_open(folder_of(model_path, path), NULL, ret_vocabulary, what,
+                                           sizeof(what));
+                return r ? blame(house, model_path, what, r) : 0;
+        }
+        snprintf(path, sizeof(path), "%.*s", equals ? (int)(equals - given) : (int)strlen(given),
+                 given);
+        r = vocabulary_open(path, equals ? equals + 1 : NULL, ret_vocabulary, what, sizeof(what));
+        return r ? blame(house, path, what, r) : 0;
+}
+
+static int open_tokenizer(struct house *house, const char *model_path)
+{
+        struct served *served = &house->served;
+        struct vocabulary *vocabulary;
+        char what[256];
+        int r;
+
+        r = open_vocabulary(house, model_path, &vocabulary);
+        if (r)
+                return r;
+        r = tokenizer_open(vocabulary, served->traits.vocab, &served->tokenizer, what,
+                           sizeof(what));
+        if (r)
+                blame(house, house->config.tokenizer ? house->config.tokenizer : model_path, what,
+                      r);
+        /* Whether a text begins with the model's first token is for its vocabulary to say. */
+        else if (!house->config.tokenizer && vocabulary->kind != VOCABULARY_BYTES)
+                served->traits.bos = vocabulary->add_bos ? vocabulary->bos : TRAITS_NO_TOKEN;
+        vocabulary_close(vocabulary);
+        return error_pass(r);
+}
+
 static int open_file(struct house *house)
 {
         struct served *served = &house->served;
-        const struct gguf *gguf;
         char path[4096], what[256];
-        const char *kind;
         int r;
 
         r = split_model(house, path, sizeof(path));
@@ -121,14 +177,7 @@ static int open_file(struct house *house)
                 r = checkpoint_traits(house->checkpoint, &served->traits, what, sizeof(what));
         if (r)
                 return blame(house, path, what, r);
-
-        gguf = checkpoint_gguf(house->checkpoint);
-        kind = gguf ? gguf_string(gguf, "tokenizer.ggml.model") : NULL;
-        if (!kind || strcmp(kind, "bytes"))
-                return blame(house, path,
-                             "its tokenizer is not of the kind 'bytes', the one served so far",
-                             -ENOTSUP);
-        return error_pass(tokenizer_open_bytes(served->traits.vocab, &served->tokenizer));
+        return error_pass(open_tokenizer(house, path));
 }
 
 static uint64_t pool_bytes(const struct house *house, uint64_t block_bytes, uint32_t blocks_one)

@@ -178,6 +178,27 @@ static void tokenize_and_detokenize_are_a_pipe_to_themselves(void **state)
         house_stop(house);
 }
 
+/* The ids are SentencePiece's own; the first blank of a text is not the user's. */
+static void a_tokenizer_from_another_file_takes_the_place_of_the_model_s(void **state)
+{
+        struct house *house = *state;
+        struct ran ids, text;
+        char path[1024];
+
+        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/unknown.model", given("SOURCES"));
+        HOUSE(house, "--threads", "1", "--tokenizer", path);
+        ids = RUN(house, NULL, SAMOVAR, "tokenize", "the house on water", "--json");
+        assert_string_equal(ids.out, "{\"tokens\":[53,117,4,86,19]}\n");
+        ran_free(&ids);
+        text = RUN(house, NULL, SAMOVAR, "detokenize", "53", "117", "4", "86", "19");
+        assert_string_equal(text.out, "the house on water");
+        ran_free(&text);
+        text = RUN(house, NULL, SAMOVAR, "complete", "the house", "--max", "9", "--temp", "0");
+        assert_int_equal(text.status, 0);
+        ran_free(&text);
+        house_stop(house);
+}
+
 static void ask_says_that_there_is_no_template(void **state)
 {
         struct house *house = *state;
@@ -376,6 +397,7 @@ int main(void)
                 STORY(sampling_flags_are_the_daemon_s),
                 STORY(json_is_one_object_a_token),
                 STORY(tokenize_and_detokenize_are_a_pipe_to_themselves),
+                STORY(a_tokenizer_from_another_file_takes_the_place_of_the_model_s),
                 STORY(ask_says_that_there_is_no_template),
                 STORY(status_is_a_table_for_people),
                 STORY(a_private_daemon_is_gone_with_its_command),

@@ -146,7 +146,12 @@ static void flag_that_is_wrong_is_named(void **state)
 {
         struct house *house = *state;
         const char *model = given("BABBLE");
+        char large[1024];
 
+        snprintf(large, sizeof(large), "%s/tests/golden/tokenizers/bytes.model", given("SOURCES"));
+        REFUSES(house, "/no/x.json", "No such file", "--model", model, "--tokenizer", "/no/x.json");
+        REFUSES(house, "bytes.model", "tokens for a model of", "--model", model, "--tokenizer",
+                large);
         REFUSES(house, "--no-such-thing", "samovard:", "--model", model, "--no-such-thing", "1");
         REFUSES(house, "--max-seqs", "1024", "--model", model, "--max-seqs", "0");
         REFUSES(house, "--max-seqs", "1024", "--model", model, "--max-seqs", "1025");

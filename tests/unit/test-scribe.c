@@ -210,9 +210,9 @@ static void the_blank_that_encoding_puts_first_is_taken_off_a_whole_text(void **
                         w.tokenizer.leads = leads;
                         post(&w, &job);
                         expect_done(&w, &job, 0);
-                        assert_int_equal(job.text_bytes, strlen(wanted));
-                        assert_memory_equal(job.text, wanted, job.text_bytes);
-                        free(job.text);
+                        assert_int_equal(job.joined_bytes, strlen(wanted));
+                        assert_memory_equal(job.joined, wanted, job.joined_bytes);
+                        free(job.joined);
                 }
         close_world(&w);
 }
