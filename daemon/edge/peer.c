@@ -110,7 +110,7 @@ static void frame_is_here(struct peer *peer, const uint8_t *body, size_t bytes)
         peer->frame_timed = false;
         quota_uncharge(peer->edge->quota, peer->uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
         peer->frame_charged = 0;
-        if (bytes > FRAME_SMALL) {
+        if (bytes - 4 > FRAME_SMALL) {
                 r = task_read(peer, bytes, &problem);
                 peer->reading = !r;
                 if (r)

@@ -1,0 +1,679 @@
+/*
+ * Frames that the loop does not read itself, and replies that it does not make itself.
+ * Mostly the test is the scribe, so it decides what has been read when.
+ */
+#include "tests/unit/house-ring.h"
+
+#define SMALL_MAX 8192u /* a body of so many bytes is read by the loop */
+
+static struct scribe_job *take_job(struct house *house)
+{
+        struct mail mail;
+
+        assert_int_equal(
+                mailbox_take(house->to_scribe, &mail, 1, sys_clock_ns() + WAIT_MS * 1000000ull), 1);
+        assert_int_equal(mail.kind, MAIL_JOB);
+        return mail.what;
+}
+
+static void give_back(struct house *house, struct scribe_job *job)
+{
+        mailbox_post(house->from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
+}
+
+/* What the scribe does with one job. */
+static void do_job(struct house *house)
+{
+        struct scribe_job *job = take_job(house);
+
+        job->result = job->work(job);
+        give_back(house, job);
+}
+
+static void expect_no_job(struct house *house)
+{
+        struct mail mail;
+
+        assert_int_equal(mailbox_take(house->to_scribe, &mail, 1, 0), 0);
+}
+
+/* The loop has had turns enough to do what it was going to do. */
+static void let_loop_turn(struct client *witness)
+{
+        for (uint32_t i = 0; i < 3; i++)
+                charge_of(witness, "requests");
+}
+
+/* So many of one letter; freed by the caller. */
+static char *letters(size_t count)
+{
+        char *text = malloc(count);
+
+        memset(text, 'x', count);
+        return text;
+}
+
+static void ask_letters(struct client *client, const char *op, uint32_t id, size_t count)
+{
+        const char *field = strcmp(op, "generate") ? "text" : "prompt";
+        char *text = letters(count);
+
+        ask_text(client, op, id, field, text, count);
+        free(text);
+}
+
+/* The reply to tokenize of letters, raw: millions of ids are not to become objects here. */
+static void expect_ids(struct client *client, uint32_t id, size_t count)
+{
+        struct wire_problem problem;
+        struct buffer *in = &client->in;
+        const uint8_t *body;
+        size_t bytes;
+
+        while (!buffer_count(in) || wire_frame(in->bytes + in->start, buffer_count(in), 64 << 20,
+                                               &bytes, &body, &problem))
+                assert_true(fill(client));
+        assert_int_equal(wire_peek_id(body, bytes - 4), id);
+        assert_true(bytes - 4 > count && bytes - 4 < count + 64);
+        for (size_t i = 0; i < count; i++)
+                assert_int_equal(body[bytes - 4 - count + i], 'x');
+        buffer_take(in, bytes);
+}
+
+/* Nothing of this user's is held any more, but for who asks. */
+static void expect_nothing_held(struct house *house, struct client *witness)
+{
+        ENGINE_UNTIL(house, charge_of(witness, "requests") == 0);
+        assert_int_equal(charge_of(witness, "prompt_bytes"), 0);
+        assert_int_equal(charge_of(witness, "connections"), 1);
+        expect_no_job(house);
+}
+
+/* ---- order ---- */
+
+static void what_follows_a_large_frame_waits_for_it_and_nobody_else_does(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &client);
+        say_hello(house, &other);
+        ask_letters(&client, "tokenize", 2, 100000);
+        ask_plain(&client, "status", 3);
+        ask_text(&client, "tokenize", 4, "text", "hello", 5);
+        let_loop_turn(&other);
+        assert_true(is_silent(&client, 20));
+        assert_int_equal(charge_of(&other, "requests"), 1);
+        assert_true(charge_of(&other, "prompt_bytes") > 100000);
+        do_job(house); /* it is read ... */
+        assert_int_equal(reply_code(&client, 3), SMV_OK);
+        do_job(house); /* ... and done */
+        expect_ids(&client, 2, 100000);
+        do_job(house);
+        assert_int_equal(reply_code(&client, 4), SMV_OK);
+        client_close(&client);
+        expect_nothing_held(house, &other);
+        client_close(&other);
+        house_close(house);
+}
+
+/* A request that is refused needs no scribe but to be read. */
+static void put_nonsense(struct buffer *frame, uint32_t id, size_t body_bytes)
+{
+        struct wire_writer writer;
+        char *text = letters(body_bytes);
+        size_t head;
+
+        wire_begin(&writer, frame);
+        head = buffer_count(frame);
+        wire_put_map(&writer, 3);
+        put_head(&writer, "status", id);
+        wire_put_text(&writer, "nonsense");
+        head = buffer_count(frame) - head;
+        wire_put_bytes(&writer, text, body_bytes - head - 3);
+        assert_int_equal(wire_end(&writer), 0);
+        free(text);
+}
+
+static void ask_nonsense(struct client *client, uint32_t id, size_t body_bytes)
+{
+        struct buffer frame;
+
+        buffer_init(&frame, 64 << 20);
+        put_nonsense(&frame, id, body_bytes);
+        assert_int_equal(buffer_count(&frame), body_bytes + 4);
+        send_all(client, &frame);
+}
+
+static void a_frame_of_8_kib_is_read_by_the_loop_itself_and_one_byte_more_is_not(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &client);
+        ask_nonsense(&client, 2, SMALL_MAX);
+        assert_int_equal(reply_code(&client, 2), SMV_BAD_FIELD);
+        expect_no_job(house);
+        ask_nonsense(&client, 3, SMALL_MAX + 1);
+        do_job(house);
+        assert_int_equal(reply_code(&client, 3), SMV_BAD_FIELD);
+        expect_nothing_held(house, &client);
+        client_close(&client);
+        house_close(house);
+}
+
+static void before_hello_a_frame_has_8_kib_and_nobody_reads_it_but_the_loop(void **state)
+{
+        struct house *house = house_new();
+        struct client polite, rude;
+
+        (void)state;
+        house_start(house, false);
+        client_open(house, &polite);
+        ask_nonsense(&polite, 2, SMALL_MAX);
+        assert_int_equal(reply_code(&polite, 2), SMV_BAD_FIELD);
+        expect_no_job(house);
+        ask_hello(&polite, 3, 0, 0);
+        ask_letters(&polite, "tokenize", 4, 20000); /* and at once a larger one */
+        assert_int_equal(reply_code(&polite, 3), SMV_OK);
+        do_job(house);
+        do_job(house);
+        expect_ids(&polite, 4, 20000);
+
+        client_open(house, &rude);
+        assert_int_equal(send(rude.fd, "\x01\x20\0\0", 4, MSG_NOSIGNAL), 4);
+        assert_int_equal(reply_code(&rude, 0), SMV_BAD_FRAME);
+        assert_true(is_closed(&rude));
+        client_close(&rude);
+        expect_nothing_held(house, &polite);
+        client_close(&polite);
+        house_close(house);
+}
+
+/* Two large ones, a small one between, and half of one behind, all in one read. */
+static void what_came_in_one_read_with_a_large_frame_is_not_lost(void **state)
+{
+        static const size_t cuts[] = { 1, 3, 4, 5, 10 }; /* of the last frame, in front */
+        struct house *house = house_new();
+        struct client client, other;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &client);
+        say_hello(house, &other);
+        for (size_t i = 0; i < sizeof(cuts) / sizeof(*cuts); i++) {
+                struct buffer frames, last;
+                struct wire_writer writer;
+
+                buffer_init(&frames, 64 << 20);
+                put_nonsense(&frames, 2, 9000);
+                put_nonsense(&frames, 3, 40);
+                put_nonsense(&frames, 4, 9000);
+                put_nonsense(&frames, 5, 9001);
+                OPEN_FRAME(writer, last, 2);
+                put_head(&writer, "status", 6);
+                assert_int_equal(wire_end(&writer), 0);
+                buffer_append(&frames, last.bytes, cuts[i]);
+                send_all(&client, &frames);
+                buffer_take(&last, cuts[i]);
+
+                do_job(house);
+                assert_int_equal(reply_code(&client, 2), SMV_BAD_FIELD);
+                assert_int_equal(reply_code(&client, 3), SMV_BAD_FIELD);
+                send_all(&client, &last);
+                let_loop_turn(&other);
+                assert_true(is_silent(&client, 5));
+                do_job(house);
+                assert_int_equal(reply_code(&client, 4), SMV_BAD_FIELD);
+                do_job(house);
+                assert_int_equal(reply_code(&client, 5), SMV_BAD_FIELD);
+                assert_int_equal(reply_code(&client, 6), SMV_OK);
+        }
+        client_close(&client);
+        expect_nothing_held(house, &other);
+        client_close(&other);
+        house_close(house);
+}
+
+static void a_generate_in_a_large_frame_can_be_cancelled(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &client);
+        ask_letters(&client, "generate", 5, 20000);
+        ask_cancel(&client, 6, 5);
+        do_job(house);
+        assert_int_equal(reply_code(&client, 6), SMV_OK);
+        do_job(house);
+        assert_int_equal(reply_code(&client, 5), SMV_CANCELLED);
+        assert_int_equal(house->submits, 0);
+        expect_nothing_held(house, &client);
+        client_close(&client);
+        house_close(house);
+}
+
+static void a_prompt_in_a_large_frame_becomes_a_stream(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        struct wire_writer writer;
+        struct buffer frame;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &client);
+        OPEN_FRAME(writer, frame, 5);
+        put_head(&writer, "generate", 7);
+        wire_put_text(&writer, "stop");
+        wire_put_text(&writer, "the end");
+        wire_put_text(&writer, "tokens");
+        wire_put_array(&writer, 950);
+        for (uint32_t i = 0; i < 950; i++) {
+                const uint8_t wide[] = { 0xcf, 0, 0, 0, 0, 0, 0, 1, (uint8_t)(i % 40) };
+
+                buffer_append(&frame, wide, sizeof(wide));
+        }
+        wire_put_text(&writer, "max_tokens");
+        wire_put_uint(&writer, 3);
+        assert_int_equal(wire_end(&writer), 0);
+        assert_true(buffer_count(&frame) > SMALL_MAX + 4);
+        send_all(&client, &frame);
+        do_job(house);
+        assert_int_equal(reply_code(&client, 7), SMV_OK);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(house->live[0]->prompt_count, 950);
+        for (uint32_t i = 0; i < 950; i++)
+                assert_int_equal(house->live[0]->sequence.tokens[i], 256 + i % 40);
+        assert_int_equal(house->live[0]->stop_count, 1);
+        assert_memory_equal(house->live[0]->stops[0], "the end", 7);
+        end(house, house->live[0], SMV_END_LENGTH, SMV_OK);
+        assert_int_equal(expect_end(&client, 7)->reason, SMV_END_LENGTH);
+        expect_nothing_held(house, &client);
+        client_close(&client);
+        house_close(house);
+}
+
+/* ---- refused ---- */
+
+static void
+a_large_frame_that_is_broken_is_refused_with_its_id_and_the_connection_ends(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+        struct buffer frame;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &other);
+        say_hello(house, &client);
+        buffer_init(&frame, 64 << 20);
+        put_nonsense(&frame, 77, 100000);
+        frame.bytes[frame.start + 4]++; /* one pair more than there is */
+        send_all(&client, &frame);
+        ask_plain(&client, "status", 3); /* nobody reads that any more */
+        do_job(house);
+        assert_int_equal(reply_code(&client, 77), SMV_BAD_FRAME);
+        assert_true(is_closed(&client));
+        client_close(&client);
+        expect_nothing_held(house, &other);
+        client_close(&other);
+        house_close(house);
+}
+
+/* Refused before anybody has read it: with its id all the same, and what follows is heard. */
+static void expect_refused_unread(struct house *house, struct client *client, enum smv_code code)
+{
+        ask_letters(client, "tokenize", 9, 100000);
+        assert_int_equal(reply_code(client, 9), code);
+        expect_no_job(house);
+        ask_plain(client, "status", 10);
+        assert_int_equal(reply_code(client, 10), SMV_OK);
+}
+
+static void a_large_frame_over_a_limit_is_refused_with_its_id(void **state)
+{
+        static const enum smv_code codes[] = { SMV_QUOTA, SMV_BUSY, SMV_QUOTA };
+
+        (void)state;
+        for (uint32_t i = 0; i < 3; i++) {
+                struct house *house = house_new();
+                struct client client;
+
+                if (i == 0)
+                        house->config.uid_requests = 1;
+                else if (i == 1)
+                        house->config.requests = 1;
+                else
+                        house->config.uid_prompt_bytes = 90000;
+                house_start(house, false);
+                say_hello(house, &client);
+                if (i < 2) {
+                        ask_generate(&client, 5);
+                        assert_int_equal(reply_code(&client, 5), SMV_OK);
+                        ENGINE_UNTIL(house, house->live_count == 1);
+                }
+                expect_refused_unread(house, &client, codes[i]);
+                if (i < 2) {
+                        end(house, house->live[0], SMV_END_LENGTH, SMV_OK);
+                        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_LENGTH);
+                        ENGINE_UNTIL(house, charge_of(&client, "requests") == 0);
+                        ask_letters(&client, "tokenize", 9, 100000); /* now there is room */
+                        do_job(house);
+                        do_job(house);
+                        expect_ids(&client, 9, 100000);
+                }
+                expect_nothing_held(house, &client);
+                client_close(&client);
+                house_close(house);
+        }
+}
+
+static void as_many_ids_as_the_protocol_says_and_one_more(void **state)
+{
+        uint32_t *ids = calloc(SMV_TOKENS_MAX + 1, sizeof(*ids));
+        struct house *house = house_new();
+        struct client client;
+        msgpack_unpacked reply;
+
+        (void)state;
+        assert_int_equal(SMV_TOKENS_MAX, 1048576); /* docs/protocol.md */
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, true);
+        say_hello(house, &client);
+        for (uint32_t i = 0; i <= SMV_TOKENS_MAX; i++)
+                ids[i] = 'y';
+        ask_tokens(&client, "detokenize", 2, ids, SMV_TOKENS_MAX);
+        assert_true(next_reply(&client, &reply));
+        assert_int_equal(get_uint(&reply.data, "id"), 2);
+        assert_int_equal(get(&reply.data, "text")->via.bin.size, SMV_TOKENS_MAX);
+        drop_frame(&client, &reply);
+        ask_tokens(&client, "detokenize", 3, ids, SMV_TOKENS_MAX + 1);
+        assert_int_equal(reply_code(&client, 3), SMV_BAD_VALUE);
+        ask_tokens(&client, "generate", 4, ids, SMV_TOKENS_MAX);
+        assert_int_equal(reply_code(&client, 4), SMV_TOO_LONG);
+
+        ids[99999] = VOCAB;
+        ask_tokens(&client, "detokenize", 5, ids, 100000);
+        assert_true(next_reply(&client, &reply));
+        assert_int_equal(get_uint(&reply.data, "id"), 5);
+        assert_int_equal(get_uint(&reply.data, "code"), SMV_BAD_VALUE);
+        assert_true(is_text(get(&reply.data, "message"),
+                            "tokens has 300 at index 99999; the largest id is 299"));
+        drop_frame(&client, &reply);
+        ENGINE_UNTIL(house, charge_of(&client, "requests") == 0);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        client_close(&client);
+        house_close(house);
+        free(ids);
+}
+
+/* ---- who goes meanwhile ---- */
+
+static void a_client_that_goes_while_its_frame_is_read_leaves_nothing(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &other);
+        for (uint32_t i = 0; i < 4; i++) {
+                bool was_read = i % 2, more_behind = i / 2;
+                struct scribe_job *job;
+
+                say_hello(house, &client);
+                ask_letters(&client, "tokenize", 2, 100000);
+                if (more_behind)
+                        ask_plain(&client, "status", 3);
+                job = take_job(house);
+                if (was_read)
+                        job->result = job->work(job);
+                client_close(&client);
+                ENGINE_UNTIL(house, charge_of(&other, "connections") == 1);
+                assert_true(job->cancelled);
+                assert_int_equal(charge_of(&other, "requests"), 1);
+                if (!was_read)
+                        job->result = job->work(job);
+                give_back(house, job);
+                expect_nothing_held(house, &other);
+        }
+        client_close(&other);
+        house_close(house);
+}
+
+static void a_client_that_shuts_its_sending_side_gets_all_it_asked_for(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &other);
+        for (uint32_t i = 0; i < 2; i++) {
+                say_hello(house, &client);
+                ask_letters(&client, "tokenize", 2, 100000);
+                if (i)
+                        ask_plain(&client, "status", 3);
+                shutdown(client.fd, SHUT_WR);
+                let_loop_turn(&other);
+                do_job(house);
+                if (i)
+                        assert_int_equal(reply_code(&client, 3), SMV_OK);
+                do_job(house);
+                expect_ids(&client, 2, 100000);
+                assert_true(is_closed(&client));
+                client_close(&client);
+                expect_nothing_held(house, &other);
+        }
+        client_close(&other);
+        house_close(house);
+}
+
+static void a_drain_refuses_what_is_with_the_scribe_with_its_id(void **state)
+{
+        (void)state;
+        for (uint32_t i = 0; i < 2; i++) {
+                struct house *house = house_new();
+                struct scribe_job *job;
+                struct client client;
+
+                house_start(house, false);
+                say_hello(house, &client);
+                ask_letters(&client, i ? "tokenize" : "generate", 5, 100000);
+                job = take_job(house);
+                if (i)
+                        job->result = job->work(job);
+                drain(house, 2);
+                while (!job->cancelled)
+                        usleep(1000);
+                if (!i)
+                        job->result = job->work(job);
+                give_back(house, job);
+                assert_int_equal(house_stop(house), 0);
+                assert_int_equal(reply_code(&client, 5), SMV_SHUTTING_DOWN);
+                assert_true(is_closed(&client));
+                client_close(&client);
+        }
+}
+
+/* ---- long replies ---- */
+
+#define LONG_TEXT (2u << 20)
+
+static void long_replies_wait_for_one_another_and_small_ones_come_between(void **state)
+{
+        struct house *house = house_new();
+        uint32_t longs = 0, smalls = 0, between = 0, asked = 0, reads = 0;
+        struct client client;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, true);
+        say_hello(house, &client);
+        for (uint32_t id = 2; id < 7; id++)
+                ask_letters(&client, "tokenize", id, LONG_TEXT);
+        while (longs < 5 || smalls < asked) {
+                struct buffer *in = &client.in;
+                struct wire_problem problem;
+                const uint8_t *body;
+                size_t bytes;
+                ssize_t n;
+
+                while (buffer_count(in) && !wire_frame(in->bytes + in->start, buffer_count(in),
+                                                       64 << 20, &bytes, &body, &problem)) {
+                        uint32_t id = wire_peek_id(body, bytes - 4);
+
+                        if (id < 100) {
+                                assert_int_equal(id, 2 + longs);
+                                longs++;
+                                expect_ids(&client, id, LONG_TEXT);
+                                continue;
+                        }
+                        assert_int_equal(id, 100 + smalls);
+                        smalls++;
+                        between += longs > 0 && longs < 5;
+                        buffer_take(in, bytes);
+                }
+                if (longs == 5 && smalls == asked)
+                        break;
+                if (reads++ % 64 == 0 && longs < 5)
+                        ask_plain(&client, "status", 100 + asked++);
+                assert_int_equal(
+                        poll(&(struct pollfd){ .fd = client.fd, .events = POLLIN }, 1, WAIT_MS), 1);
+                assert_int_equal(buffer_reserve(in, 5000), 0);
+                n = read(client.fd, in->bytes + in->end, 5000);
+                assert_true(n > 0);
+                in->end += (size_t)n;
+        }
+        assert_true(between > 0);
+        ENGINE_UNTIL(house, charge_of(&client, "requests") == 0);
+        assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
+        client_close(&client);
+        house_close(house);
+}
+
+static void a_client_that_goes_with_long_replies_unread_leaves_nothing(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, true);
+        say_hello(house, &other);
+        say_hello(house, &client);
+        for (uint32_t id = 2; id < 7; id++)
+                ask_letters(&client, "tokenize", id, LONG_TEXT);
+        assert_true(fill(&client));
+        while (charge_of(&other, "requests") != 4) /* one is on its way, four wait for it */
+                usleep(1000);
+        assert_true(charge_of(&other, "prompt_bytes") > 4 * LONG_TEXT);
+        ask_cancel(&client, 9, 6); /* which was made already, and is not wanted now */
+        client_close(&client);
+        ENGINE_UNTIL(house, charge_of(&other, "requests") == 0);
+        assert_int_equal(charge_of(&other, "prompt_bytes"), 0);
+        client_close(&other);
+        house_close(house);
+}
+
+static void a_long_reply_that_waits_can_be_cancelled_and_keeps_its_id(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, false);
+        say_hello(house, &client);
+        for (uint32_t id = 2; id < 4; id++) {
+                ask_letters(&client, "tokenize", id, LONG_TEXT);
+                do_job(house);
+                do_job(house);
+        }
+        ask_text(&client, "tokenize", 3, "text", "hello", 5);
+        ask_cancel(&client, 5, 3);
+        expect_ids(&client, 2, LONG_TEXT);
+        assert_int_equal(reply_code(&client, 3), SMV_DUP_ID);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        assert_int_equal(reply_code(&client, 3), SMV_CANCELLED);
+        expect_nothing_held(house, &client);
+        client_close(&client);
+        house_close(house);
+}
+
+/* The waker rings just now, for longer than it ever would: nothing of ours goes into its bell. */
+static void a_long_reply_waits_for_the_waker_to_have_rung(void **state)
+{
+        struct house *house = house_new();
+        struct channel *channel;
+        struct ringer ringer;
+        struct client other;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, true);
+        say_hello(house, &other);
+        say_hello_with(house, &ringer,
+                       (struct greeting){ .transport = "ring", .doorbell = "kick" });
+        channel = generate(house, &ringer, 5)->channel;
+        for (uint32_t i = 0; i < 3; i++) {
+                while (atomic_load(&channel->line.word)) /* the loop has the last reply to let go */
+                        usleep(100);
+                assert_true(line_take(&channel->line, LINE_RING));
+                ask_letters(&ringer.client, "tokenize", 7, LONG_TEXT);
+                ask_plain(&ringer.client, "status", 8);
+                while (charge_of(&other, "requests") != 1)
+                        usleep(1000);
+                assert_true(is_silent(&ringer.client, 20));
+                assert_int_equal(send(channel->socket, "\0\0\0\0", 4, 0), 4);
+                assert_int_equal(line_let_go(&channel->line), LINE_CALL);
+                assert_int_equal(line_let_go(&channel->line), 0);
+                wake(house, channel);
+                while (!buffer_count(&ringer.client.in))
+                        assert_true(fill(&ringer.client));
+                assert_memory_equal(ringer.client.in.bytes + ringer.client.in.start, "\0\0\0\0", 4);
+                buffer_take(&ringer.client.in, 4);
+                assert_int_equal(reply_code(&ringer.client, 8), SMV_OK);
+                expect_ids(&ringer.client, 7, LONG_TEXT);
+        }
+        end(house, house->live[0], SMV_END_LENGTH, SMV_OK);
+        while (charge_of(&other, "requests"))
+                usleep(1000);
+        expect_ring_end(&ringer, 5);
+        ringer_close(&ringer);
+        client_close(&other);
+        house_close(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_follows_a_large_frame_waits_for_it_and_nobody_else_does),
+                cmocka_unit_test(
+                        a_frame_of_8_kib_is_read_by_the_loop_itself_and_one_byte_more_is_not),
+                cmocka_unit_test(before_hello_a_frame_has_8_kib_and_nobody_reads_it_but_the_loop),
+                cmocka_unit_test(what_came_in_one_read_with_a_large_frame_is_not_lost),
+                cmocka_unit_test(a_generate_in_a_large_frame_can_be_cancelled),
+                cmocka_unit_test(a_prompt_in_a_large_frame_becomes_a_stream),
+                cmocka_unit_test(
+                        a_large_frame_that_is_broken_is_refused_with_its_id_and_the_connection_ends),
+                cmocka_unit_test(a_large_frame_over_a_limit_is_refused_with_its_id),
+                cmocka_unit_test(as_many_ids_as_the_protocol_says_and_one_more),
+                cmocka_unit_test(a_client_that_goes_while_its_frame_is_read_leaves_nothing),
+                cmocka_unit_test(a_client_that_shuts_its_sending_side_gets_all_it_asked_for),
+                cmocka_unit_test(a_drain_refuses_what_is_with_the_scribe_with_its_id),
+                cmocka_unit_test(long_replies_wait_for_one_another_and_small_ones_come_between),
+                cmocka_unit_test(a_client_that_goes_with_long_replies_unread_leaves_nothing),
+                cmocka_unit_test(a_long_reply_that_waits_can_be_cancelled_and_keeps_its_id),
+                cmocka_unit_test(a_long_reply_waits_for_the_waker_to_have_rung),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
