@@ -99,14 +99,18 @@ static int pay_and_post(struct peer_task *task, uint64_t bytes, struct wire_prob
 
 int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem)
 {
-        struct peer_task *task = make(peer, work_read);
         struct buffer *in = &peer->in, rest;
-        const uint8_t *body;
+        const uint8_t *body = in->bytes + in->start + 4;
+        struct peer_task *task;
         int r;
 
+        /* Its jobs were counted as over, and nobody may ask for anything that it could say. */
+        if (peer->edge->phase >= EDGE_ENDING)
+                return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, wire_peek_id(body, bytes - 4),
+                                   NULL, "the daemon is stopping");
+        task = make(peer, work_read);
         if (!task)
                 return error_raise(-ENOMEM);
-        body = in->bytes + in->start + 4;
         task->reads = true;
         task->id = wire_peek_id(body, bytes - 4);
         task->frame = *in; /* lent, until it is clear that the task goes */

@@ -507,6 +507,31 @@ static void a_drain_refuses_what_is_with_the_scribe_with_its_id(void **state)
 
 #define LONG_TEXT (2u << 20)
 
+/* What is flushed then is waited for, so somebody is still there to ask. */
+static void a_large_frame_that_comes_in_the_last_second_is_refused_unread(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, false);
+        say_hello(house, &client);
+        ask_letters(&client, "tokenize", 2, LONG_TEXT);
+        do_job(house);
+        do_job(house);
+        assert_true(fill(&client));
+        drain(house, 2);
+        usleep(50000);
+        ask_letters(&client, "tokenize", 3, 100000);
+        usleep(50000);
+        expect_no_job(house);
+        expect_ids(&client, 2, LONG_TEXT);
+        assert_int_equal(reply_code(&client, 3), SMV_SHUTTING_DOWN);
+        client_close(&client);
+        assert_int_equal(house_stop(house), 0);
+}
+
 static void long_replies_wait_for_one_another_and_small_ones_come_between(void **state)
 {
         struct house *house = house_new();
@@ -669,6 +694,7 @@ int main(void)
                 cmocka_unit_test(a_client_that_goes_while_its_frame_is_read_leaves_nothing),
                 cmocka_unit_test(a_client_that_shuts_its_sending_side_gets_all_it_asked_for),
                 cmocka_unit_test(a_drain_refuses_what_is_with_the_scribe_with_its_id),
+                cmocka_unit_test(a_large_frame_that_comes_in_the_last_second_is_refused_unread),
                 cmocka_unit_test(long_replies_wait_for_one_another_and_small_ones_come_between),
                 cmocka_unit_test(a_client_that_goes_with_long_replies_unread_leaves_nothing),
                 cmocka_unit_test(a_long_reply_that_waits_can_be_cancelled_and_keeps_its_id),
