@@ -48,7 +48,6 @@ static void release(struct peer_task *task)
         buffer_deinit(&task->frame);
         buffer_deinit(&task->reply);
         free(task->job.ids);
-        free(task->job.joined);
         free(task);
 }
 
@@ -132,7 +131,7 @@ int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem)
 
 int task_generate(struct peer *peer, struct wire_request *asked, struct request *request)
 {
-        struct peer_task *task = make_asked(peer, asked, request->model, scribe_encode);
+        struct peer_task *task = make_asked(peer, asked, request->model, work_prompt);
         int r;
 
         if (!task)
@@ -143,6 +142,7 @@ int task_generate(struct peer *peer, struct wire_request *asked, struct request 
                 return error_pass(r);
         }
         task->job.first_id = request->model->traits.bos;
+        task->ids_max = request->model->context;
         task->request = request;
         post(task);
         return 0;
@@ -205,9 +205,8 @@ static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_p
 static int refuse_ids(const struct peer_task *task, struct wire_problem *ret_problem)
 {
         return wire_refuse(ret_problem, SMV_BAD_VALUE, task->id, "tokens",
-                           "tokens has %u at index %zu; the largest id is %u",
-                           task->job.ids[task->at], task->at,
-                           tokenizer_vocab(task->job.tokenizer) - 1);
+                           "tokens has %u at index %zu; the largest id is %u", task->bad_id,
+                           task->at, tokenizer_vocab(task->job.tokenizer) - 1);
 }
 
 static int refuse_long(const struct peer_task *task, struct wire_problem *ret_problem)

@@ -29,7 +29,9 @@ struct peer_task {
         struct wire_problem problem; /* out: or why not */
         struct buffer reply;         /* out: whole; in front is room for reply_front bytes */
         size_t reply_front, frame_max;
+        size_t ids_max;          /* of a prompt; more are only counted */
         size_t at, answer_bytes; /* out: of an outcome of work.h */
+        uint32_t bad_id;
 };
 
 /*

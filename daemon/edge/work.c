@@ -1,6 +1,7 @@
 #include "daemon/edge/work.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "daemon/edge/task.h"
 #include "daemon/error.h"
@@ -13,14 +14,24 @@ static struct peer_task *task_of(struct scribe_job *job)
         return job->owner;
 }
 
-int work_read(struct scribe_job *job)
+static void drop_text(struct scribe_job *job)
 {
-        struct peer_task *task = task_of(job);
+        buffer_deinit(&task_of(job)->frame);
+        job->text = NULL;
+        job->text_bytes = 0;
+}
+
+static void drop_ids(struct scribe_job *job)
+{
+        free(job->ids);
+        job->ids = NULL;
+}
+
+static int read_frame(struct peer_task *task)
+{
         struct buffer *frame = &task->frame;
         int r;
 
-        if (scribe_is_cancelled(job))
-                return -ECANCELED;
         r = wire_decode(frame->bytes + frame->start, buffer_count(frame), &task->asked,
                         &task->problem);
         if (r)
@@ -28,6 +39,24 @@ int work_read(struct scribe_job *job)
         task->asked.frame = *frame;
         buffer_init(frame, 0);
         return 0;
+}
+
+int work_read(struct scribe_job *job)
+{
+        int r = scribe_is_cancelled(job) ? -ECANCELED : read_frame(task_of(job));
+
+        drop_text(job);
+        return error_pass(r);
+}
+
+int work_prompt(struct scribe_job *job)
+{
+        int r = scribe_encode(job);
+
+        drop_text(job);
+        if (job->id_count >= task_of(job)->ids_max)
+                drop_ids(job);
+        return error_pass(r);
 }
 
 /* What msgpack makes of these ids. */
@@ -58,15 +87,12 @@ static int begin_reply(struct peer_task *task, size_t bytes, struct wire_writer 
         return 0;
 }
 
-int work_tokenize(struct scribe_job *job)
+static int put_ids(struct scribe_job *job)
 {
-        struct peer_task *task = task_of(job);
         struct wire_writer writer;
         int r;
 
-        r = scribe_encode(job);
-        if (!r)
-                r = begin_reply(task, ids_bytes(job->ids, job->id_count), &writer);
+        r = begin_reply(task_of(job), ids_bytes(job->ids, job->id_count), &writer);
         if (r)
                 return error_pass(r);
         wire_put_text(&writer, "tokens");
@@ -77,6 +103,17 @@ int work_tokenize(struct scribe_job *job)
                 wire_put_uint(&writer, job->ids[i]);
         }
         return error_pass(wire_end(&writer));
+}
+
+int work_tokenize(struct scribe_job *job)
+{
+        int r = scribe_encode(job);
+
+        drop_text(job);
+        if (!r)
+                r = put_ids(job);
+        drop_ids(job);
+        return error_pass(r);
 }
 
 /* The text of these ids is measured first: a few bytes of an id may be many of its piece. */
@@ -91,6 +128,7 @@ static int measure(struct scribe_job *job, size_t *ret_bytes)
                         return -ECANCELED;
                 if (job->ids[i] >= vocab) {
                         task->at = i;
+                        task->bad_id = job->ids[i];
                         return WORK_E_BAD_ID;
                 }
                 tokenizer_piece(job->tokenizer, job->ids[i], &piece);
@@ -100,7 +138,7 @@ static int measure(struct scribe_job *job, size_t *ret_bytes)
         return 0;
 }
 
-int work_detokenize(struct scribe_job *job)
+static int put_text(struct scribe_job *job)
 {
         struct peer_task *task = task_of(job);
         struct wire_writer writer;
@@ -117,4 +155,14 @@ int work_detokenize(struct scribe_job *job)
         wire_put_text(&writer, "text");
         wire_put_bin(&writer, job->joined, job->joined_bytes);
         return error_pass(wire_end(&writer));
+}
+
+int work_detokenize(struct scribe_job *job)
+{
+        int r = put_text(job);
+
+        drop_ids(job);
+        free(job->joined);
+        job->joined = NULL;
+        return error_pass(r);
 }
