@@ -22,6 +22,7 @@ static struct peer_task *make(struct peer *peer, int (*work)(struct scribe_job *
         task->uid = peer->uid;
         task->frame_max = config->frame_bytes;
         task->reply_front = peer_unsent_max(peer);
+        task->reply_behind = peer->out.max - task->reply_front - config->frame_bytes - 4;
         task->job.work = work;
         task->job.first_id = TRAITS_NO_TOKEN;
         task->job.owner = task;

@@ -27,8 +27,8 @@ struct peer_task {
         struct buffer frame;         /* a frame's body, or what of it the job's text points into */
         struct wire_request asked;   /* out: of the frame */
         struct wire_problem problem; /* out: or why not */
-        struct buffer reply;         /* out: whole; in front is room for reply_front bytes */
-        size_t reply_front, frame_max;
+        struct buffer reply;         /* out: whole; with room in front and behind */
+        size_t reply_front, reply_behind, frame_max;
         size_t ids_max;          /* of a prompt; more are only counted */
         size_t at, answer_bytes; /* out: of an outcome of work.h */
         uint32_t bad_id;

@@ -69,7 +69,8 @@ static size_t ids_bytes(const uint32_t *ids, size_t count)
         return bytes;
 }
 
-/* Room for an answer of `bytes`, and in front for what its peer is still to be sent. */
+/* Room for an answer of `bytes`, and around it for what its peer is sent before and after: a
+ * buffer that grows is copied. */
 static int begin_reply(struct peer_task *task, size_t bytes, struct wire_writer *writer)
 {
         int r;
@@ -78,8 +79,8 @@ static int begin_reply(struct peer_task *task, size_t bytes, struct wire_writer 
                 task->answer_bytes = bytes;
                 return WORK_E_LONG;
         }
-        buffer_init(&task->reply, task->reply_front + bytes + 4);
-        r = buffer_reserve_both(&task->reply, task->reply_front, bytes + 4);
+        buffer_init(&task->reply, task->reply_front + bytes + 4 + task->reply_behind);
+        r = buffer_reserve_both(&task->reply, task->reply_front, bytes + 4 + task->reply_behind);
         if (r)
                 return error_pass(r);
         wire_begin(writer, &task->reply);
