@@ -15,11 +15,15 @@ static int write_out(struct peer *peer)
         size_t sent = 0;
 
         while (buffer_count(out)) {
+                size_t most = WRITE_TURN - sent;
                 ssize_t n;
 
-                if (sent >= WRITE_TURN)
+                if (!most)
                         return 0;
-                n = sys_send(peer->fd, out->bytes + out->start, buffer_count(out));
+                if (most > buffer_count(out))
+                        most = buffer_count(out);
+                /* Of all that is there, it would take as much as a quick reader makes room for. */
+                n = sys_send(peer->fd, out->bytes + out->start, most);
                 if (n == -EAGAIN)
                         return 0;
                 if (n < 0) {
