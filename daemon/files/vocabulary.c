@@ -147,8 +147,9 @@ static int open_file(const struct door *d, const char *path)
         if (ends_with(name, ".gguf"))
                 return error_pass(open_gguf(d, path));
         if (!ends_with(name, ".json") && !ends_with(name, ".model"))
-                return say(d, -EINVAL,
-                           "its name says no format: *.gguf, *.json and *.model are served");
+                return say(d, -EINVAL, "it names no format: *.gguf, *.json and *.model are served");
+        if (ends_with(name, ".model") && d->splitter)
+                return say(d, -EINVAL, "a splitter is named, and it has no use for one");
         r = read_whole(d, path, &whole);
         if (r)
                 return error_pass(r);

@@ -15,7 +15,7 @@
 #define ZERO (UINT64_MAX - 12345)
 
 struct file {
-        uint8_t bytes[1024];
+        uint8_t bytes[4096];
         size_t count;
 };
 

@@ -1,0 +1,147 @@
+/*
+ * Added tokens in a text, by hand: the leftmost, there the longest; control tokens only
+ * where that is asked for.
+ */
+#include "tests/unit/vocabulary-rig.h"
+
+static struct rig rig;
+static uint32_t end, start;
+
+/* Bytes, "ab" by a merge, two controls, and users' "<b>" and "<b>x". */
+static void begin(void)
+{
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig_merge(&rig, "a+b", "ab");
+        end = rig_add(&rig, "<e>", ENTRY_CONTROL, 0);
+        start = rig_add(&rig, "<s>", ENTRY_CONTROL, 0);
+        rig_add(&rig, "<b>", ENTRY_USER, 0);
+        rig_add(&rig, "<b>x", ENTRY_USER, 0);
+}
+
+static void a_control_token_in_a_text_is_text_unless_it_is_asked_for(void **state)
+{
+        struct tokenizer *t;
+        char wanted[64];
+
+        (void)state;
+        begin();
+        t = rig_open(&rig);
+        rig_expect(t, "ab<e>ab", false, "ab|<|e|>|ab");
+        snprintf(wanted, sizeof(wanted), "ab|[%u]|ab|[%u]|[%u]", end, start, end);
+        rig_expect(t, "ab<e>ab<s><e>", true, wanted);
+        rig_expect(t, "<e", true, "<|e");
+        tokenizer_close(t);
+}
+
+static void a_user_token_is_always_found_the_longest_first(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        begin();
+        t = rig_open(&rig);
+        for (int controls = 0; controls < 2; controls++) {
+                rig_expect(t, "a<b>b", controls, "a|<b>|b"); /* and no merge crosses it */
+                rig_expect(t, "<b>xx", controls, "<b>x|x");
+                rig_expect(t, "<<b>", controls, "<|<b>");
+                rig_expect(t, "<b><b>x<b", controls, "<b>|<b>x|<|b");
+        }
+        tokenizer_close(t);
+}
+
+static void of_overlapping_tokens_the_leftmost_is_found(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig_add(&rig, "xy", ENTRY_USER, 0);
+        rig_add(&rig, "yzw", ENTRY_USER, 0);
+        rig_add(&rig, "zw", ENTRY_USER, 0);
+        t = rig_open(&rig);
+        rig_expect(t, "xyzw", false, "xy|zw");
+        rig_expect(t, "yzw", false, "yzw");
+        rig_expect(t, "xxyyzw", false, "x|xy|yzw");
+        tokenizer_close(t);
+}
+
+static void tokens_that_strip_take_the_blanks_beside_them(void **state)
+{
+        struct tokenizer *t;
+        char wanted[64];
+
+        (void)state;
+        begin();
+        rig.entries[end].strips = ENTRY_STRIPS_LEFT | ENTRY_STRIPS_RIGHT;
+        rig.entries[start].strips = ENTRY_STRIPS_RIGHT;
+        t = rig_open(&rig);
+        snprintf(wanted, sizeof(wanted), "a|[%u]|b", end);
+        rig_expect(t, "a \n\xE3\x80\x80<e>\t b", true, wanted);
+        snprintf(wanted, sizeof(wanted), "a| |[%u]|[%u]|b", start, end);
+        rig_expect(t, "a <s>  <e> b", true, wanted); /* what the first took, the second does not */
+        snprintf(wanted, sizeof(wanted), "\x80|[%u]", end);
+        rig_expect(t, "\x80 <e>", true, wanted);
+        tokenizer_close(t);
+}
+
+static void a_blank_comes_before_each_fragment_or_the_first(void **state)
+{
+        struct tokenizer *t;
+        char wanted[64];
+        uint32_t id;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        rig_add(&rig, " ", ENTRY_NORMAL, -9);
+        rig_add(&rig, "a", ENTRY_NORMAL, -9);
+        rig_add(&rig, " a", ENTRY_NORMAL, -1);
+        id = rig_add(&rig, "<e>", ENTRY_CONTROL, 0);
+        rig.v.blank = BLANK_EACH;
+        t = rig_open(&rig);
+        snprintf(wanted, sizeof(wanted), " a|[%u]| a|[%u]", id, id);
+        rig_expect(t, "a<e>a<e>", true, wanted);
+        tokenizer_close(t);
+        rig.v.blank = BLANK_FIRST;
+        t = rig_open(&rig);
+        snprintf(wanted, sizeof(wanted), " a|[%u]|a|[%u]", id, id);
+        rig_expect(t, "a<e>a<e>", true, wanted);
+        tokenizer_close(t);
+}
+
+/* The most ids a text can have: every fragment gets a blank that has an id of its own. */
+static void ids_max_holds_where_blanks_are_put_in_everywhere(void **state)
+{
+        struct encoding how = { .controls = true };
+        struct tokenizer *t;
+        size_t count;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        rig_add(&rig, "x", ENTRY_CONTROL, 0);
+        rig.v.blank = BLANK_EACH;
+        t = rig_open(&rig);
+        for (size_t bytes = 0; bytes < 40; bytes++) {
+                char text[40];
+
+                for (size_t i = 0; i < bytes; i++)
+                        text[i] = i % 2 ? 'x' : 'a';
+                free(texts_encode(t, text, bytes, &how, &count));
+                assert_int_equal(count, bytes + (bytes + 1) / 2);
+                how.steps = how.looked = 0;
+        }
+        tokenizer_close(t);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_control_token_in_a_text_is_text_unless_it_is_asked_for),
+                cmocka_unit_test(a_user_token_is_always_found_the_longest_first),
+                cmocka_unit_test(of_overlapping_tokens_the_leftmost_is_found),
+                cmocka_unit_test(tokens_that_strip_take_the_blanks_beside_them),
+                cmocka_unit_test(a_blank_comes_before_each_fragment_or_the_first),
+                cmocka_unit_test(ids_max_holds_where_blanks_are_put_in_everywhere),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

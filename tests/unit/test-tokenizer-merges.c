@@ -1,0 +1,404 @@
+/*
+ * What merges make of a text, by hand: of all pairs of neighbours that merge, the best
+ * becomes one, the leftmost of equals; and again, until none is left.
+ */
+#include <errno.h>
+
+#include "tests/unit/vocabulary-rig.h"
+
+static struct rig rig;
+
+static void the_first_of_the_list_is_merged_first(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig_merge(&rig, "b+c", "bc");
+        rig_merge(&rig, "a+b", "ab");
+        rig_merge(&rig, "ab+c", "abc");
+        t = rig_open(&rig);
+        rig_expect(t, "abc", false, "a|bc"); /* bc goes first, and then there is no ab */
+        rig_expect(t, "ab", false, "ab");
+        rig_expect(t, "abab", false, "ab|ab");
+        rig_expect(t, "", false, "");
+        rig_expect(t, "xbcx", false, "x|bc|x");
+        tokenizer_close(t);
+}
+
+static void of_equal_pairs_the_leftmost_is_merged_first(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig_merge(&rig, "a+a", "aa");
+        rig_merge(&rig, "aa+aa", "aaaa");
+        t = rig_open(&rig);
+        rig_expect(t, "aaa", false, "aa|a");
+        rig_expect(t, "aaaaa", false, "aaaa|a");
+        rig_expect(t, "aaaaaaa", false, "aaaa|aa|a");
+        rig_expect(t, "baab", false, "b|aa|b");
+        tokenizer_close(t);
+}
+
+static void a_merge_that_is_listed_twice_has_its_first_place(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig_merge(&rig, "a+b", "ab");
+        rig_merge(&rig, "b+c", "bc");
+        rig_merge(&rig, "a+b", "ab");
+        t = rig_open(&rig);
+        rig_expect(t, "abc", false, "ab|c");
+        tokenizer_close(t);
+}
+
+static void an_entry_that_no_merge_makes_wins_only_where_the_whole_does(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        for (int whole = 0; whole < 2; whole++) {
+                rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+                rig.v.splitter = SPLITTER_LLAMA3;
+                rig.v.whole_wins = whole;
+                rig_merge(&rig, "t+e", "te");
+                rig_add(&rig, " tea", ENTRY_NORMAL, 0);
+                rig_add(&rig, "tea", ENTRY_UNUSED, 0);
+                t = rig_open(&rig);
+                rig_expect(t, "a tea", false, whole ? "a| tea" : "a| |te|a");
+                rig_expect(t, "tea", false, "te|a"); /* what is unused is made of no text */
+                rig_expect(t, " teas", false, " |te|a|s");
+                tokenizer_close(t);
+        }
+}
+
+static void no_merge_crosses_a_pre_token(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig_merge(&rig, "a+ ", "a ");
+        rig_merge(&rig, " +b", " b");
+        rig.v.splitter = SPLITTER_GPT2;
+        t = rig_open(&rig);
+        rig_expect(t, "a b", false, "a| b");
+        tokenizer_close(t);
+        rig.v.splitter = SPLITTER_NONE;
+        t = rig_open(&rig);
+        rig_expect(t, "a b", false, "a |b");
+        tokenizer_close(t);
+}
+
+static void the_highest_score_is_merged_first(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        for (const char *const *c = (const char *const[]){ "a", "b", "c", " ", NULL }; *c; c++)
+                rig_add(&rig, *c, ENTRY_NORMAL, -100);
+        rig_add(&rig, "ab", ENTRY_NORMAL, -2);
+        rig_add(&rig, "bc", ENTRY_NORMAL, -1);
+        rig_add(&rig, "abc", ENTRY_NORMAL, -3);
+        rig_add(&rig, "aa", ENTRY_NORMAL, -1); /* the same as bc: the place decides */
+        t = rig_open(&rig);
+        rig_expect(t, "abc", false, "abc"); /* bc, and then a and bc */
+        rig_expect(t, "aab", false, "aa|b");
+        rig_expect(t, "aabc", false, "aa|bc");
+        rig_expect(t, "abab", false, "ab|ab");
+        tokenizer_close(t);
+}
+
+static void a_character_without_an_entry_is_told_in_bytes_or_is_unknown(void **state)
+{
+        struct tokenizer *t;
+        uint32_t unknown;
+        char wanted[64];
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        rig_add(&rig, "a", ENTRY_NORMAL, 0);
+        rig_add(&rig, "n\xC3\xA9", ENTRY_NORMAL,
+                0); /* made of two characters that are no entries */
+        t = rig_open(&rig);
+        rig_expect(t, "a\xC3\xA9\xFF", false, "a|\xC3|\xA9|\xFF");
+        rig_expect(t, "n\xC3\xA9", false, "n\xC3\xA9");
+        tokenizer_close(t);
+
+        rig.v.entry_count = 258;
+        for (unsigned b = 0; b < 256; b++)
+                rig.entries[b] = (struct entry){ "", 0, 0, ENTRY_UNUSED, 0 };
+        unknown = rig_add(&rig, "<unk>", ENTRY_UNKNOWN, 0);
+        rig.v.unknown = unknown;
+        snprintf(wanted, sizeof(wanted), "a|[%u]|[%u]|a|[%u]", unknown, unknown, unknown);
+        t = rig_open(&rig);
+        rig_expect(t, "abcad", false, wanted);
+        tokenizer_close(t);
+        rig.v.unknown_run = true;
+        snprintf(wanted, sizeof(wanted), "a|[%u]|a|[%u]", unknown, unknown);
+        t = rig_open(&rig);
+        rig_expect(t, "abcad", false, wanted);
+        tokenizer_close(t);
+}
+
+static void blanks_are_put_in_front_or_squeezed_where_the_vocabulary_says_so(void **state)
+{
+        struct tokenizer *t;
+
+        (void)state;
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        rig_add(&rig, " ", ENTRY_NORMAL, -9);
+        rig_add(&rig, "a", ENTRY_NORMAL, -9);
+        rig_add(&rig, " a", ENTRY_NORMAL, -1);
+        t = rig_open(&rig);
+        assert_false(tokenizer_leads(t));
+        rig_expect(t, "a a", false, "a| a");
+        rig_expect(t,
+                   "a\xE2\x96\x81"
+                   "a",
+                   false, "a| a"); /* a bar is a blank */
+        tokenizer_close(t);
+
+        rig.v.blank = BLANK_FIRST;
+        t = rig_open(&rig);
+        assert_true(tokenizer_leads(t));
+        rig_expect(t, "a a", false, " a| a");
+        rig_expect(t, " a", false, " | a");
+        rig_expect(t, "", false, "");
+        tokenizer_close(t);
+
+        rig.v.squeezes = true;
+        t = rig_open(&rig);
+        rig_expect(t, "  a   a  ", false, " a| a");
+        rig_expect(t, "   ", false, "");
+        tokenizer_close(t);
+}
+
+/* The best list of merges for making every heap work: each makes the next possible. */
+static void open_deep(struct vocabulary **ret, enum vocabulary_kind kind)
+{
+        static char as[1024];
+        static const char *const pairs[] = { "a+a", "aa+aa", "aaaa+aaaa", "aaaaaaaa+aaaaaaaa" };
+        static const char *const made[] = { "aa", "aaaa", "aaaaaaaa", "aaaaaaaaaaaaaaaa" };
+
+        memset(as, 'a', sizeof(as) - 1);
+        rig_begin(&rig, kind);
+        rig_add(&rig, "a", ENTRY_NORMAL, 0);
+        rig_add(&rig, " ", ENTRY_NORMAL, 0);
+        for (unsigned i = 0; i < 4; i++) {
+                if (kind == VOCABULARY_BYTE_LEVEL)
+                        rig_merge(&rig, pairs[i], made[i]);
+                else
+                        rig_add(&rig, made[i], ENTRY_NORMAL, (float)i);
+        }
+        rig_add(&rig, "  ", ENTRY_NORMAL, 9);
+        *ret = &rig.v;
+}
+
+static uint64_t steps_of(const struct tokenizer *t, const char *unit, size_t bytes)
+{
+        struct encoding how = { .controls = true };
+        char *text = malloc(bytes);
+        size_t count, n = strlen(unit);
+
+        for (size_t i = 0; i < bytes; i++)
+                text[i] = unit[i % n];
+        free(texts_encode(t, text, bytes, &how, &count));
+        free(text);
+        return how.steps;
+}
+
+/* A pre-token may be a megabyte: of one letter, of blanks, of marks, of what almost merges. */
+static void work_grows_as_n_log_n_at_most(void **state)
+{
+        static const char *const units[] = {
+                "a", " ", "ab", "aaab", "\xCC\x81", "\xFF", "a ", "'"
+        };
+
+        (void)state;
+        for (int kind = VOCABULARY_BYTE_LEVEL; kind <= VOCABULARY_CHARACTERS; kind++) {
+                struct vocabulary *v;
+                struct tokenizer *t;
+
+                open_deep(&v, (enum vocabulary_kind)kind);
+                v->splitter = kind == VOCABULARY_BYTE_LEVEL ? SPLITTER_LLAMA3 : SPLITTER_NONE;
+                v->normaliser = kind == VOCABULARY_BYTE_LEVEL ? NORMALISER_NFC : NORMALISER_NONE;
+                t = rig_open(&rig);
+                for (size_t u = 0; u < sizeof(units) / sizeof(*units); u++) {
+                        uint64_t once = steps_of(t, units[u], 1u << 17);
+                        uint64_t twice = steps_of(t, units[u], 1u << 18);
+
+                        if (twice * 10 > once * 23 || twice > 80ull << 18)
+                                fail_msg("'%s': %llu steps, and %llu for twice as much", units[u],
+                                         (unsigned long long)once, (unsigned long long)twice);
+                }
+                tokenizer_close(t);
+        }
+}
+
+struct patience {
+        unsigned left;
+};
+
+static bool out_of_patience(void *arg)
+{
+        struct patience *p = arg;
+
+        return !p->left-- ? (p->left = 0, true) : false;
+}
+
+static void a_long_text_is_left_soon_after_it_is_cancelled(void **state)
+{
+        static const char *const units[] = { "a", "ab ", "\xFF" };
+        const size_t bytes = 1u << 19;
+        char *text = malloc(bytes);
+        uint32_t *ids = malloc(4 * (bytes + 1));
+        struct vocabulary *v;
+        struct tokenizer *t;
+
+        (void)state;
+        open_deep(&v, VOCABULARY_BYTE_LEVEL);
+        t = rig_open(&rig);
+        for (size_t u = 0; u < sizeof(units) / sizeof(*units); u++) {
+                struct patience p = { 2 };
+                struct encoding how = { .cancelled = out_of_patience, .arg = &p };
+                size_t count = 77;
+
+                for (size_t i = 0; i < bytes; i++)
+                        text[i] = units[u][i % strlen(units[u])];
+                assert_int_equal(tokenizer_encode(t, text, bytes, &how, ids, &count), -ECANCELED);
+                assert_int_equal(count, 77);
+                assert_in_range(how.steps, 1, 2 * bytes + (6u << 16));
+        }
+        tokenizer_close(t);
+        free(ids);
+        free(text);
+}
+
+static void any_bytes_come_back(void **state)
+{
+        uint64_t seed = 5;
+
+        (void)state;
+        for (int kind = VOCABULARY_BYTE_LEVEL; kind <= VOCABULARY_CHARACTERS; kind++)
+                for (int splitter = SPLITTER_NONE; splitter < SPLITTER_N; splitter++) {
+                        struct vocabulary *v;
+                        struct tokenizer *t;
+
+                        open_deep(&v, (enum vocabulary_kind)kind);
+                        v->splitter = (enum vocabulary_splitter)splitter;
+                        v->blank = kind == VOCABULARY_CHARACTERS ? BLANK_EACH : BLANK_NEVER;
+                        t = rig_open(&rig);
+                        for (unsigned i = 0; i < 4000; i++) {
+                                char text[100];
+
+                                texts_come_back(t, text, texts_any(text, sizeof(text), &seed));
+                        }
+                        tokenizer_close(t);
+                }
+}
+
+static void refused(const char *said)
+{
+        struct tokenizer *t = NULL;
+
+        rig.why[0] = '\0';
+        assert_int_equal(tokenizer_open(&rig.v, rig.v.entry_count, &t, rig.why, sizeof(rig.why)),
+                         -EINVAL);
+        assert_null(t);
+        if (!strstr(rig.why, said))
+                fail_msg("'%s' is not said in: %s", said, rig.why);
+}
+
+static void begin_good(void)
+{
+        rig_begin(&rig, VOCABULARY_BYTE_LEVEL);
+        rig_merge(&rig, "a+b", "ab");
+        rig_add(&rig, "<s>", ENTRY_CONTROL, 0);
+}
+
+static void what_encoding_relies_on_is_checked(void **state)
+{
+        struct tokenizer *t = NULL;
+
+        (void)state;
+        begin_good();
+        tokenizer_close(rig_open(&rig));
+        rig.merges[0].right = rig.v.entry_count;
+        refused("merge 0 has token 258 of 258");
+        begin_good();
+        rig.merges[0].result = 'a';
+        refused("merge 0 makes token 97, whose bytes are others");
+        begin_good();
+        rig.merges[0].left = 257;
+        refused("merge 0 has token 257, which has no text of its own");
+        begin_good();
+        rig.entries['q'].kind = ENTRY_UNUSED;
+        refused("no token for the byte 0x71");
+        begin_good();
+        rig.entries[256].kind = ENTRY_KIND_N;
+        refused("unknown kind");
+        begin_good();
+        rig.entries[256].count = VOCABULARY_ENTRY_BYTES_MAX + 1;
+        refused("token 256 has 1025 bytes");
+        begin_good();
+        rig.entries[256].score = __builtin_nanf("");
+        refused("score of token 256");
+        begin_good();
+        rig.entries[256].kind = ENTRY_BYTE;
+        refused("token 256 is a byte");
+        begin_good();
+        rig.v.bos = 258;
+        refused("the bos token is 258");
+        begin_good();
+        rig.v.splitter = SPLITTER_N;
+        refused("the splitter");
+        begin_good();
+        rig.v.entry_count = 0;
+        refused("a vocabulary of 0 tokens");
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        rig.v.normaliser = NORMALISER_NFC;
+        refused("normaliser");
+        rig_begin(&rig, VOCABULARY_CHARACTERS);
+        for (unsigned b = 0; b < 256; b++)
+                rig.entries[b].kind = ENTRY_UNUSED;
+        refused("neither tokens for bytes nor an unknown");
+
+        begin_good();
+        assert_int_equal(tokenizer_open(&rig.v, 257, &t, rig.why, sizeof(rig.why)), -EINVAL);
+        assert_non_null(strstr(rig.why, "258 tokens for a model of 257"));
+        assert_int_equal(tokenizer_open(&rig.v, 300, &t, rig.why, sizeof(rig.why)), 0);
+        assert_int_equal(tokenizer_vocab(t), 300);
+        for (uint32_t id = 257; id < 300; id++) {
+                size_t bytes;
+
+                tokenizer_piece(t, id, &bytes);
+                assert_int_equal(bytes, 0);
+        }
+        tokenizer_close(t);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_first_of_the_list_is_merged_first),
+                cmocka_unit_test(of_equal_pairs_the_leftmost_is_merged_first),
+                cmocka_unit_test(a_merge_that_is_listed_twice_has_its_first_place),
+                cmocka_unit_test(an_entry_that_no_merge_makes_wins_only_where_the_whole_does),
+                cmocka_unit_test(no_merge_crosses_a_pre_token),
+                cmocka_unit_test(the_highest_score_is_merged_first),
+                cmocka_unit_test(a_character_without_an_entry_is_told_in_bytes_or_is_unknown),
+                cmocka_unit_test(blanks_are_put_in_front_or_squeezed_where_the_vocabulary_says_so),
+                cmocka_unit_test(work_grows_as_n_log_n_at_most),
+                cmocka_unit_test(a_long_text_is_left_soon_after_it_is_cancelled),
+                cmocka_unit_test(any_bytes_come_back),
+                cmocka_unit_test(what_encoding_relies_on_is_checked),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
