@@ -237,16 +237,19 @@ static bool is_gone(const struct peer *peer)
 
 /*
  * Records go out while the socket takes them; beyond a little that waits, they wait in the
- * ring, as long replies wait with their tasks.
+ * ring, as long replies wait with their tasks.  One of those comes a turn, and after records:
+ * so neither keeps the other back.
  */
 static void pump(struct peer *peer)
 {
         do {
                 peer_send(peer);
-                if (!peer->long_left)
-                        tasks_pass_reply(peer);
         } while (!peer->doomed && peer->state == PEER_OPEN &&
                  buffer_count(&peer->out) < RECORDS_LOW && streams_take(peer));
+        if (tasks_may_pass_reply(peer)) {
+                tasks_pass_reply(peer);
+                peer_send(peer);
+        }
 }
 
 /*
@@ -280,10 +283,11 @@ static void watch(struct peer *peer)
 {
         unsigned mask = buffer_count(&peer->out) && peer_is_full(peer) ? LOOP_WRITE : 0;
         bool more = peer->more && peer->state != PEER_CLOSING;
+        bool again = more || tasks_may_pass_reply(peer);
 
         if (peer->state != PEER_CLOSING && !more)
                 mask |= peer->read_shut || peer->reading ? LOOP_HUP : LOOP_READ;
-        if (loop_watch_set(peer->watch, mask) || (more && loop_timer_set(peer->again, 0)))
+        if (loop_watch_set(peer->watch, mask) || (again && loop_timer_set(peer->again, 0)))
                 peer_hang_up(peer, "no memory for a watch");
 }
 

@@ -305,12 +305,15 @@ static void wait_its_turn(struct peer_task *task)
         peer->made_end = &task->next;
 }
 
+bool tasks_may_pass_reply(const struct peer *peer)
+{
+        return peer->made && !peer->long_left && !peer->doomed;
+}
+
 void tasks_pass_reply(struct peer *peer)
 {
         struct peer_task *task = peer->made;
 
-        if (!task)
-                return;
         peer->made = task->next;
         finish(peer->edge, task);
 }

@@ -52,7 +52,8 @@ int task_detokenize(struct peer *peer, struct served *served, struct wire_reques
 struct peer_task *task_find(struct peer *peer, uint32_t id);
 void task_call_off(struct peer_task *task, enum smv_code code);
 
-/* A long reply that waits, if there is one: now it may go. */
+/* Is there a long reply that waits, and nothing left of the one before?  Then it may go. */
+bool tasks_may_pass_reply(const struct peer *peer);
 void tasks_pass_reply(struct peer *peer);
 
 /* The peer goes: its tasks come back to nobody. */

@@ -677,6 +677,82 @@ static void a_long_reply_waits_for_the_waker_to_have_rung(void **state)
         house_close(house);
 }
 
+/* Made one behind another while the first is unread: each must find its way without being asked. */
+static void long_replies_follow_each_other_on_a_ring_that_is_kicked(void **state)
+{
+        struct house *house = house_new();
+        struct ringer ringer;
+        struct client other;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, true);
+        say_hello(house, &other);
+        say_hello_with(house, &ringer,
+                       (struct greeting){ .transport = "ring", .doorbell = "kick" });
+        ask_letters(&ringer.client, "tokenize", 2, LONG_TEXT);
+        for (uint32_t id = 3; id < 9; id++)
+                ask_letters(&ringer.client, "tokenize", id, id % 2 ? 5 : LONG_TEXT);
+        while (charge_of(&other, "requests") != 6)
+                usleep(1000);
+        for (uint32_t id = 2; id < 9; id++)
+                expect_ids(&ringer.client, id, id == 2 || id % 2 == 0 ? LONG_TEXT : 5);
+        while (charge_of(&other, "requests"))
+                usleep(1000);
+        assert_int_equal(charge_of(&other, "prompt_bytes"), 0);
+        ringer_close(&ringer);
+        client_close(&other);
+        house_close(house);
+}
+
+/* Over a socket a stream's records have to get through between long replies, too. */
+static void records_go_between_long_replies(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+        uint32_t longs = 0;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, false);
+        say_hello(house, &other);
+        say_hello(house, &client);
+        ask_generate(&client, 50);
+        assert_int_equal(reply_code(&client, 50), SMV_OK);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        for (uint32_t id = 2; id < 6; id++) {
+                ask_letters(&client, "tokenize", id, LONG_TEXT);
+                do_job(house);
+                do_job(house);
+        }
+        while (charge_of(&other, "requests") != 4) /* the stream, and three that wait */
+                usleep(1000);
+        assert_true(say(house, house->live[0], 65));
+        for (;;) {
+                struct wire_problem problem;
+                struct buffer *in = &client.in;
+                const uint8_t *body;
+                size_t bytes;
+
+                while (!buffer_count(in) || wire_frame(in->bytes + in->start, buffer_count(in),
+                                                       64 << 20, &bytes, &body, &problem))
+                        assert_true(fill(&client));
+                if (body[0] == 0x81) /* {records} */
+                        break;
+                expect_ids(&client, 2 + longs++, LONG_TEXT);
+        }
+        assert_int_equal(longs, 1);
+        assert_int_equal(next_record(&client)->stream, 50);
+        while (longs < 4)
+                expect_ids(&client, 2 + longs++, LONG_TEXT);
+        end(house, house->live[0], SMV_END_LENGTH, SMV_OK);
+        assert_int_equal(expect_end(&client, 50)->reason, SMV_END_LENGTH);
+        client_close(&client);
+        expect_nothing_held(house, &other);
+        client_close(&other);
+        house_close(house);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -699,6 +775,8 @@ int main(void)
                 cmocka_unit_test(a_client_that_goes_with_long_replies_unread_leaves_nothing),
                 cmocka_unit_test(a_long_reply_that_waits_can_be_cancelled_and_keeps_its_id),
                 cmocka_unit_test(a_long_reply_waits_for_the_waker_to_have_rung),
+                cmocka_unit_test(long_replies_follow_each_other_on_a_ring_that_is_kicked),
+                cmocka_unit_test(records_go_between_long_replies),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
