@@ -71,16 +71,19 @@ static int keep_text(struct peer_task *task, struct wire_request *asked,
         return error_pass(r);
 }
 
+static void send_off(struct edge *edge, struct peer_task *task)
+{
+        edge->jobs_out++;
+        mailbox_post(edge->conf.to_scribe, &(struct mail){ .kind = MAIL_JOB, .what = &task->job });
+}
+
 static void post(struct peer_task *task)
 {
-        struct edge *edge = task->peer->edge;
-
         task->next = task->peer->tasks;
         if (task->next)
                 task->next->prev = task;
         task->peer->tasks = task;
-        edge->jobs_out++;
-        mailbox_post(edge->conf.to_scribe, &(struct mail){ .kind = MAIL_JOB, .what = &task->job });
+        send_off(task->peer->edge, task);
 }
 
 /* A job that is no generation: it is paid for, then it goes. */
@@ -355,14 +358,24 @@ void task_call_off(struct peer_task *task, enum smv_code code)
         task->job.cancelled = true;
 }
 
+/* Many megabytes, perhaps: the scribe frees them, as long as there is time for jobs. */
+static void clear_made(struct edge *edge, struct peer_task *task)
+{
+        task->peer = NULL;
+        task->job.work = work_clear;
+        if (edge->phase >= EDGE_ENDING)
+                finish(edge, task);
+        else
+                send_off(edge, task);
+}
+
 void tasks_leave(struct peer *peer)
 {
         while (peer->made) {
                 struct peer_task *task = peer->made;
 
                 peer->made = task->next;
-                task->peer = NULL;
-                finish(peer->edge, task);
+                clear_made(peer->edge, task);
         }
         while (peer->tasks) {
                 struct peer_task *task = peer->tasks;

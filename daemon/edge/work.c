@@ -59,6 +59,12 @@ int work_prompt(struct scribe_job *job)
         return error_pass(r);
 }
 
+int work_clear(struct scribe_job *job)
+{
+        buffer_deinit(&task_of(job)->reply);
+        return 0;
+}
+
 /* What msgpack makes of these ids. */
 static size_t ids_bytes(const uint32_t *ids, size_t count)
 {

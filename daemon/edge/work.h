@@ -28,4 +28,7 @@ int work_prompt(struct scribe_job *job);
 int work_tokenize(struct scribe_job *job);
 int work_detokenize(struct scribe_job *job);
 
+/* Nothing but to free a reply that was made for somebody who is gone. */
+int work_clear(struct scribe_job *job);
+
 #endif
