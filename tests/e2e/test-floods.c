@@ -239,16 +239,44 @@ static void urgent_bytes_are_nothing(void **state)
 
 /* ---- too much of what is allowed ---- */
 
-enum flood { EMPTY_FRAMES, HELLOS, CANCELS, GENERATES, RINGS, FLOODS };
+enum flood { EMPTY_FRAMES, HELLOS, CANCELS, IDS, GENERATES, TEXTS, RINGS, FLOODS };
 
-static const char *const floods[FLOODS] = { "empty frames", "hellos", "cancels",
+static const char *const floods[FLOODS] = { "empty frames",
+                                            "hellos",
+                                            "cancels",
+                                            "megabytes of ids, of which a generate has too many",
                                             "generates of another user, to his quota",
+                                            "megabytes of text of another user, to his quota",
                                             "the largest rings" };
+
+#define LARGE (1u << 20)
+
+/* Four frames that the loop must leave to others. */
+static void put_large(struct bytes_out *to, enum flood flood, uint32_t first)
+{
+        uint32_t *ids = calloc(LARGE, sizeof(*ids));
+        char *text = malloc(LARGE);
+
+        memset(text, 'x', LARGE);
+        for (uint32_t i = 0; i < 4; i++)
+                if (flood == IDS)
+                        frame_put(to, "op=s id=u tokens=I", "generate", first + i, ids,
+                                  (size_t)LARGE);
+                else
+                        frame_put(to, "op=s id=u text=t", "tokenize", first + i, text,
+                                  (size_t)LARGE);
+        free(ids);
+        free(text);
+}
 
 static void put_flood(struct bytes_out *to, enum flood flood, uint32_t first)
 {
         static const uint32_t versions[] = { 0, 0 };
 
+        if (flood == IDS || flood == TEXTS) {
+                put_large(to, flood, first);
+                return;
+        }
         for (uint32_t i = 0; i < 400; i++) {
                 if (flood == EMPTY_FRAMES)
                         bytes_put(to, "\0\0\0\0", 4);
@@ -345,11 +373,12 @@ static void floods_wash_nobody_away(void **state)
         honest = honest_begin(house);
         probe_rest(house, 500);
         for (enum flood flood = 0; flood < FLOODS; flood++) {
-                bool other = flood == GENERATES && become_another(house);
+                bool alien = flood == GENERATES || flood == TEXTS;
+                bool other = alien && become_another(house);
                 struct probe *probe;
                 pid_t pid;
 
-                if (flood == GENERATES && !other)
+                if (alien && !other)
                         continue; /* only root has two */
                 probe = probe_begin(house);
                 pid = child();
