@@ -1,0 +1,275 @@
+/*
+ * A vocabulary of any entries and merges, and any text: (vocabulary, text).
+ *
+ *      kind, splitter, blank | switches | entry count | each: kind and length, its bytes
+ *      | merge count | each: left, right | the text: all that is left
+ *
+ * Held against it: the text comes back from the pieces; merges do what the definition
+ * says, done naively; steps grow as n log n at most.
+ */
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/text/tokenizer.h"
+#include "daemon/utf8.h"
+
+#define ENTRIES_MAX 400u
+#define TEXT_MAX    4096u
+#define NAIVE_MAX   200u
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct input {
+        const uint8_t *at;
+        size_t left;
+};
+
+static char one_byte[256];
+static struct entry entries[ENTRIES_MAX];
+static struct merge merges[ENTRIES_MAX];
+static char bytes[ENTRIES_MAX * 64];
+static size_t bytes_used;
+
+static uint8_t next_byte(struct input *input)
+{
+        if (!input->left)
+                return 0;
+        input->left--;
+        return *input->at++;
+}
+
+static void read_entries(struct vocabulary *v, struct input *input)
+{
+        static const uint8_t kinds[] = { ENTRY_NORMAL, ENTRY_NORMAL, ENTRY_CONTROL, ENTRY_USER,
+                                         ENTRY_UNUSED, ENTRY_NORMAL, ENTRY_NORMAL,  ENTRY_UNKNOWN };
+
+        for (unsigned count = next_byte(input) % 64; count; count--) {
+                uint8_t head = next_byte(input), length = (head >> 3 & 7) + 1;
+                struct entry *e = &entries[v->entry_count++];
+
+                *e = (struct entry){ bytes + bytes_used, length, (float)(head >> 6),
+                                     kinds[head & 7], 0 };
+                for (unsigned i = 0; i < length; i++)
+                        bytes[bytes_used++] = (char)next_byte(input);
+                if (e->kind == ENTRY_UNKNOWN)
+                        v->unknown = v->entry_count - 1;
+                if (e->kind == ENTRY_CONTROL || e->kind == ENTRY_USER)
+                        e->strips = head >> 6;
+        }
+}
+
+/* Each makes an entry of its own, so that all of them are good. */
+static void read_merges(struct vocabulary *v, struct input *input)
+{
+        for (unsigned count = next_byte(input) % 64; count; count--) {
+                uint32_t left = next_byte(input) | (next_byte(input) & 1u) << 8;
+                uint32_t right = next_byte(input) | (next_byte(input) & 1u) << 8;
+                const struct entry *l = &entries[left % v->entry_count];
+                const struct entry *r = &entries[right % v->entry_count];
+
+                if (l->kind != ENTRY_NORMAL || r->kind != ENTRY_NORMAL || l->count + r->count > 60)
+                        continue;
+                memcpy(bytes + bytes_used, l->bytes, l->count);
+                memcpy(bytes + bytes_used + l->count, r->bytes, r->count);
+                entries[v->entry_count] = (struct entry){ bytes + bytes_used, l->count + r->count,
+                                                          0, ENTRY_NORMAL, 0 };
+                bytes_used += l->count + r->count;
+                merges[v->merge_count++] = (struct merge){ left % v->entry_count,
+                                                           right % v->entry_count, v->entry_count };
+                v->entry_count++;
+        }
+}
+
+static void read_vocabulary(struct vocabulary *v, struct input *input)
+{
+        uint8_t shape = next_byte(input), switches = next_byte(input);
+
+        bytes_used = 0;
+        *v = (struct vocabulary){ .kind = shape & 1 ? VOCABULARY_CHARACTERS : VOCABULARY_BYTE_LEVEL,
+                                  .splitter = shape >> 1 & 3,
+                                  .blank = shape & 1 ? (shape >> 3) % 3 : BLANK_NEVER,
+                                  .normaliser = !(shape & 1) && switches & 1,
+                                  .whole_wins = switches & 2,
+                                  .unknown_run = switches & 4,
+                                  .squeezes = shape & 1 && switches & 8,
+                                  .bos = VOCABULARY_NONE,
+                                  .eos = VOCABULARY_NONE,
+                                  .unknown = VOCABULARY_NONE,
+                                  .entry_count = 256,
+                                  .entries = entries,
+                                  .merges = merges };
+        for (unsigned b = 0; b < 256; b++) {
+                one_byte[b] = (char)b;
+                entries[b] = (struct entry){ &one_byte[b], 1, 0,
+                                             shape & 1 ? ENTRY_BYTE : ENTRY_NORMAL, 0 };
+        }
+        read_entries(v, input);
+        if (!(shape & 1) || switches & 16)
+                read_merges(v, input);
+        if (shape & 1 && switches & 32 && v->unknown != VOCABULARY_NONE)
+                for (unsigned b = 0; b < 256; b++)
+                        entries[b] = (struct entry){ "", 0, 0, ENTRY_UNUSED, 0 };
+}
+
+static bool has_kind(const struct vocabulary *v, uint8_t kind)
+{
+        for (uint32_t id = 0; id < v->entry_count; id++)
+                if (entries[id].kind == kind && entries[id].count)
+                        return true;
+        return false;
+}
+
+/* ---- the definition, naively ---- */
+
+struct symbol {
+        const char *at;
+        uint32_t count, id;
+};
+
+static uint32_t entry_of(const struct vocabulary *v, const char *at, uint32_t count)
+{
+        for (uint32_t id = 0; id < v->entry_count; id++)
+                if (entries[id].kind == ENTRY_NORMAL && entries[id].count == count &&
+                    !memcmp(entries[id].bytes, at, count))
+                        return id;
+        return VOCABULARY_NONE;
+}
+
+/* How good a pair is: less is better; NAN: it does not merge. */
+static double rank(const struct vocabulary *v, const struct symbol *a, const struct symbol *b,
+                   uint32_t *ret_id)
+{
+        if (v->merge_count || v->kind == VOCABULARY_BYTE_LEVEL) {
+                for (uint32_t i = 0; i < v->merge_count; i++)
+                        if (merges[i].left == a->id && merges[i].right == b->id) {
+                                *ret_id = merges[i].result;
+                                return i;
+                        }
+                return __builtin_nan("");
+        }
+        *ret_id = entry_of(v, a->at, a->count + b->count);
+        return *ret_id == VOCABULARY_NONE ? __builtin_nan("") : -(double)entries[*ret_id].score;
+}
+
+static void check_merges(const struct vocabulary *v, const char *text, size_t size,
+                         const uint32_t *ids, size_t id_count)
+{
+        struct symbol s[NAIVE_MAX];
+        size_t count = 0, told = 0;
+
+        for (size_t at = 0, n; at < size; at += n) {
+                int length = utf8_character(text + at, size - at);
+
+                n = v->kind == VOCABULARY_BYTE_LEVEL || length < 1 ? 1 : (size_t)length;
+                s[count++] = (struct symbol){ text + at, (uint32_t)n,
+                                              entry_of(v, text + at, (uint32_t)n) };
+        }
+        for (;;) {
+                size_t best = SIZE_MAX;
+                double least = 0;
+                uint32_t id, made = 0;
+
+                for (size_t i = 0; i + 1 < count; i++) {
+                        double r = rank(v, &s[i], &s[i + 1], &id);
+
+                        if (r == r && (best == SIZE_MAX || r < least)) {
+                                best = i;
+                                least = r;
+                                made = id;
+                        }
+                }
+                if (best == SIZE_MAX)
+                        break;
+                s[best].count += s[best + 1].count;
+                s[best].id = made;
+                memmove(&s[best + 1], &s[best + 2], (count - best - 2) * sizeof(*s));
+                count--;
+        }
+        for (size_t i = 0; i < count; i++)
+                if (s[i].id != VOCABULARY_NONE) {
+                        assert(told < id_count && ids[told] == s[i].id);
+                        told++;
+                } else {
+                        told += s[i].count; /* its bytes */
+                }
+        assert(told == id_count);
+}
+
+/* ---- */
+
+static void check_back(const struct tokenizer *t, const char *text, size_t size, bool blank,
+                       const uint32_t *ids, size_t count)
+{
+        size_t at = 0, n;
+
+        for (size_t i = 0; i < count; i++) {
+                const char *piece = tokenizer_piece(t, ids[i], &n);
+
+                if (blank && n) {
+                        assert(*piece == ' ');
+                        blank = false;
+                        piece++;
+                        n--;
+                }
+                assert(n <= size - at && !memcmp(piece, text + at, n));
+                at += n;
+        }
+        assert(at == size);
+}
+
+static bool has_bar(const char *text, size_t size)
+{
+        for (size_t i = 0; i + 3 <= size; i++)
+                if (!memcmp(text + i, "\xE2\x96\x81", 3))
+                        return true;
+        return false;
+}
+
+static void check(const struct vocabulary *v, const struct tokenizer *t, const char *text,
+                  size_t size, bool controls)
+{
+        static uint32_t ids[4 * TEXT_MAX];
+        struct encoding how = { .controls = controls };
+        bool added = has_kind(v, ENTRY_USER) || (controls && has_kind(v, ENTRY_CONTROL));
+        bool bytes_told = v->kind == VOCABULARY_BYTE_LEVEL || entries[0].kind == ENTRY_BYTE;
+        uint64_t log = 1;
+        size_t count;
+
+        assert(tokenizer_ids_max(t, size) <= sizeof(ids) / sizeof(*ids));
+        assert(!tokenizer_encode(t, text, size, &how, ids, &count));
+        while (size >> log)
+                log++;
+        assert(how.steps <= (40 + 12 * log) * (size + 1));
+        for (size_t i = 0; i < count; i++)
+                assert(ids[i] < v->entry_count);
+
+        if (!bytes_told || v->normaliser || v->squeezes || added ||
+            (v->kind == VOCABULARY_CHARACTERS && has_bar(text, size)))
+                return;
+        check_back(t, text, size, v->blank != BLANK_NEVER && size, ids, count);
+        if (size <= NAIVE_MAX && v->splitter == SPLITTER_NONE && !v->whole_wins && !v->blank)
+                check_merges(v, text, size, ids, count);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct input input = { data, size };
+        struct vocabulary v;
+        struct tokenizer *t;
+        char why[256] = "";
+        int r;
+
+        read_vocabulary(&v, &input);
+        r = tokenizer_open(&v, v.entry_count, &t, why, sizeof(why));
+        if (r) {
+                assert(why[0]);
+                return 0;
+        }
+        if (input.left > TEXT_MAX)
+                input.left = TEXT_MAX;
+        check(&v, t, (const char *)input.at, input.left, size & 1);
+        tokenizer_close(t);
+        return 0;
+}

@@ -1,0 +1,101 @@
+/*
+ * Files of vocabularies from hell.
+ *
+ *      what it is | the file; of a pair: the vocabulary, 0, the merges
+ *
+ * What is accepted keeps the limits that vocabulary.h names, and either makes a
+ * tokenizer that gives a text back, or is refused with a sentence.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/files/gguf.h"
+#include "daemon/files/vocabulary.h"
+#include "daemon/text/tokenizer.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char why[256];
+
+static int read_one(const char *file, size_t size, unsigned what, struct vocabulary **ret)
+{
+        static const char *const splitters[] = { NULL, "gpt2", "llama3", "qwen2" };
+        const char *splitter = splitters[what / 4 % 4], *end;
+        struct gguf *gguf;
+        int r;
+
+        switch (what % 4) {
+        case 0:
+                r = gguf_parse((const uint8_t *)file, size, size, &gguf, why, sizeof(why));
+                if (r)
+                        return r;
+                r = vocabulary_from_gguf(gguf, splitter, ret, why, sizeof(why));
+                gguf_close(gguf);
+                return r;
+        case 1:
+                return vocabulary_from_json(file, size, splitter, ret, why, sizeof(why));
+        case 2:
+                return vocabulary_from_model(file, size, ret, why, sizeof(why));
+        default:
+                end = memchr(file, 0, size);
+                if (!end)
+                        end = file + size;
+                return vocabulary_from_pair(file, (size_t)(end - file), end + (end < file + size),
+                                            (size_t)(file + size - end) - (end < file + size),
+                                            splitter, ret, why, sizeof(why));
+        }
+}
+
+static void check(const struct vocabulary *v)
+{
+        assert(v->entry_count && v->entry_count <= VOCABULARY_ENTRIES_MAX);
+        for (uint32_t id = 0; v->kind != VOCABULARY_BYTES && id < v->entry_count; id++) {
+                assert(v->entries[id].count <= VOCABULARY_ENTRY_BYTES_MAX);
+                assert(v->entries[id].kind < ENTRY_KIND_N);
+        }
+        for (uint32_t i = 0; i < v->merge_count; i++)
+                assert(v->merges[i].left < v->entry_count && v->merges[i].right < v->entry_count &&
+                       v->merges[i].result < v->entry_count);
+        assert(v->bos == VOCABULARY_NONE || v->bos < v->entry_count);
+}
+
+static void use(const struct vocabulary *v)
+{
+        static const char text[] = "a b\n<s> 12\xC3\xA9\xFF";
+        struct encoding how = { .controls = true };
+        uint32_t ids[256], vocab = v->entry_count < 256 ? 256 : v->entry_count;
+        struct tokenizer *t;
+        size_t count, bytes;
+
+        why[0] = 0;
+        if (tokenizer_open(v, vocab, &t, why, sizeof(why))) {
+                assert(why[0]);
+                return;
+        }
+        assert(tokenizer_ids_max(t, sizeof(text) - 1) <= sizeof(ids) / sizeof(*ids));
+        assert(!tokenizer_encode(t, text, sizeof(text) - 1, &how, ids, &count));
+        for (size_t i = 0; i < count; i++) {
+                assert(ids[i] < vocab);
+                tokenizer_piece(t, ids[i], &bytes);
+                assert(bytes <= tokenizer_piece_max(t));
+        }
+        tokenizer_close(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct vocabulary *v;
+
+        if (!size)
+                return 0;
+        why[0] = 0;
+        if (read_one((const char *)data + 1, size - 1, data[0], &v)) {
+                assert(why[0]);
+                return 0;
+        }
+        check(v);
+        use(v);
+        vocabulary_close(v);
+        return 0;
+}
