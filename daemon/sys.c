@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -44,6 +45,11 @@ static int fault(const char *call)
 
         assert(r <= 0);
         return r;
+}
+
+int sys_asked(const char *call)
+{
+        return fault(call);
 }
 
 /* The shape of every call below: the hook first, then again while interrupted. */
@@ -113,6 +119,24 @@ ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset)
         return CALL("pread", pread(fd, bytes, count, (off_t)offset));
 }
 
+ssize_t sys_pread_cached(int fd, void *bytes, size_t count, uint64_t offset)
+{
+        const struct iovec part = { .iov_base = bytes, .iov_len = count };
+
+        if (offset > INT64_MAX)
+                return -EINVAL;
+        return CALL("preadv2", preadv2(fd, &part, 1, (off_t)offset, RWF_NOWAIT));
+}
+
+int sys_read_ahead(int fd, uint64_t offset, size_t count)
+{
+        int r = fault("fadvise");
+
+        if (r < 0)
+                return r;
+        return -posix_fadvise(fd, (off_t)offset, (off_t)count, POSIX_FADV_WILLNEED);
+}
+
 ssize_t sys_write(int fd, const void *bytes, size_t count)
 {
         return CALL("write", write(fd, bytes, count));
@@ -153,7 +177,7 @@ int sys_writable(int fd)
         return (int)CALL("poll", poll(&ask, 1, 0));
 }
 
-int sys_file_size(int fd, uint64_t *ret_bytes)
+int sys_file_mark(int fd, struct sys_mark *ret_mark)
 {
         struct stat st;
         int r = (int)CALL("fstat", fstat(fd, &st));
@@ -162,8 +186,22 @@ int sys_file_size(int fd, uint64_t *ret_bytes)
                 return r;
         if (!S_ISREG(st.st_mode))
                 return -EINVAL;
-        *ret_bytes = (uint64_t)st.st_size;
+        *ret_mark = (struct sys_mark){ .bytes = (uint64_t)st.st_size,
+                                       .device = st.st_dev,
+                                       .inode = st.st_ino,
+                                       .changed_s = (uint64_t)st.st_mtim.tv_sec,
+                                       .changed_ns = (uint64_t)st.st_mtim.tv_nsec };
         return 0;
+}
+
+int sys_file_size(int fd, uint64_t *ret_bytes)
+{
+        struct sys_mark mark;
+        int r = sys_file_mark(fd, &mark);
+
+        if (!r)
+                *ret_bytes = mark.bytes;
+        return r;
 }
 
 int sys_socket_unix(void)
@@ -370,6 +408,14 @@ int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), v
         pthread_setname_np(thread, shown);
         *ret_thread = thread;
         return 0;
+}
+
+uint32_t sys_cpus(void)
+{
+        cpu_set_t set;
+        int count = sched_getaffinity(0, sizeof(set), &set) < 0 ? 0 : CPU_COUNT(&set);
+
+        return count > 0 ? (uint32_t)count : 1;
 }
 
 int sys_cpu(void)

@@ -22,6 +22,8 @@
 /* Called before each system call; a negative errno is returned in its place. */
 typedef int (*sys_fault)(const char *call, void *arg);
 void sys_set_fault(sys_fault hook, void *arg); /* NULL: none; before any thread starts */
+/* What the hook says of a call that a library makes for us: 0, or what to return in its place. */
+int sys_asked(const char *call);
 
 uint64_t sys_clock_ns(void); /* CLOCK_MONOTONIC */
 int sys_random(void *bytes, size_t count);
@@ -31,6 +33,9 @@ int sys_open_at(int folder, const char *path, int flags); /* AT_FDCWD: where we 
 int sys_close(int fd); /* returns -1, so that `fd = sys_close(fd)`; takes -1 */
 ssize_t sys_read(int fd, void *bytes, size_t count);
 ssize_t sys_pread(int fd, void *bytes, size_t count, uint64_t offset);
+/* The same of what lies in memory already: -EAGAIN, if none of it does. */
+ssize_t sys_pread_cached(int fd, void *bytes, size_t count, uint64_t offset);
+int sys_read_ahead(int fd, uint64_t offset, size_t count); /* begins to, and does not wait */
 ssize_t sys_write(int fd, const void *bytes, size_t count);
 ssize_t sys_send(int fd, const void *bytes, size_t count); /* never blocks, never a signal */
 /* The same, and descriptors with the first byte: -ETOOMANYREFS when too many are on their way. */
@@ -38,6 +43,11 @@ ssize_t sys_send_fds(int fd, const void *bytes, size_t count, const int *fds, un
 int sys_shutdown(int fd); /* both directions: the other side sees the end at once */
 int sys_writable(int fd); /* 1: a write now would not block; 0: it might */
 int sys_file_size(int fd, uint64_t *ret_bytes); /* -EINVAL: not a regular file */
+/* What a file is to be recognized by: if it differs, somebody has written to it. */
+struct sys_mark {
+        uint64_t bytes, device, inode, changed_s, changed_ns;
+};
+int sys_file_mark(int fd, struct sys_mark *ret_mark); /* as sys_file_size() */
 
 int sys_socket_unix(void); /* stream, close-on-exec, non-blocking */
 int sys_bind_unix(int fd, const char *path, unsigned mode); /* before any thread starts */
@@ -64,6 +74,7 @@ int sys_punch(int fd, uint64_t bytes); /* its pages go, whoever maps them; they 
 
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);
 
+uint32_t sys_cpus(void);  /* that this thread may run on: 1 or more */
 int sys_cpu(void);        /* that this thread is on just now, or -1 */
 int sys_run_off(int cpu); /* this thread keeps off it, where it may run on others; -1: on any */
 

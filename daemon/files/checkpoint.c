@@ -32,7 +32,9 @@
 
 struct shard {
         int fd;
-        char *names; /* of its tensors, one behind another */
+        struct sys_mark mark; /* from before it was read */
+        char *file;           /* its name, made fit to be shown */
+        char *names;          /* of its tensors, one behind another */
 };
 
 struct checkpoint {
@@ -124,15 +126,17 @@ static int compare_lines(struct opening *o, const struct tensor_table *tensors,
 static int read_shard(struct opening *o, const char *file, struct safetensors *ret_safetensors)
 {
         struct shard *shard = &o->c->shards[o->c->shard_count];
-        uint64_t bytes;
         int r;
 
-        r = file_open(o->c->folder, file, &shard->fd, &bytes, o->why, o->why_bytes);
+        r = file_open(o->c->folder, file, &shard->fd, &shard->mark, o->why, o->why_bytes);
         if (r)
                 return error_pass(r);
         o->c->shard_count++;
-        return error_pass(
-                safetensors_read(shard->fd, bytes, ret_safetensors, o->why, o->why_bytes));
+        shard->file = strdup(shown(file).text);
+        if (!shard->file)
+                return out_of_memory(o);
+        return error_pass(safetensors_read(shard->fd, shard->mark.bytes, ret_safetensors, o->why,
+                                           o->why_bytes));
 }
 
 /* The only file with weights, or a shard with its part of the index.  May be FILE_E_ABSENT. */
@@ -358,6 +362,7 @@ struct checkpoint *checkpoint_close(struct checkpoint *c)
                 return NULL;
         for (uint32_t i = 0; i < c->shard_count; i++) {
                 sys_close(c->shards[i].fd);
+                free(c->shards[i].file);
                 free(c->shards[i].names);
         }
         free(c->shards);
@@ -382,15 +387,41 @@ const struct tensor *checkpoint_tensor(const struct checkpoint *c, const char *n
 int checkpoint_read(const struct checkpoint *c, const struct tensor *tensor, uint64_t from,
                     void *ret_bytes, size_t bytes, char *why, size_t why_bytes)
 {
-        int fd = c->gguf ? gguf_fd(c->gguf) : c->shards[tensor->file].fd, r;
-        char where[96];
+        int r;
 
         assert(from <= tensor->bytes && bytes <= tensor->bytes - from);
-        r = file_read(fd, tensor->offset + from, ret_bytes, bytes, why, why_bytes);
-        if (!r)
-                return 0;
+        r = file_read(checkpoint_fd(c, tensor), tensor->offset + from, ret_bytes, bytes, why,
+                      why_bytes);
+        return r ? error_pass(checkpoint_blame(c, tensor, why, why_bytes, r)) : 0;
+}
+
+int checkpoint_fd(const struct checkpoint *c, const struct tensor *tensor)
+{
+        return c->gguf ? gguf_fd(c->gguf) : c->shards[tensor->file].fd;
+}
+
+int checkpoint_blame(const struct checkpoint *c, const struct tensor *tensor, char *why,
+                     size_t why_bytes, int r)
+{
+        char where[96];
+
         snprintf(where, sizeof(where), "tensor '%s'", shown(tensor->name).text);
-        return error_pass(why_in(why, why_bytes, r, where));
+        why_in(why, why_bytes, r, where);
+        return c->gguf ? r : why_in(why, why_bytes, r, c->shards[tensor->file].file);
+}
+
+int checkpoint_check(const struct checkpoint *c, char *why, size_t why_bytes)
+{
+        int r = 0;
+
+        if (c->gguf)
+                return error_pass(file_check(gguf_fd(c->gguf), gguf_mark(c->gguf), why, why_bytes));
+        for (uint32_t i = 0; !r && i < c->shard_count; i++) {
+                r = file_check(c->shards[i].fd, &c->shards[i].mark, why, why_bytes);
+                if (r)
+                        why_in(why, why_bytes, r, c->shards[i].file);
+        }
+        return error_pass(r);
 }
 
 const struct gguf *checkpoint_gguf(const struct checkpoint *c)

@@ -38,9 +38,19 @@ struct checkpoint *checkpoint_close(struct checkpoint *checkpoint); /* takes NUL
 const struct tensor_table *checkpoint_tensors(const struct checkpoint *checkpoint);
 const struct tensor *checkpoint_tensor(const struct checkpoint *checkpoint, const char *name);
 
-/* Bytes of a tensor, from its `from` on.  -EIO: the file became shorter. */
+/* Bytes of a tensor, from its `from` on.  -EIO: the file became shorter.  *why names it. */
 int checkpoint_read(const struct checkpoint *checkpoint, const struct tensor *tensor, uint64_t from,
                     void *ret_bytes, size_t bytes, char *why, size_t why_bytes);
+
+/*
+ * For whoever reads the weights in a way of their own: the descriptor that has this tensor; *why
+ * of such a reading, with tensor and file put in front (returns r); and, when all was read, whether
+ * every file is still the one that was opened: 0 or negative errno.
+ */
+int checkpoint_fd(const struct checkpoint *checkpoint, const struct tensor *tensor);
+int checkpoint_blame(const struct checkpoint *checkpoint, const struct tensor *tensor, char *why,
+                     size_t why_bytes, int r);
+int checkpoint_check(const struct checkpoint *checkpoint, char *why, size_t why_bytes);
 
 /* One of the two is NULL, and says which format it is. */
 const struct gguf *checkpoint_gguf(const struct checkpoint *checkpoint);

@@ -10,7 +10,7 @@
 #include "daemon/sys.h"
 #include "daemon/why.h"
 
-int file_open(int folder, const char *name, int *ret_fd, uint64_t *ret_bytes, char *why,
+int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_mark, char *why,
               size_t why_bytes)
 {
         /* Non-blocking, so that opening a pipe by mistake does not wait for its writer. */
@@ -22,7 +22,7 @@ int file_open(int folder, const char *name, int *ret_fd, uint64_t *ret_bytes, ch
         }
         if (fd < 0)
                 return error_raise(why_say(why, why_bytes, fd, "%s", strerror(-fd)));
-        r = sys_file_size(fd, ret_bytes);
+        r = sys_file_mark(fd, ret_mark);
         if (r == -EINVAL)
                 why_say(why, why_bytes, r, "not a regular file");
         else if (r)
@@ -32,6 +32,19 @@ int file_open(int folder, const char *name, int *ret_fd, uint64_t *ret_bytes, ch
                 return error_pass(r);
         }
         *ret_fd = fd;
+        return 0;
+}
+
+int file_check(int fd, const struct sys_mark *mark, char *why, size_t why_bytes)
+{
+        struct sys_mark now = { 0 };
+        int r = sys_file_mark(fd, &now);
+
+        if (r)
+                return error_raise(why_say(why, why_bytes, r, "%s", strerror(-r)));
+        if (memcmp(&now, mark, sizeof(now)))
+                return error_raise(
+                        why_say(why, why_bytes, -EIO, "the file was changed while it was read"));
         return 0;
 }
 
@@ -74,12 +87,12 @@ static int read_json(int fd, uint64_t bytes, uint64_t bytes_max, uint32_t nodes_
 int file_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
               struct json **ret_json, char *why, size_t why_bytes)
 {
-        uint64_t bytes;
+        struct sys_mark mark;
         int fd, r;
 
-        r = file_open(folder, name, &fd, &bytes, why, why_bytes);
+        r = file_open(folder, name, &fd, &mark, why, why_bytes);
         if (!r) {
-                r = read_json(fd, bytes, bytes_max, nodes_max, ret_json, why, why_bytes);
+                r = read_json(fd, mark.bytes, bytes_max, nodes_max, ret_json, why, why_bytes);
                 sys_close(fd);
         }
         return r ? error_pass(why_in(why, why_bytes, r, name)) : 0;

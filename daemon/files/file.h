@@ -11,12 +11,16 @@
 #include <stdint.h>
 
 #include "daemon/json.h"
+#include "daemon/sys.h"
 
 enum { FILE_E_ABSENT = 1 }; /* no such file; *why says so */
 
 /* A regular file, for reading: 0, FILE_E_ABSENT or negative errno. */
-int file_open(int folder, const char *name, int *ret_fd, uint64_t *ret_bytes, char *why,
+int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_mark, char *why,
               size_t why_bytes);
+
+/* The file is still what it was when this mark was taken.  0, -EIO or another negative errno. */
+int file_check(int fd, const struct sys_mark *mark, char *why, size_t why_bytes);
 
 /* All of `bytes` from `offset` on.  -EIO: it has become shorter than it was. */
 int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why, size_t why_bytes);

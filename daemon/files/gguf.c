@@ -23,6 +23,7 @@
 
 struct gguf {
         int fd;
+        struct sys_mark mark; /* of the file when it was opened */
         uint8_t *header;
         struct pair *pairs; /* by key */
         uint32_t pair_count;
@@ -222,18 +223,19 @@ static int read_header(int fd, uint64_t file_bytes, struct gguf **ret_gguf, char
 
 int gguf_open(const char *path, struct gguf **ret_gguf, char *why, size_t why_bytes)
 {
-        uint64_t bytes;
+        struct sys_mark mark;
         int fd, r;
 
-        r = file_open(AT_FDCWD, path, &fd, &bytes, why, why_bytes);
+        r = file_open(AT_FDCWD, path, &fd, &mark, why, why_bytes);
         if (r)
                 return r == FILE_E_ABSENT ? error_raise(-ENOENT) : error_pass(r);
-        r = read_header(fd, bytes, ret_gguf, why, why_bytes);
+        r = read_header(fd, mark.bytes, ret_gguf, why, why_bytes);
         if (r) {
                 sys_close(fd);
                 return error_pass(r);
         }
         (*ret_gguf)->fd = fd;
+        (*ret_gguf)->mark = mark;
         return 0;
 }
 
@@ -252,6 +254,11 @@ struct gguf *gguf_close(struct gguf *g)
 int gguf_fd(const struct gguf *g)
 {
         return g->fd;
+}
+
+const struct sys_mark *gguf_mark(const struct gguf *g)
+{
+        return &g->mark;
 }
 
 const struct tensor_table *gguf_tensors(const struct gguf *g)

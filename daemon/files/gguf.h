@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "daemon/files/tensor.h"
+#include "daemon/sys.h"
 #include "daemon/traits.h"
 
 #define GGUF_PAIRS_MAX  65536u
@@ -31,6 +32,7 @@ int gguf_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, struct g
                char *why, size_t why_bytes);
 
 int gguf_fd(const struct gguf *gguf);
+const struct sys_mark *gguf_mark(const struct gguf *gguf); /* from before its header was read */
 const struct tensor_table *gguf_tensors(const struct gguf *gguf);
 const struct tensor *gguf_tensor(const struct gguf *gguf, const char *name); /* or NULL */
 
