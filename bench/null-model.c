@@ -163,6 +163,22 @@ static void dawdle(struct model *model)
                 meet(model);
 }
 
+uint64_t model_to_load(const struct model *model)
+{
+        (void)model;
+        return 0;
+}
+
+int model_load(struct model *model, const struct weights_conf *conf, enum load_way *ret_way,
+               char *why, size_t why_bytes)
+{
+        (void)model;
+        (void)why;
+        (void)why_bytes;
+        *ret_way = conf->way;
+        return 0;
+}
+
 int model_forward(struct model *model, const struct step *step)
 {
         struct flight *flight = &model->flights[step->number % FLIGHTS];

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "daemon/error.h"
+#include "daemon/load-way.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
 #include "kernels/page.h"
@@ -67,6 +68,7 @@ static const struct setting settings[] = {
         { "max_seqs",           KIND_COUNT,  AT(max_seqs),           "64",    1, 1024, { NULL }, false, "sequences that run at once" },
         { "step_tokens",        KIND_COUNT,  AT(step_tokens),        "256",   1, 16384, { NULL }, false, "rows of a step; max_seqs or more" },
         { "threads",            KIND_COUNT,  AT(threads),            "0",     0, 1024, { NULL }, false, "of the cpu backend; 0: one a core" },
+        { "load",               KIND_WORD,   AT(load),               "auto",  0, 0, { [LOAD_AUTO] = "auto", [LOAD_CACHED] = "cached", [LOAD_URING] = "uring", [LOAD_PLAIN] = "plain" }, false, "how weights are read; auto: as it suits where they lie" },
         { "depth",              KIND_COUNT,  AT(depth),              "1",     1, 2, { NULL }, false, "plans in flight" },
         { "max_tokens",         KIND_COUNT,  AT(max_tokens),         "512",   1, UINT32_MAX, { NULL }, false, "of a request that does not say" },
 
@@ -172,7 +174,7 @@ static int refuse_name(const struct place *at, const char *name, size_t bytes)
         for (size_t i = 0; i < N(settings); i++) {
                 uint32_t d = distance(name, bytes, settings[i].name);
 
-                if (d < best && d < strlen(settings[i].name) &&
+                if (d < best && 2 * d <= strlen(settings[i].name) &&
                     !(at->file && settings[i].flag_only)) {
                         best = d;
                         nearest = &settings[i];

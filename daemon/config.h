@@ -33,6 +33,7 @@ struct config {
         uint32_t max_seqs;    /* running at once */
         uint32_t step_tokens; /* rows of a step */
         uint32_t threads;     /* 0: as many as cores */
+        uint32_t load;        /* enum load_way */
         uint32_t depth;       /* plans in flight */
         uint32_t max_tokens;  /* of a request that does not say */
 

@@ -40,12 +40,14 @@ struct house {
         int bell;
         struct mailbox *to_engine, *retired, *to_waker, *to_loop, *to_scribe, *from_scribe;
         struct edge *edge;
+        char path[4096]; /* of the model */
         struct listener *listener;
         char socket[256]; /* where it listens; empty: it does not */
         struct engine *engine;
         struct waker *waker;
         struct scribe *scribe;
-        char why[512]; /* one line for people, where the cause is theirs to mend */
+        char load_why[256]; /* the engine's to write until it is joined */
+        char why[512];      /* one line for people, where the cause is theirs to mend */
 };
 
 static bool may_be_shown(const char *name, size_t bytes)
@@ -72,12 +74,13 @@ static size_t name_length(const char *name)
 }
 
 /* PATH or PATH=NAME; without a name, the file's or folder's own, less what it is in and a suffix. */
-static int split_model(struct house *house, char *path, size_t path_bytes)
+static int split_model(struct house *house)
 {
         const char *model = house->config.model, *equals = strrchr(model, '='), *name, *slash;
         size_t bytes = equals ? (size_t)(equals - model) : strlen(model), name_bytes;
+        char *path = house->path;
 
-        if (bytes >= path_bytes) {
+        if (bytes >= sizeof(house->path)) {
                 snprintf(house->why, sizeof(house->why), "--model: the path is too long");
                 return -EINVAL;
         }
@@ -166,18 +169,18 @@ static int open_tokenizer(struct house *house, const char *model_path)
 static int open_file(struct house *house)
 {
         struct served *served = &house->served;
-        char path[4096], what[256];
+        char what[256];
         int r;
 
-        r = split_model(house, path, sizeof(path));
+        r = split_model(house);
         if (r)
                 return r;
-        r = checkpoint_open(path, &house->checkpoint, what, sizeof(what));
+        r = checkpoint_open(house->path, &house->checkpoint, what, sizeof(what));
         if (!r)
                 r = checkpoint_traits(house->checkpoint, &served->traits, what, sizeof(what));
         if (r)
-                return blame(house, path, what, r);
-        return error_pass(open_tokenizer(house, path));
+                return blame(house, house->path, what, r);
+        return error_pass(open_tokenizer(house, house->path));
 }
 
 static uint64_t pool_bytes(const struct house *house, uint64_t block_bytes, uint32_t blocks_one)
@@ -263,6 +266,7 @@ static int open_model(struct house *house)
                 .vocab_max = house->served.traits.vocab,
                 .wants_max = config->max_seqs,
         };
+        char what[256];
         int r;
 
         r = kernels_open(config->backend, &conf, &house->kernels);
@@ -271,8 +275,24 @@ static int open_model(struct house *house)
                          config->backend, config->isa, strerror(-r));
                 return r;
         }
-        return model_open(house->checkpoint, &house->served.traits, house->kernels,
-                          &house->model_conf, &house->served.model, house->why, sizeof(house->why));
+        r = model_open(house->checkpoint, &house->served.traits, house->kernels, &house->model_conf,
+                       &house->served.model, what, sizeof(what));
+        if (r)
+                return blame(house, house->path, what, r);
+        counter_set(&house->stats.load_total, model_to_load(house->served.model));
+        return 0;
+}
+
+/* For --check; else the engine does it. */
+static int check_weights(struct house *house)
+{
+        const struct weights_conf conf = { .way = (enum load_way)house->config.load,
+                                           .threads = house->config.threads };
+        enum load_way way;
+        char what[256];
+        int r = model_load(house->served.model, &conf, &way, what, sizeof(what));
+
+        return r ? blame(house, house->path, what, r) : 0;
 }
 
 /* One line with the sums: what the daemon will hold, before it takes it. */
@@ -378,6 +398,10 @@ static int start_threads(struct house *house)
         struct engine_conf conf = {
                 .sched = house->sched,
                 .served = &house->served,
+                .loading = { .way = (enum load_way)house->config.load,
+                             .threads = house->config.threads,
+                             .why = house->load_why,
+                             .why_bytes = sizeof(house->load_why) },
                 .inbox = house->to_engine,
                 .waker = house->to_waker,
                 .loop = house->retired,
@@ -417,6 +441,9 @@ static void on_stop(void *arg)
 
         log_info("stopping");
         edge_drain(house->edge);
+        /* What waits for the weights would not finish in time, so it ends now. */
+        if (counter_get(&house->stats.load_bytes) < counter_get(&house->stats.load_total))
+                edge_drain(house->edge);
 }
 
 /* A connection's socket and its ring's two segments, for those who come while others still go. */
@@ -452,6 +479,8 @@ static int run(struct house *house)
                 log_info("listening socket=%s pid=%d", house->socket, (int)getpid());
         r = edge_run(house->edge);
         stop_threads(house, true);
+        if (r && counter_get(&house->stats.load_bytes) < counter_get(&house->stats.load_total))
+                return blame(house, house->path, house->load_why, r);
         return error_pass(r);
 }
 
@@ -503,9 +532,9 @@ static int start(struct house *house, int argc, char **argv)
         else if (house->config.log_level >= LOG_INFO)
                 print_plan(house, stderr);
         r = open_model(house);
-        if (r || house->config.check)
+        if (r)
                 return r;
-        return run(house);
+        return house->config.check ? check_weights(house) : run(house);
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,7 @@ struct stats {
         counter blocks_total, blocks_free, blocks_held, blocks_promised;
         counter waiting, running, stalled, ending, ends_waiting, passed_over;
         counter channels_open;
+        counter load_bytes, load_total, load_way; /* total: by main, before there are threads */
         /* waker */
         counter wakes, doorbells; /* of channels that had news; of those, rung */
         /* loop */

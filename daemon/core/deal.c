@@ -307,7 +307,7 @@ static void deal_stalled(struct sched *sched, struct plan *plan)
 void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
 {
         struct plan *plan = ret_plan;
-        bool may_run = sched_in_flight(sched) < sched->conf.depth;
+        bool may_run = !sched->held && sched_in_flight(sched) < sched->conf.depth;
 
         assert(now_ns >= sched->now_ns);
         assert(plan->row_max == sched->conf.rows && plan->page_max >= sched->conf.rows);
@@ -332,7 +332,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
                 sched->plans_made = plan->number;
         else
                 plan->number = 0;
-        if (sched_in_flight(sched))
+        if (sched->held || sched_in_flight(sched))
                 return;
         /* It sleeps: so everybody with a slot lacks room, and nobody else could begin. */
         assert(sched->stalled.count == sched->running.count);

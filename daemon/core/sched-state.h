@@ -65,6 +65,7 @@ struct sched {
         struct kvpool pool;
         uint32_t promised; /* blocks, to all slots */
         uint64_t now_ns;   /* of the latest call */
+        bool held;         /* nothing begins */
 
         struct slot *slots;
         block_t *tables; /* where the page tables are, table_max entries a slot */

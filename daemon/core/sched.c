@@ -291,6 +291,13 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
         case SCHED_DONE:
                 on_done(sched, event->plan);
                 return;
+        case SCHED_HOLD:
+                assert(!sched->plans_made);
+                sched->held = true;
+                return;
+        case SCHED_GO:
+                sched->held = false;
+                return;
         }
         assert(!"an event of no kind");
 }

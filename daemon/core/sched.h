@@ -55,6 +55,8 @@ enum sched_event_kind {
         SCHED_RESULT, /* plan, row: token and verdict; in the order of rows */
         SCHED_DONE,   /* plan: it has run; after its results, plans in order.  Results
                          of requests that are ending may be missing */
+        SCHED_HOLD,   /* there is no model yet: plans have ends and no rows, until: */
+        SCHED_GO,
 };
 
 /* What the engine saw in a token; the core adds "max_tokens reached". */

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "daemon/load-way.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
 
@@ -56,6 +57,21 @@ static void put_blocks(struct wire_writer *writer, const struct stats *stats)
         };
 
         put_map(writer, "blocks", pairs, COUNT_OF(pairs));
+}
+
+/* Loaded when bytes == total. */
+static void put_loading(struct wire_writer *writer, const struct stats *stats)
+{
+        const struct pair pairs[] = {
+                { "bytes", counter_get(&stats->load_bytes) },
+                { "total", counter_get(&stats->load_total) },
+        };
+
+        wire_put_text(writer, "loading");
+        wire_put_map(writer, 1 + COUNT_OF(pairs));
+        wire_put_text(writer, "way");
+        wire_put_text(writer, load_way_name((enum load_way)counter_get(&stats->load_way)));
+        put_pairs(writer, pairs, COUNT_OF(pairs));
 }
 
 static void put_requests(struct wire_writer *writer, const struct edge *edge)
@@ -190,11 +206,12 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
 
         wire_put_ok(writer, id, 1);
         wire_put_text(writer, "status");
-        wire_put_map(writer, 8 + count);
+        wire_put_map(writer, 9 + count);
         wire_put_text(writer, "version");
         wire_put_text(writer, SAMOVAR_VERSION);
         put_pairs(writer, pairs, count);
         put_model(writer, edge->conf.served);
+        put_loading(writer, stats);
         put_blocks(writer, stats);
         put_requests(writer, edge);
         put_connections(writer, edge);

@@ -391,16 +391,40 @@ static uint64_t turn(struct engine *engine)
         return plan->wake_ns;
 }
 
+/* While the weights are read: nothing begins, but whoever leaves has his END. */
+static bool wait_on(void *arg)
+{
+        struct engine *engine = arg;
+
+        take_mail(engine, 0);
+        if (engine->stopped)
+                return false;
+        (void)turn(engine);
+        return true;
+}
+
+static void load(struct engine *engine)
+{
+        int r;
+
+        note(engine, &(struct sched_event){ .kind = SCHED_HOLD });
+        r = loading_run(&engine->conf.loading, engine->conf.served->model, engine->conf.stats,
+                        wait_on, engine);
+        if (r && !engine->stopped)
+                fail(engine, error_pass(r));
+        note(engine, &(struct sched_event){ .kind = SCHED_GO });
+}
+
 static void *engine_main(void *arg)
 {
         struct engine *engine = arg;
         uint64_t sleep_until = 0;
 
-        for (;;) {
+        load(engine);
+        while (!engine->stopped) {
                 take_mail(engine, sleep_until);
-                if (engine->stopped)
-                        break;
-                sleep_until = turn(engine);
+                if (!engine->stopped)
+                        sleep_until = turn(engine);
         }
         post(engine, MAIL_STOPPED, NULL, 0);
         return NULL;

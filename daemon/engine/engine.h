@@ -1,6 +1,9 @@
 /*
  * The engine: the thread that takes, steps, runs and publishes.
  *
+ * First it has the weights read, and only takes mail meanwhile: who asks waits in line, who cancels
+ * or hangs up is gone at once, and STOP ends the reading.  Then:
+ *
  *      take mail and note it -> tell the rooms -> sched_next -> its ENDs into
  *      rings, RETIRED to the loop, then make all visible and wake -> model_forward ->
  *      collect the oldest plan if `depth` are in flight, or if this one had no
@@ -10,7 +13,7 @@
  *      requests, if the plan says that some are stalled.
  *
  * It owns the scheduler, the pool, the model and the writing half of every
- * ring.  It allocates nothing after engine_start(), takes no lock and waits for
+ * ring.  It allocates nothing after the weights are there, takes no lock and waits for
  * nobody but an empty mailbox.
  *
  * An END is said when the scheduler has let its request go, and RETIRED is posted,
@@ -19,7 +22,7 @@
  * and charges are free.  An END that finds no room in its ring (publish.h says when)
  * is said later, and RETIRED with it.
  *
- * A backend that fails ends the engine, not the order: every request gets its
+ * Weights that cannot be read, or a backend that fails, end the engine, not the order: every request gets its
  * END(error, internal), FAILED goes up, and it goes on taking mail (a SUBMIT
  * gets the same END) until STOP.  A reader whose head is impossible is treated
  * as hung up.
@@ -28,6 +31,7 @@
 #define DAEMON_ENGINE_ENGINE_H
 
 #include "daemon/core/sched.h"
+#include "daemon/engine/loading.h"
 #include "daemon/mailbox.h"
 #include "daemon/served.h"
 #include "daemon/stats.h"
@@ -38,6 +42,7 @@ struct waker;
 struct engine_conf {
         struct sched_conf sched;
         struct served *served;
+        struct loading_conf loading;
         struct mailbox *inbox;  /* from the loop */
         struct waker *stand_in; /* of whom the mailbox is; NULL: every WAKE is posted */
         struct mailbox *waker;  /* WAKE, CHANNEL_GONE, FAILED, STOPPED */

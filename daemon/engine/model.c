@@ -53,6 +53,10 @@ struct model {
         float *vectors;
         float *x, *q, *y, *h, *logits;
         uint32_t wants_max;
+        const struct checkpoint *checkpoint; /* until it is loaded, these: */
+        const struct tensor *output;         /* the head's tensor; NULL: tied, or seen to be */
+        struct weights_load *loads;
+        uint32_t load_count;
 };
 
 /* What only opening needs. */
@@ -60,8 +64,6 @@ struct opening {
         const struct checkpoint *checkpoint;
         const struct model_conf *conf;
         struct tensors tensors;
-        struct weights_load *loads;
-        uint32_t load_count;
         float *scratch; /* a vector on its way */
         size_t vectors_used, vectors_count;
         char *why;
@@ -204,10 +206,11 @@ static int biases_load(struct model *m, struct opening *o, const struct tensor *
 }
 
 /* A matrix of stacked tensors, to be loaded with all the others. */
-static int mat_make(struct kernels *k, struct opening *o, const struct tensor *const *parts,
-                    uint32_t part_count, struct mat **ret_mat)
+static int mat_make(struct model *m, const struct tensor *const *parts, uint32_t part_count,
+                    struct mat **ret_mat, char *why, size_t why_bytes)
 {
         struct mat_shape shape = { .columns = parts[0]->columns, .parts = part_count };
+        struct kernels *k = m->kernels;
         struct mat *mat;
         int r;
 
@@ -217,11 +220,11 @@ static int mat_make(struct kernels *k, struct opening *o, const struct tensor *c
         }
         r = k->mat_new(k, &shape, &mat);
         if (r)
-                return error_raise(why_say(o->why, o->why_bytes, r,
+                return error_raise(why_say(why, why_bytes, r,
                                            "no room for the matrix of tensor '%s'",
                                            shown(parts[0]->name).text));
         for (uint32_t i = 0; i < part_count; i++)
-                o->loads[o->load_count++] = (struct weights_load){ parts[i], mat, i };
+                m->loads[m->load_count++] = (struct weights_load){ parts[i], mat, i };
         *ret_mat = mat;
         return 0;
 }
@@ -269,8 +272,8 @@ static int attention_open(struct model *m, struct opening *o, struct layer *l, u
         const uint32_t q = q_columns(traits), kv = kv_columns(traits);
         int r;
 
-        if ((r = mat_make(l->kernels, o, &t->at[ATTN_Q], 3, &l->qkv_mat)) ||
-            (r = mat_make(l->kernels, o, &t->at[ATTN_OUTPUT], 1, &l->output_mat)) ||
+        if ((r = mat_make(m, &t->at[ATTN_Q], 3, &l->qkv_mat, o->why, o->why_bytes)) ||
+            (r = mat_make(m, &t->at[ATTN_OUTPUT], 1, &l->output_mat, o->why, o->why_bytes)) ||
             (r = vector_load(m, o, t->at[ATTN_NORM], &l->qkv.norm)) ||
             (r = vector_load(m, o, t->at[ATTN_Q_NORM], &l->qkv.q_norm)) ||
             (r = vector_load(m, o, t->at[ATTN_K_NORM], &l->qkv.k_norm)) ||
@@ -306,8 +309,8 @@ static int ffn_open(struct model *m, struct opening *o, struct layer *l, uint32_
         const uint32_t ffn = m->traits.ffn;
         int r;
 
-        if ((r = mat_make(l->kernels, o, &t->at[FFN_GATE], 2, &l->gate_mat)) ||
-            (r = mat_make(l->kernels, o, &t->at[FFN_DOWN], 1, &l->down_mat)) ||
+        if ((r = mat_make(m, &t->at[FFN_GATE], 2, &l->gate_mat, o->why, o->why_bytes)) ||
+            (r = mat_make(m, &t->at[FFN_DOWN], 1, &l->down_mat, o->why, o->why_bytes)) ||
             (r = vector_load(m, o, t->at[FFN_NORM], &l->gate.norm)) ||
             (r = vector_load(m, o, t->at[FFN_DOWN_BIAS], &l->down.bias)) ||
             (r = biases_load(m, o, &t->at[FFN_GATE_BIAS], (uint32_t[]){ ffn, ffn }, 2,
@@ -323,22 +326,15 @@ static int ffn_open(struct model *m, struct opening *o, struct layer *l, uint32_
 static int ends_open(struct model *m, struct opening *o)
 {
         const struct tensor *const *t = o->tensors.at;
-        int r, equal = 1;
+        int r;
 
-        /* A copy that says the same is not loaded; one that differs is believed. */
-        if (t[OUTPUT])
-                equal = weights_equal(o->checkpoint, t[TOKEN_EMBD], t[OUTPUT], o->why,
-                                      o->why_bytes);
-        if (equal < 0)
-                return error_pass(equal);
-        r = mat_make(m->kernels, o, &t[TOKEN_EMBD], 1, &m->embedding);
-        if (!r && !equal)
-                r = mat_make(m->kernels, o, &t[OUTPUT], 1, &m->head_mat);
+        r = mat_make(m, &t[TOKEN_EMBD], 1, &m->embedding, o->why, o->why_bytes);
         if (!r)
                 r = vector_load(m, o, t[OUTPUT_NORM], &m->head.norm);
         if (r)
                 return error_pass(r);
-        m->head.w = m->head_mat ? m->head_mat : m->embedding;
+        m->output = t[OUTPUT];
+        m->head.w = m->embedding;
         m->head.eps = m->traits.eps;
         m->head.softcap = m->traits.head_softcap;
         return 0;
@@ -353,9 +349,9 @@ static int buffers_open(struct model *m, struct opening *o)
 
         o->vectors_count = vectors_count(&m->traits);
         o->scratch = calloc(vector_max(&m->traits), sizeof(*o->scratch));
-        o->loads = calloc(LOADS_MODEL + (size_t)m->traits.layers * LOADS_LAYER, sizeof(*o->loads));
+        m->loads = calloc(LOADS_MODEL + (size_t)m->traits.layers * LOADS_LAYER, sizeof(*m->loads));
         m->layers = calloc(m->traits.layers, sizeof(*m->layers));
-        if (!o->scratch || !o->loads || !m->layers)
+        if (!o->scratch || !m->loads || !m->layers)
                 r = -ENOMEM;
         else if (!(r = k->floats_new(k, o->vectors_count, &m->vectors)) &&
                  !(r = k->floats_new(k, rows * m->traits.width, &m->x)) &&
@@ -383,8 +379,7 @@ static int model_fill(struct model *m, struct opening *o)
                     (r = ffn_open(m, o, &m->layers[i], i)))
                         return error_pass(r);
         }
-        r = weights_read(o->checkpoint, m->kernels, o->loads, o->load_count, o->why, o->why_bytes);
-        return error_pass(r);
+        return 0;
 }
 
 int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
@@ -401,16 +396,59 @@ int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
                 return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its tensors"));
         m->traits = *traits;
         m->kernels = kernels;
+        m->checkpoint = checkpoint;
         m->wants_max = conf->wants_max;
         r = model_fill(m, &o);
         tensors_deinit(&o.tensors);
-        free(o.loads);
         free(o.scratch);
         if (r) {
                 model_close(m);
                 return error_pass(r);
         }
         *ret_model = m;
+        return 0;
+}
+
+uint64_t model_to_load(const struct model *m)
+{
+        uint64_t bytes = m->output ? m->output->bytes : 0;
+
+        for (uint32_t i = 0; i < m->load_count; i++)
+                bytes += m->loads[i].tensor->bytes;
+        return bytes;
+}
+
+/* A copy of the embedding that says the same is not loaded; one that differs is believed. */
+static int head_load(struct model *m, const struct weights_conf *conf, char *why, size_t why_bytes)
+{
+        const struct tensor *embedding = NULL;
+        int r;
+
+        for (uint32_t i = 0; i < m->load_count; i++)
+                if (m->loads[i].mat == m->embedding)
+                        embedding = m->loads[i].tensor;
+        r = weights_equal(m->checkpoint, embedding, m->output, conf, why, why_bytes);
+        if (!r)
+                r = mat_make(m, &m->output, 1, &m->head_mat, why, why_bytes);
+        if (r < 0)
+                return error_pass(r);
+        if (m->head_mat)
+                m->head.w = m->head_mat;
+        m->output = NULL;
+        return 0;
+}
+
+int model_load(struct model *m, const struct weights_conf *conf, enum load_way *ret_way, char *why,
+               size_t why_bytes)
+{
+        int r = m->output ? head_load(m, conf, why, why_bytes) : 0;
+
+        if (!r)
+                r = weights_read(m->checkpoint, m->kernels, m->loads, m->load_count, conf, ret_way,
+                                 why, why_bytes);
+        if (r)
+                return error_pass(r);
+        m->load_count = 0;
         return 0;
 }
 
@@ -448,6 +486,7 @@ struct model *model_close(struct model *m)
         floats_drop(m->kernels, m->logits);
         if (m->kv)
                 m->kernels->kv_free(m->kernels, m->kv);
+        free(m->loads);
         free(m->layers);
         free(m);
         return NULL;

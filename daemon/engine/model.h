@@ -6,13 +6,16 @@
  * qkv with rope and KV write, attend, project, norm, gate, project; then head
  * and pick for the rows that want it.  Each layer names its backend.
  *
- * Opened before the threads start; then engine thread only.
+ * It is opened, which makes everything and reads the small tensors; then loaded, which reads the
+ * matrices and may take long; then it may be run.  Opened before the threads start; then engine
+ * thread only.
  */
 #ifndef DAEMON_ENGINE_MODEL_H
 #define DAEMON_ENGINE_MODEL_H
 
 #include <stddef.h>
 
+#include "daemon/engine/weights.h"
 #include "daemon/files/checkpoint.h"
 #include "daemon/traits.h"
 
@@ -37,14 +40,25 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
                    const struct model_conf *conf, struct model_bytes *ret_bytes);
 
 /*
- * Takes every tensor it needs, checks names and shapes, loads.  A tensor that is left over is a
+ * Takes every tensor it needs, checks names and shapes.  A tensor that is left over is a
  * fault too: the model it belongs to is another one.  0 or negative errno and *why.  The kernels
- * stay the caller's, and outlive the model; checkpoint and traits are not needed afterwards.
+ * stay the caller's, and outlive the model; the checkpoint is needed until it is loaded, the traits
+ * not at all.
  */
 int model_open(const struct checkpoint *checkpoint, const struct traits *traits,
                struct kernels *kernels, const struct model_conf *conf, struct model **ret_model,
                char *why, size_t why_bytes);
 struct model *model_close(struct model *model); /* takes NULL */
+
+/* Bytes of the tensors that model_load() has to bring; 0 when it has. */
+uint64_t model_to_load(const struct model *model);
+
+/*
+ * Brings them, once, as weights_read() does.  A failed model can only be closed.  It allocates what
+ * it reads with, and the head's matrix, if that turns out to be one of its own.
+ */
+int model_load(struct model *model, const struct weights_conf *conf, enum load_way *ret_way,
+               char *why, size_t why_bytes);
 
 /* Starts the step; its picks come from model_collect(). */
 int model_forward(struct model *model, const struct step *step);

@@ -1,34 +1,104 @@
+/*
+ * A load is made on the caller's thread: its pieces, the way, buffers and readers.  Then its
+ * threads run, and share nothing but the number of the next piece and three words beside it.
+ */
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/engine/weights-reader.h"
 #include "daemon/engine/weights.h"
-#include "daemon/why.h"
 #include "daemon/error.h"
+#include "daemon/log.h"
+#include "daemon/sys.h"
+#include "daemon/why.h"
 #include "kernels/rows.h"
 
-#define BUFFER_BYTES ((size_t)8 << 20)
+#define PIECE_BYTES   ((size_t)8 << 20)
+#define ROWS_ALIGN    32u /* no two pieces share what a backend packs together */
+#define SAMPLES       64u
+#define URING_THREADS 4u /* repacking keeps up with any disk */
+#define URING_DEPTH   8u
+#define ALIGN         4096u
+#define CACHED_IN(n)  ((n) - (n) / 8) /* of n samples, so many in memory make a cached file */
 
-static int load_read(const struct checkpoint *checkpoint, struct kernels *kernels,
-                     const struct weights_load *load, void *buffer, char *why, size_t why_bytes)
+/* Whole rows of one tensor. */
+struct slice {
+        uint32_t load, row, rows;
+};
+
+struct worker {
+        struct load *load;
+        struct reader *reader;
+        struct piece pieces[URING_DEPTH];
+        uint32_t slices[URING_DEPTH]; /* what they are of */
+        struct piece *idle;
+        uint32_t in_flight;
+        bool watches; /* it is the caller itself, for want of threads */
+        pthread_t thread;
+};
+
+struct load {
+        const struct checkpoint *checkpoint;
+        struct kernels *kernels;
+        const struct weights_load *loads;
+        uint32_t load_count;
+        struct weights_conf conf;
+        enum load_way way;
+        struct slice *slices;
+        uint32_t slice_count;
+        size_t slice_bytes; /* of the largest */
+        uint64_t total;
+        struct worker workers[WEIGHTS_BUFFERS_MAX];
+        uint32_t worker_count, depth;
+        char *buffers;
+        size_t buffers_bytes;
+
+        _Atomic uint32_t next;  /* slice that nobody has */
+        _Atomic uint64_t bytes; /* put */
+        _Atomic uint32_t ended; /* workers that have */
+        _Atomic bool stopped;   /* nobody takes another */
+        _Atomic bool failed;    /* set once: whoever sets it says why */
+        int result;
+        char *why;
+        size_t why_bytes;
+};
+
+/* ---- what there is to read ---- */
+
+static const struct tensor *tensor_of(const struct load *load, const struct slice *slice)
 {
-        const struct tensor *tensor = load->tensor;
-        size_t bytes = row_bytes(tensor->type, tensor->columns);
-        uint32_t group, rows;
-        int r;
+        return load->loads[slice->load].tensor;
+}
 
-        assert(!tensor->unserved && bytes && bytes <= BUFFER_BYTES);
-        group = (uint32_t)(BUFFER_BYTES / bytes);
-        for (uint32_t row = 0; row < tensor->rows; row += rows) {
-                rows = tensor->rows - row < group ? tensor->rows - row : group;
-                r = checkpoint_read(checkpoint, tensor, (uint64_t)row * bytes, buffer, rows * bytes,
-                                    why, why_bytes);
-                if (r)
-                        return error_pass(r);
-                kernels->weights_put(kernels, load->mat, load->part, row, rows, buffer);
-        }
-        return 0;
+static size_t row_size(const struct tensor *tensor)
+{
+        return row_bytes(tensor->type, tensor->columns);
+}
+
+static size_t slice_size(const struct load *load, const struct slice *slice)
+{
+        return slice->rows * row_size(tensor_of(load, slice));
+}
+
+static uint64_t slice_offset(const struct load *load, const struct slice *slice)
+{
+        const struct tensor *tensor = tensor_of(load, slice);
+
+        return tensor->offset + (uint64_t)slice->row * row_size(tensor);
+}
+
+static uint32_t rows_of_a_piece(const struct tensor *tensor)
+{
+        size_t bytes = row_size(tensor);
+        uint32_t rows;
+
+        assert(!tensor->unserved && bytes && bytes <= PIECE_BYTES);
+        rows = (uint32_t)(PIECE_BYTES / bytes);
+        return rows > ROWS_ALIGN ? rows / ROWS_ALIGN * ROWS_ALIGN : rows;
 }
 
 static int load_compare(const void *a, const void *b)
@@ -41,18 +111,363 @@ static int load_compare(const void *a, const void *b)
         return (s->offset > t->offset) - (s->offset < t->offset);
 }
 
-int weights_read(const struct checkpoint *checkpoint, struct kernels *kernels,
-                 struct weights_load *loads, uint32_t load_count, char *why, size_t why_bytes)
+static uint64_t count_slices(const struct load *load)
 {
-        void *buffer = malloc(BUFFER_BYTES);
+        uint64_t count = 0;
+
+        for (uint32_t i = 0; i < load->load_count; i++) {
+                const struct tensor *tensor = load->loads[i].tensor;
+                uint32_t rows = rows_of_a_piece(tensor);
+
+                count += ((uint64_t)tensor->rows + rows - 1) / rows;
+        }
+        return count;
+}
+
+static int cut(struct load *load)
+{
+        uint64_t count = count_slices(load);
+
+        if (count < UINT32_MAX)
+                load->slices = calloc(count ? count : 1, sizeof(*load->slices));
+        if (!load->slices)
+                return error_raise(-ENOMEM);
+        for (uint32_t i = 0; i < load->load_count; i++) {
+                const struct tensor *tensor = load->loads[i].tensor;
+                uint32_t group = rows_of_a_piece(tensor), rows;
+
+                for (uint32_t row = 0; row < tensor->rows; row += rows) {
+                        struct slice *slice = &load->slices[load->slice_count++];
+
+                        rows = tensor->rows - row < group ? tensor->rows - row : group;
+                        *slice = (struct slice){ i, row, rows };
+                        load->total += slice_size(load, slice);
+                        if (slice_size(load, slice) > load->slice_bytes)
+                                load->slice_bytes = slice_size(load, slice);
+                }
+        }
+        assert(load->slice_count == count);
+        return 0;
+}
+
+/* ---- the way ---- */
+
+/* A sample of the pieces, one byte of each.  Where the kernel cannot say, they are not. */
+static bool is_cached(const struct load *load)
+{
+        uint32_t samples = load->slice_count < SAMPLES ? load->slice_count : SAMPLES, in = 0;
+
+        for (uint32_t i = 0; i < samples; i++) {
+                uint32_t at = (uint32_t)((uint64_t)i * load->slice_count / samples);
+                const struct slice *slice = &load->slices[at];
+                int fd = checkpoint_fd(load->checkpoint, tensor_of(load, slice));
+                char byte;
+
+                in += sys_pread_cached(fd, &byte, 1, slice_offset(load, slice)) == 1;
+        }
+        return in >= CACHED_IN(samples);
+}
+
+static void close_reader(struct worker *worker)
+{
+        if (worker->reader)
+                worker->reader->close(worker->reader);
+        worker->reader = NULL;
+}
+
+static void close_readers(struct load *load)
+{
+        for (uint32_t i = 0; i < load->worker_count; i++)
+                close_reader(&load->workers[i]);
+        load->worker_count = 0;
+}
+
+/* How many threads, and how many pieces each has at a time. */
+static void share_out(struct load *load)
+{
+        uint32_t threads = load->conf.threads ? load->conf.threads : sys_cpus();
+        uint32_t most = load->way == LOAD_URING ? URING_THREADS : WEIGHTS_BUFFERS_MAX;
+
+        threads = threads < most ? threads : most;
+        threads = threads < load->slice_count ? threads : load->slice_count;
+        load->depth = 1;
+        if (load->way == LOAD_URING)
+                load->depth = WEIGHTS_BUFFERS_MAX / threads;
+        if (load->depth > URING_DEPTH)
+                load->depth = URING_DEPTH;
+        load->worker_count = threads;
+}
+
+static int open_readers(struct load *load)
+{
         int r = 0;
 
-        if (!buffer)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory to read it with"));
+        share_out(load);
+        for (uint32_t i = 0; !r && i < load->worker_count; i++) {
+                struct worker *worker = &load->workers[i];
+
+                *worker = (struct worker){ .load = load };
+                if (load->way == LOAD_URING)
+                        r = reader_open_uring(load->depth, &worker->reader);
+                else
+                        r = reader_open_pread(load->way == LOAD_PLAIN, &worker->reader);
+                if (r)
+                        load->worker_count = i;
+        }
+        if (r)
+                close_readers(load);
+        return error_pass(r);
+}
+
+static int choose(struct load *load)
+{
+        int r;
+
+        load->way = load->conf.way;
+        if (load->way == LOAD_AUTO)
+                load->way = is_cached(load) ? LOAD_CACHED : LOAD_URING;
+        r = open_readers(load);
+        if (r && load->way == LOAD_URING && load->conf.way == LOAD_AUTO) {
+                log_info("no_io_uring error=%s", strerror(-r));
+                load->way = LOAD_PLAIN;
+                r = open_readers(load);
+        }
+        if (r && load->way == LOAD_URING)
+                return error_raise(why_say(load->why, load->why_bytes, r,
+                                           "its weights cannot be read by io_uring: %s",
+                                           strerror(-r)));
+        return error_pass(r);
+}
+
+static int give_buffers(struct load *load)
+{
+        size_t each = (load->slice_bytes + ALIGN - 1) / ALIGN * ALIGN;
+
+        load->buffers_bytes = each * load->worker_count * load->depth;
+        load->buffers = sys_map(load->buffers_bytes);
+        if (!load->buffers)
+                return error_raise(-ENOMEM);
+        for (uint32_t i = 0; i < load->worker_count; i++) {
+                struct worker *worker = &load->workers[i];
+
+                for (uint32_t j = 0; j < load->depth; j++) {
+                        struct piece *piece = &worker->pieces[j];
+
+                        piece->buffer = load->buffers + each * (i * load->depth + j);
+                        piece->next = worker->idle;
+                        worker->idle = piece;
+                }
+        }
+        return 0;
+}
+
+/* ---- a thread ---- */
+
+static bool is_stopped(struct load *load)
+{
+        return atomic_load_explicit(&load->stopped, memory_order_relaxed);
+}
+
+static void stop(struct load *load)
+{
+        atomic_store_explicit(&load->stopped, true, memory_order_relaxed);
+}
+
+/* The first who fails says why; it is read when all threads have ended. */
+static void fail(struct worker *worker, const struct piece *piece, int r)
+{
+        struct load *load = worker->load;
+        const struct slice *slice;
+
+        stop(load);
+        if (atomic_exchange(&load->failed, true))
+                return;
+        load->result = r;
+        if (r == -ENODATA) {
+                load->result = -EIO;
+                why_say(load->why, load->why_bytes, r, "the file became shorter while it was read");
+        } else if (piece) {
+                why_say(load->why, load->why_bytes, r, "reading it at byte %" PRIu64 ": %s",
+                        piece->offset + piece->done, strerror(-r));
+        } else {
+                why_say(load->why, load->why_bytes, r, "reading its weights: %s", strerror(-r));
+        }
+        if (!piece)
+                return;
+        slice = &load->slices[worker->slices[piece - worker->pieces]];
+        checkpoint_blame(load->checkpoint, tensor_of(load, slice), load->why, load->why_bytes, r);
+}
+
+static bool take_slice(struct load *load, uint32_t *ret_slice)
+{
+        *ret_slice = atomic_fetch_add_explicit(&load->next, 1, memory_order_relaxed);
+        return *ret_slice < load->slice_count;
+}
+
+/* What the threads will come to when each has done what it has now. */
+static void announce(struct worker *worker, uint32_t now)
+{
+        struct load *load = worker->load;
+        uint32_t at = now + load->worker_count;
+        const struct slice *slice = &load->slices[at];
+
+        if (at < load->slice_count)
+                worker->reader->announce(worker->reader,
+                                         checkpoint_fd(load->checkpoint, tensor_of(load, slice)),
+                                         slice_offset(load, slice), slice_size(load, slice));
+}
+
+static int start_pieces(struct worker *worker)
+{
+        struct load *load = worker->load;
+        uint32_t at;
+        int r = 0;
+
+        while (!r && worker->idle && take_slice(load, &at)) {
+                const struct slice *slice = &load->slices[at];
+                struct piece *piece = worker->idle;
+
+                worker->idle = piece->next;
+                worker->slices[piece - worker->pieces] = at;
+                piece->fd = checkpoint_fd(load->checkpoint, tensor_of(load, slice));
+                piece->offset = slice_offset(load, slice);
+                piece->bytes = slice_size(load, slice);
+                piece->done = 0;
+                worker->in_flight++;
+                announce(worker, at);
+                r = worker->reader->start(worker->reader, piece);
+        }
+        return error_pass(r);
+}
+
+static void put(struct worker *worker, struct piece *piece)
+{
+        struct load *load = worker->load;
+        const struct slice *slice = &load->slices[worker->slices[piece - worker->pieces]];
+        const struct weights_load *to = &load->loads[slice->load];
+
+        load->kernels->weights_put(load->kernels, to->mat, to->part, slice->row, slice->rows,
+                                   piece->buffer);
+        atomic_fetch_add_explicit(&load->bytes, piece->bytes, memory_order_relaxed);
+        worker->in_flight--;
+        piece->next = worker->idle;
+        worker->idle = piece;
+}
+
+static void look(struct load *load)
+{
+        const struct weights_progress progress = {
+                .bytes = atomic_load_explicit(&load->bytes, memory_order_relaxed),
+                .way = load->way,
+        };
+
+        if (load->conf.go_on && !load->conf.go_on(load->conf.arg, &progress))
+                stop(load);
+}
+
+static void work(struct worker *worker)
+{
+        struct load *load = worker->load;
+        struct piece *piece = NULL;
+        int r = 0;
+
+        while (!r && !is_stopped(load)) {
+                r = start_pieces(worker);
+                if (r || !worker->in_flight)
+                        break;
+                r = worker->reader->wait(worker->reader, &piece);
+                if (!r && piece)
+                        put(worker, piece);
+                if (worker->watches)
+                        look(load);
+        }
+        if (r)
+                fail(worker, piece, r);
+        close_reader(worker); /* by the thread whose reads they are */
+}
+
+static void *worker_main(void *arg)
+{
+        struct worker *worker = arg;
+
+        work(worker);
+        atomic_fetch_add(&worker->load->ended, 1);
+        sys_futex_wake((uint32_t *)&worker->load->ended);
+        return NULL;
+}
+
+/* ---- all of them ---- */
+
+/* Until that many threads have ended. */
+static void watch(struct load *load, uint32_t threads)
+{
+        uint32_t ended;
+
+        while ((ended = atomic_load(&load->ended)) < threads) {
+                sys_futex_wait((uint32_t *)&load->ended, ended, sys_clock_ns() + WEIGHTS_LOOK_NS);
+                look(load);
+        }
+}
+
+/* With fewer threads it takes longer; with none it is done here. */
+static void run(struct load *load)
+{
+        uint32_t threads = 0;
+
+        while (threads < load->worker_count &&
+               !sys_thread(&load->workers[threads].thread, "smv-load", worker_main,
+                           &load->workers[threads]))
+                threads++;
+        if (!threads) {
+                load->workers[0].watches = true;
+                work(&load->workers[0]);
+        }
+        watch(load, threads);
+        for (uint32_t i = 0; i < threads; i++)
+                pthread_join(load->workers[i].thread, NULL);
+}
+
+static int read_all(struct load *load)
+{
+        int r;
+
+        if ((r = cut(load)) || !load->slice_count)
+                return error_pass(r);
+        if ((r = choose(load)))
+                return error_pass(r);
+        if (!(r = give_buffers(load))) {
+                run(load);
+                r = load->result;
+                if (!r && atomic_load(&load->bytes) < load->total)
+                        r = why_say(load->why, load->why_bytes, -ECANCELED, "given up");
+        }
+        close_readers(load);
+        sys_unmap(load->buffers, load->buffers_bytes);
+        return error_pass(r);
+}
+
+int weights_read(const struct checkpoint *checkpoint, struct kernels *kernels,
+                 struct weights_load *loads, uint32_t load_count, const struct weights_conf *conf,
+                 enum load_way *ret_way, char *why, size_t why_bytes)
+{
+        struct load load = {
+                .checkpoint = checkpoint,
+                .kernels = kernels,
+                .loads = loads,
+                .load_count = load_count,
+                .conf = *conf,
+                .why = why,
+                .why_bytes = why_bytes,
+        };
+        int r;
+
+        why_say(why, why_bytes, 0, "no memory to read its weights with");
         qsort(loads, load_count, sizeof(*loads), load_compare);
-        for (uint32_t i = 0; i < load_count && !r; i++)
-                r = load_read(checkpoint, kernels, &loads[i], buffer, why, why_bytes);
-        free(buffer);
+        r = read_all(&load);
+        free(load.slices);
+        if (!r)
+                r = checkpoint_check(checkpoint, why, why_bytes);
+        *ret_way = load.way;
         return error_pass(r);
 }
 
@@ -74,25 +489,28 @@ int weights_read_floats(const struct checkpoint *checkpoint, const struct tensor
 }
 
 int weights_equal(const struct checkpoint *checkpoint, const struct tensor *a,
-                  const struct tensor *b, char *why, size_t why_bytes)
+                  const struct tensor *b, const struct weights_conf *conf, char *why,
+                  size_t why_bytes)
 {
-        const size_t half = BUFFER_BYTES / 2;
+        const struct weights_progress none = { .way = conf->way };
+        const size_t half = PIECE_BYTES / 2;
         char *buffer;
-        int r = 1;
+        int r = 1, k;
 
         if (a->type != b->type || a->rows != b->rows || a->columns != b->columns)
                 return 0;
         assert(!a->unserved && !b->unserved && a->bytes == b->bytes);
-        buffer = malloc(BUFFER_BYTES);
+        buffer = malloc(PIECE_BYTES);
         if (!buffer)
                 return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory to read it with"));
         for (uint64_t at = 0; r == 1 && at < a->bytes; at += half) {
                 size_t n = a->bytes - at < half ? a->bytes - at : half;
-                int k;
 
                 if ((k = checkpoint_read(checkpoint, a, at, buffer, n, why, why_bytes)) ||
                     (k = checkpoint_read(checkpoint, b, at, buffer + half, n, why, why_bytes)))
                         r = error_pass(k);
+                else if (conf->go_on && !conf->go_on(conf->arg, &none))
+                        r = why_say(why, why_bytes, -ECANCELED, "given up");
                 else
                         r = !memcmp(buffer, buffer + half, n);
         }

@@ -93,7 +93,7 @@ static void judge_refusal(struct play *play)
 {
         char *log = file_text(play->house->log);
 
-        if (play->served)
+        if (play->served && strstr(log, "loaded "))
                 broken(play, "it served, and then ended by itself with %d", play->status);
         else if (play->status != 1)
                 broken(play, "it ended by itself with %d", play->status);
@@ -396,9 +396,18 @@ static void end_play(struct play *play)
                 broken(play, "after SIGTERM it ended with %d", play->status);
 }
 
+/* Until it has its weights, or has ended because they did not come. */
+static void await_load(struct play *play)
+{
+        while (!is_over(play) && !house_said(play->house, "loaded ") &&
+               !out_of_patience(play, "end of loading"))
+                sleep_ms(1);
+}
+
 /* After the scene, with the faults held back. */
 static void probe(struct play *play)
 {
+        await_load(play);
         if (!play->failed && !is_over(play))
                 serve_new(play);
         if (!play->failed && !is_over(play))

@@ -3,7 +3,8 @@
  * who act a scene with it, and a judge.
  *
  * What is promised whatever fails: the daemon does not crash and does not hang.  It refuses to
- * start, with one clear line and exit code 1, or it serves: every request gets its one reply or
+ * start, with one clear line and exit code 1, and until its weights are loaded it may have said
+ * hello before and taken requests, which have their END; or it serves: every request gets its one reply or
  * the connection is closed, every accepted one its one END or the connection is closed.  When the
  * fault is over, somebody new is served as if nothing had been, nothing is held, and SIGTERM ends
  * it with exit code 0.

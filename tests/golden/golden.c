@@ -87,6 +87,8 @@ void stand_open(struct stand *stand, const char *path, const char *backend, enum
                 .blocks = PAGES,
                 .kv = kv,
         };
+        const struct weights_conf weights = { .threads = 1 };
+        enum load_way way;
         char why[256] = "";
         int r;
 
@@ -100,6 +102,8 @@ void stand_open(struct stand *stand, const char *path, const char *backend, enum
         if (!r)
                 r = model_open(stand->checkpoint, &stand->traits, stand->kernels, &model,
                                &stand->model, why, sizeof(why));
+        if (!r)
+                r = model_load(stand->model, &weights, &way, why, sizeof(why));
         if (r)
                 fail_msg("%s on %s: %d: %s", path, backend, r, why);
 }

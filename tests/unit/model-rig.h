@@ -32,6 +32,14 @@ struct rig_part {
         const uint32_t *tokens;
 };
 
+static inline int rig_load(struct rig *rig)
+{
+        const struct weights_conf conf = { .threads = 2 };
+        enum load_way way;
+
+        return model_load(rig->model, &conf, &way, rig->why, sizeof(rig->why));
+}
+
 static inline int rig_open_kv(struct rig *rig, const char *path, const char *backend,
                               uint32_t threads, uint32_t context, enum kv_type kv)
 {
@@ -61,6 +69,8 @@ static inline int rig_open_kv(struct rig *rig, const char *path, const char *bac
         if (!r)
                 r = model_open(rig->checkpoint, &rig->traits, rig->kernels, &model, &rig->model,
                                rig->why, sizeof(rig->why));
+        if (!r)
+                r = rig_load(rig);
         return r;
 }
 

@@ -169,6 +169,8 @@ static int open_again(struct rig *rig, const struct ends *ends, bool tied)
         if (!r)
                 r = model_open(rig->checkpoint, &rig->traits, rig->kernels, &conf, &rig->model,
                                rig->why, sizeof(rig->why));
+        if (!r)
+                r = rig_load(rig);
         return r;
 }
 

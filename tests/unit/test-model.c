@@ -400,7 +400,7 @@ static void every_system_call_may_fail(void **state)
                 r = rig_open(&rig, path, "ref", 1, CONTEXT);
                 sys_set_fault(NULL, NULL);
                 if (r) {
-                        assert_int_equal(r, -EIO);
+                        assert_true(r == -EIO || r == -ENOMEM); /* ENOMEM: a mapping */
                         assert_true(rig.why[0]);
                 }
                 rig_close(&rig);

@@ -1,0 +1,55 @@
+#include "daemon/engine/loading.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "daemon/engine/model.h"
+#include "daemon/error.h"
+#include "daemon/log.h"
+#include "daemon/sys.h"
+
+#define TELL_NS 5000000000u
+
+struct loading {
+        struct stats *stats;
+        bool (*go_on)(void *arg);
+        void *arg;
+        uint64_t total, told_ns;
+};
+
+static bool look(void *arg, const struct weights_progress *progress)
+{
+        struct loading *l = arg;
+        uint64_t now = sys_clock_ns();
+
+        counter_set(&l->stats->load_bytes, progress->bytes);
+        counter_set(&l->stats->load_way, progress->way);
+        if (now - l->told_ns >= TELL_NS) {
+                log_info("loading bytes=%" PRIu64 " of=%" PRIu64 " way=%s", progress->bytes,
+                         l->total, load_way_name(progress->way));
+                l->told_ns = now;
+        }
+        return l->go_on(l->arg);
+}
+
+int loading_run(const struct loading_conf *conf, struct model *model, struct stats *stats,
+                bool (*go_on)(void *arg), void *arg)
+{
+        uint64_t began = sys_clock_ns();
+        struct loading loading = { stats, go_on, arg, model_to_load(model), began };
+        const struct weights_conf weights = { conf->way, conf->threads, look, &loading };
+        enum load_way way = conf->way;
+        double seconds;
+        int r;
+
+        log_info("loading bytes=%" PRIu64 " way=%s", loading.total, load_way_name(way));
+        r = model_load(model, &weights, &way, conf->why, conf->why_bytes);
+        if (r)
+                return error_pass(r);
+        seconds = (double)(sys_clock_ns() - began) / 1e9;
+        counter_set(&stats->load_way, way);
+        counter_set(&stats->load_bytes, loading.total);
+        log_info("loaded bytes=%" PRIu64 " seconds=%.3f gb_per_s=%.2f way=%s", loading.total,
+                 seconds, (double)loading.total / 1e9 / seconds, load_way_name(way));
+        return 0;
+}

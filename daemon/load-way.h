@@ -1,0 +1,22 @@
+/*
+ * How weights come out of their files.  `auto` decides when it has seen whether they lie in the
+ * page cache; daemon/engine/weights.h says what each of the others does.
+ */
+#ifndef DAEMON_LOAD_WAY_H
+#define DAEMON_LOAD_WAY_H
+
+enum load_way { LOAD_AUTO, LOAD_CACHED, LOAD_URING, LOAD_PLAIN, LOAD_WAY_N };
+
+static inline const char *load_way_name(enum load_way way)
+{
+        static const char *const names[LOAD_WAY_N] = {
+                [LOAD_AUTO] = "auto",
+                [LOAD_CACHED] = "cached",
+                [LOAD_URING] = "uring",
+                [LOAD_PLAIN] = "plain",
+        };
+
+        return names[way];
+}
+
+#endif
