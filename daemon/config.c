@@ -61,6 +61,7 @@ static const struct setting settings[] = {
         { "isa",                KIND_NAME,   AT(isa),                "auto",  0, 0, { "auto", "avx512", "avx2", "c" }, false, "instructions of the cpu backend" },
         { "fd",                 KIND_INT,    AT(fd),                 NULL,    0, INT32_MAX, { NULL }, true, "serve this connected socket alone, end with it" },
         { "check",              KIND_SWITCH, AT(check),              "no",    0, 0, { NULL }, true, "load, print the plan of memory, exit" },
+        { "inspect",            KIND_SWITCH, AT(inspect),            "no",    0, 0, { NULL }, true, "say what the model is and whether it can be served here, exit" },
 
         { "ctx",                KIND_COUNT,  AT(ctx),                "0",     0, 1u << 24, { NULL }, false, "positions of a sequence; 0: the model's own" },
         { "kv",                 KIND_WORD,   AT(kv),                 "f16",   0, 0, { [KV_F16] = "f16", [KV_F32] = "f32" }, false, "type of keys and values" },

@@ -23,6 +23,7 @@ struct config {
         char *isa;
         int32_t fd;         /* serve this connected socket alone, end with it; -1: listen */
         bool check;         /* load, print the plan of memory, exit */
+        bool inspect;       /* say what the model is and whether it can be served, exit */
         bool help, version; /* print it, exit; nothing else was checked */
         char *file;         /* --config */
 

@@ -135,6 +135,15 @@ static int open_pair(const struct door *d, const char *path, const char *merges_
         return error_pass(r);
 }
 
+static bool is_folder(const char *path)
+{
+        int fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_DIRECTORY, 0);
+
+        if (fd >= 0)
+                sys_close(fd);
+        return fd >= 0;
+}
+
 static int open_file(const struct door *d, const char *path)
 {
         const char *name = last_part(path);
@@ -146,6 +155,8 @@ static int open_file(const struct door *d, const char *path)
                         return error_pass(open_pair(d, path, pairs[i].merges));
         if (ends_with(name, ".gguf"))
                 return error_pass(open_gguf(d, path));
+        if (is_folder(path))
+                return say(d, -ENOENT, "no tokenizer.json, tokenizer.model or vocab.json is in it");
         if (!ends_with(name, ".json") && !ends_with(name, ".model"))
                 return say(d, -EINVAL, "it names no format: *.gguf, *.json and *.model are served");
         if (ends_with(name, ".model") && d->splitter)

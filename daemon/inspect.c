@@ -1,0 +1,191 @@
+#include "daemon/inspect.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/engine/tensors.h"
+#include "daemon/error.h"
+#include "daemon/why.h"
+
+static void print_bytes(FILE *to, uint64_t bytes)
+{
+        static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
+        double count = (double)bytes / 1024;
+        unsigned unit = 0;
+
+        for (; count >= 1000 && unit < 3; unit++)
+                count /= 1024;
+        fprintf(to, "%.1f %s", count, units[unit]);
+}
+
+/* ---- the files ---- */
+
+static const char *architecture_of(const struct opening *o)
+{
+        const struct gguf *gguf = checkpoint_gguf(o->checkpoint);
+        const struct json *config = checkpoint_config(o->checkpoint);
+        const char *name = NULL;
+        size_t bytes;
+
+        if (gguf)
+                name = gguf_string(gguf, "general.architecture");
+        else if (config)
+                name = json_string(config,
+                                   json_first(config, json_member(config, 0, "architectures")),
+                                   &bytes);
+        return name ? name : "an architecture without a name";
+}
+
+/* Each type with its bytes, then what no backend takes. */
+static void print_types(const struct tensor_table *table, FILE *to)
+{
+        uint64_t bytes[ROW_TYPE_N] = { 0 };
+        const struct tensor *unserved = NULL;
+        uint32_t others = 0;
+        const char *between = ": ";
+
+        for (uint32_t i = 0; i < table->count; i++) {
+                const struct tensor *tensor = &table->tensors[i];
+
+                if (!tensor->unserved) {
+                        bytes[tensor->type] += tensor->bytes;
+                        continue;
+                }
+                unserved = unserved ? unserved : tensor;
+                others++;
+        }
+        for (unsigned type = 0; type < ROW_TYPE_N; type++) {
+                if (!bytes[type])
+                        continue;
+                fprintf(to, "%s%s ", between, row_type_name((enum row_type)type));
+                print_bytes(to, bytes[type]);
+                between = ", ";
+        }
+        if (others)
+                fprintf(to, "%s%" PRIu32 " that are not taken (%s: %s)", between, others,
+                        shown(unserved->name).text, unserved->unserved);
+}
+
+static void print_files(const struct opening *o, FILE *to)
+{
+        const struct tensor_table *table = checkpoint_tensors(o->checkpoint);
+
+        fprintf(to, "file        %s, %s, %" PRIu32 " tensors",
+                checkpoint_gguf(o->checkpoint) ? "GGUF" : "safetensors",
+                shown(architecture_of(o)).text, table->count);
+        print_types(table, to);
+        fprintf(to, "\n");
+}
+
+/* ---- the model ---- */
+
+static void print_model(const struct traits *t, FILE *to)
+{
+        fprintf(to,
+                "model       %" PRIu32 " layers, width %" PRIu32 ", %" PRIu32 " heads of %" PRIu32
+                " (%" PRIu32 " of K and V), ffn %" PRIu32 ", vocabulary %" PRIu32
+                ", context %" PRIu32 "%s\n",
+                t->layers, t->width, t->heads, t->head_dim, t->kv_heads, t->ffn, t->vocab,
+                t->context, t->tied ? ", head tied" : "");
+}
+
+static void print_tokenizer(const struct opening *o, FILE *to)
+{
+        static const char *const kinds[] = {
+                [VOCABULARY_BYTES] = "bytes",
+                [VOCABULARY_BYTE_LEVEL] = "byte-level BPE",
+                [VOCABULARY_CHARACTERS] = "SentencePiece BPE",
+        };
+        static const char *const splitters[SPLITTER_N] = {
+                [SPLITTER_NONE] = "",
+                [SPLITTER_GPT2] = ", split as GPT-2 does",
+                [SPLITTER_LLAMA3] = ", split as Llama-3 does",
+                [SPLITTER_QWEN2] = ", split as Qwen2 does",
+        };
+
+        fprintf(to, "tokenizer   %s%s", kinds[o->kind], splitters[o->splitter]);
+        if (o->kind != VOCABULARY_BYTES)
+                fprintf(to, ", %" PRIu32 " entries", o->entries);
+        fprintf(to, "\n");
+}
+
+/* Every tensor there, of its shape and of a type that is taken, and none too many. */
+static int check_tensors(struct opening *o)
+{
+        struct tensors tensors;
+        char what[256];
+        int r = tensors_find(o->checkpoint, &o->served.traits, &tensors, what, sizeof(what));
+
+        if (r)
+                return opening_blame(o, o->path, what, r);
+        tensors_deinit(&tensors);
+        return 0;
+}
+
+/* ---- the memory ---- */
+
+static void print_memory(const struct opening *o, FILE *to)
+{
+        const struct model_bytes *bytes = &o->bytes;
+        uint64_t rings = o->config->ring_bytes * o->config->connections;
+        uint64_t needed = bytes->weights + bytes->activations + bytes->kv;
+        uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        uint64_t sequence = blocks_for(o->served.context) * bytes->block;
+        uint64_t fixed = bytes->weights + bytes->activations;
+
+        fprintf(to, "memory      ");
+        print_bytes(to, needed);
+        fprintf(to, ": weights ");
+        print_bytes(to, bytes->weights);
+        fprintf(to, ", activations ");
+        print_bytes(to, bytes->activations);
+        fprintf(to, ", KV ");
+        print_bytes(to, bytes->kv);
+        fprintf(to, "; and rings, at most ");
+        print_bytes(to, rings);
+        fprintf(to, "\nsequences   %.1f of %" PRIu32 " positions in that KV; this machine's ",
+                (double)o->sched.blocks * (double)bytes->block / (double)sequence,
+                o->served.context);
+        print_bytes(to, machine);
+        if (fixed > machine)
+                fprintf(to, " cannot hold the weights\n");
+        else
+                fprintf(to, " could hold %.0f (--kv-bytes)\n",
+                        (double)((machine - fixed) / sequence));
+}
+
+static int look(struct opening *o, FILE *to)
+{
+        int r = opening_checkpoint(o);
+
+        if (r)
+                return r;
+        print_files(o, to);
+        r = opening_traits(o);
+        if (r)
+                return r;
+        print_model(&o->served.traits, to);
+        r = check_tensors(o);
+        if (!r)
+                r = opening_tokenizer(o);
+        if (r)
+                return r;
+        print_tokenizer(o, to);
+        r = opening_plan(o);
+        if (r)
+                return r;
+        print_memory(o, to);
+        return 0;
+}
+
+int inspect(struct opening *opening, FILE *to)
+{
+        int r = look(opening, to);
+
+        if (!r)
+                fprintf(to, "served      yes\n");
+        else
+                fprintf(to, "served      no: %s\n", opening->why[0] ? opening->why : strerror(-r));
+        return r ? INSPECT_E_UNSERVED : 0;
+}

@@ -1,0 +1,243 @@
+#include "daemon/opening.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/engine/publish.h"
+#include "daemon/error.h"
+#include "daemon/files/vocabulary.h"
+#include "daemon/text/tokenizer.h"
+#include "daemon/utf8.h"
+
+static bool may_be_shown(const char *name, size_t bytes)
+{
+        for (size_t i = 0; i < bytes; i++) {
+                if ((unsigned char)name[i] < ' ' || name[i] == 0x7f)
+                        return false;
+        }
+        return utf8_valid(name, bytes) == bytes;
+}
+
+static size_t name_length(const char *name)
+{
+        static const char *const suffixes[] = { ".gguf", ".safetensors" };
+        size_t bytes = strlen(name);
+
+        for (size_t i = 0; i < sizeof(suffixes) / sizeof(*suffixes); i++) {
+                size_t suffix = strlen(suffixes[i]);
+
+                if (bytes > suffix && !strcmp(name + bytes - suffix, suffixes[i]))
+                        return bytes - suffix;
+        }
+        return bytes;
+}
+
+/* PATH or PATH=NAME; without a name, the file's or folder's own, less what it is in and a suffix. */
+static int split_model(struct opening *o)
+{
+        const char *model = o->config->model, *equals = strrchr(model, '='), *name, *slash;
+        size_t bytes = equals ? (size_t)(equals - model) : strlen(model), name_bytes;
+        char *path = o->path;
+
+        if (bytes >= sizeof(o->path)) {
+                snprintf(o->why, sizeof(o->why), "--model: the path is too long");
+                return -EINVAL;
+        }
+        memcpy(path, model, bytes);
+        while (bytes > 1 && path[bytes - 1] == '/')
+                bytes--;
+        path[bytes] = '\0';
+
+        slash = strrchr(path, '/');
+        name = equals ? equals + 1 : slash ? slash + 1 : path;
+        name_bytes = equals ? strlen(name) : name_length(name);
+        if (name_bytes == 0 || name_bytes > SMV_NAME_BYTES_MAX || !may_be_shown(name, name_bytes)) {
+                snprintf(o->why, sizeof(o->why),
+                         "--model: a name has 1 to %u bytes of printable UTF-8",
+                         SMV_NAME_BYTES_MAX);
+                return -EINVAL;
+        }
+        memcpy(o->served.name, name, name_bytes);
+        return 0;
+}
+
+int opening_blame(struct opening *o, const char *path, const char *what, int r)
+{
+        snprintf(o->why, sizeof(o->why), "%.200s: %s", path, what);
+        return r;
+}
+
+/* Of a folder, itself. */
+static const char *folder_of(const char *path, char ret_folder[4096])
+{
+        size_t bytes = strlen(path), ending = strlen(".safetensors");
+        const char *slash = strrchr(path, '/');
+
+        if (bytes < ending || strcmp(path + bytes - ending, ".safetensors"))
+                return path;
+        if (!slash)
+                return ".";
+        snprintf(ret_folder, 4096, "%.*s", (int)(slash - path + 1), path);
+        return ret_folder;
+}
+
+/* From --tokenizer, PATH or PATH=SPLITTER, or from the model's own file or what lies beside it. */
+static int open_vocabulary(struct opening *o, struct vocabulary **ret_vocabulary)
+{
+        const char *given = o->config->tokenizer, *equals = given ? strrchr(given, '=') : NULL;
+        const struct gguf *gguf = checkpoint_gguf(o->checkpoint);
+        char path[4096], what[256];
+        int r;
+
+        if (!given) {
+                r = gguf ? vocabulary_from_gguf(gguf, NULL, ret_vocabulary, what, sizeof(what))
+                         : vocabulary_open(folder_of(o->path, path), NULL, ret_vocabulary, what,
+                                           sizeof(what));
+                return r ? opening_blame(o, o->path, what, r) : 0;
+        }
+        snprintf(path, sizeof(path), "%.*s", equals ? (int)(equals - given) : (int)strlen(given),
+                 given);
+        r = vocabulary_open(path, equals ? equals + 1 : NULL, ret_vocabulary, what, sizeof(what));
+        return r ? opening_blame(o, path, what, r) : 0;
+}
+
+/* The smallest ring has to hold many of the largest record (publish.c counts on it). */
+static int check_records(struct opening *o)
+{
+        size_t piece = tokenizer_piece_max(o->served.tokenizer);
+        size_t record = publish_record_bytes_max(piece, SMV_STOP_BYTES_MAX);
+
+        if (record <= SMV_RING_BYTES_MIN / 64)
+                return 0;
+        snprintf(o->why, sizeof(o->why),
+                 "--model: its longest token has %zu bytes, too many for a record", piece);
+        return -EINVAL;
+}
+
+int opening_tokenizer(struct opening *o)
+{
+        struct served *served = &o->served;
+        struct vocabulary *vocabulary;
+        char what[256];
+        int r;
+
+        r = open_vocabulary(o, &vocabulary);
+        if (r)
+                return r;
+        r = tokenizer_open(vocabulary, served->traits.vocab, &served->tokenizer, what,
+                           sizeof(what));
+        if (r)
+                opening_blame(o, o->config->tokenizer ? o->config->tokenizer : o->path, what, r);
+        /* Whether a text begins with the model's first token is for its vocabulary to say. */
+        else if (!o->config->tokenizer && vocabulary->kind != VOCABULARY_BYTES)
+                served->traits.bos = vocabulary->add_bos ? vocabulary->bos : TRAITS_NO_TOKEN;
+        o->kind = vocabulary->kind;
+        o->splitter = vocabulary->splitter;
+        o->entries = vocabulary->entry_count;
+        vocabulary_close(vocabulary);
+        return r ? error_pass(r) : check_records(o);
+}
+
+int opening_checkpoint(struct opening *o)
+{
+        char what[256];
+        int r;
+
+        r = split_model(o);
+        if (r)
+                return r;
+        r = checkpoint_open(o->path, &o->checkpoint, what, sizeof(what));
+        return r ? opening_blame(o, o->path, what, r) : 0;
+}
+
+int opening_traits(struct opening *o)
+{
+        char what[256];
+        int r = checkpoint_traits(o->checkpoint, &o->served.traits, what, sizeof(what));
+
+        return r ? opening_blame(o, o->path, what, r) : 0;
+}
+
+static uint64_t pool_bytes(const struct opening *o, uint64_t block_bytes, uint32_t blocks_one)
+{
+        const struct config *config = o->config;
+        uint64_t wanted = (uint64_t)config->max_seqs / 4 * blocks_one * block_bytes;
+        uint64_t quarter = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
+
+        if (config->kv_bytes)
+                return config->kv_bytes;
+        if (wanted < blocks_one * block_bytes)
+                wanted = blocks_one * block_bytes;
+        return wanted < quarter ? wanted : quarter;
+}
+
+/* Every size, from the config and the model.  Nothing is taken yet. */
+int opening_plan(struct opening *o)
+{
+        const struct config *config = o->config;
+        struct served *served = &o->served;
+        uint32_t blocks_one;
+        uint64_t blocks;
+
+        served->context = config->ctx ? config->ctx : served->traits.context;
+        if (served->context > served->traits.context) {
+                snprintf(o->why, sizeof(o->why), "--ctx %u: the model was made for %u positions",
+                         served->context, served->traits.context);
+                return -EINVAL;
+        }
+        o->model_conf = (struct model_conf){ .rows_max = config->step_tokens,
+                                             .wants_max = config->max_seqs,
+                                             .kv = config->kv };
+        o->model_conf.blocks = 1;
+        model_measure(o->checkpoint, &served->traits, &o->model_conf, &o->bytes);
+
+        blocks_one = blocks_for(served->context);
+        blocks = pool_bytes(o, o->bytes.block, blocks_one) / o->bytes.block;
+        if (blocks > UINT32_MAX / 2)
+                blocks = UINT32_MAX / 2;
+        if (blocks == 0) {
+                snprintf(o->why, sizeof(o->why),
+                         "--kv-bytes: one block of 16 positions alone takes %llu bytes",
+                         (unsigned long long)o->bytes.block);
+                return -EINVAL;
+        }
+        o->model_conf.blocks = (uint32_t)blocks;
+        model_measure(o->checkpoint, &served->traits, &o->model_conf, &o->bytes);
+
+        o->sched = (struct sched_conf){ .blocks = (uint32_t)blocks,
+                                        .slots = config->max_seqs,
+                                        .rows = config->step_tokens,
+                                        .context = served->context,
+                                        .depth = config->depth,
+                                        .requests_max = config->requests,
+                                        .channels = config->connections * 2,
+                                        .stall_ns = config->stall_ms * 1000000ull };
+        return 0;
+}
+
+/* One line with the sums: what the daemon will hold, before it takes it. */
+void opening_print(const struct opening *o, FILE *to)
+{
+        const struct model_bytes *bytes = &o->bytes;
+        const struct served *served = &o->served;
+        uint64_t rings = o->config->ring_bytes * o->config->connections;
+        double mib = 1 << 20;
+
+        fprintf(to,
+                "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB, "
+                "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes, %.1f full sequences), "
+                "rings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
+                served->name, served->traits.layers, served->traits.vocab, served->context,
+                (double)bytes->weights / mib, (double)bytes->activations / mib,
+                (double)bytes->kv / mib, o->sched.blocks, (unsigned long long)bytes->block,
+                (double)o->sched.blocks / blocks_for(served->context), (double)rings / mib,
+                o->sched.slots, o->sched.rows, o->sched.requests_max);
+}
+
+void opening_close(struct opening *o)
+{
+        o->served.tokenizer = tokenizer_close(o->served.tokenizer);
+        o->checkpoint = checkpoint_close(o->checkpoint);
+}

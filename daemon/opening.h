@@ -1,0 +1,47 @@
+/*
+ * Opening: from settings and files to what will be served, and the plan of its memory.
+ *
+ * The files are read as far as they say what they are; the weights are not, and
+ * nothing large is taken.  So the daemon and its --inspect ask the same questions in
+ * the same order.  With main.c and inspect.c it is one of the three that know everyone.
+ */
+#ifndef DAEMON_OPENING_H
+#define DAEMON_OPENING_H
+
+#include <stdio.h>
+
+#include "daemon/config.h"
+#include "daemon/core/sched.h"
+#include "daemon/engine/model.h"
+#include "daemon/files/checkpoint.h"
+#include "daemon/served.h"
+#include "daemon/vocabulary.h"
+
+struct opening {
+        const struct config *config;
+        char path[4096]; /* of the model */
+        struct checkpoint *checkpoint;
+        struct served served; /* but for the model itself, which is the caller's */
+        enum vocabulary_kind kind;
+        enum vocabulary_splitter splitter;
+        uint32_t entries; /* of the vocabulary */
+        struct model_conf model_conf;
+        struct model_bytes bytes;
+        struct sched_conf sched;
+        char why[512]; /* one line for people, where the cause is theirs to mend */
+};
+
+/* In this order.  0 or a negative errno, and mostly `why`. */
+int opening_checkpoint(struct opening *o);
+int opening_traits(struct opening *o);
+int opening_tokenizer(struct opening *o);
+int opening_plan(struct opening *o);
+void opening_close(struct opening *o);
+
+/* Modules say what is wrong in a file; here is added which file that is.  Returns r. */
+int opening_blame(struct opening *o, const char *path, const char *what, int r);
+
+/* One line with the sums: what the daemon will hold, before it takes it. */
+void opening_print(const struct opening *o, FILE *to);
+
+#endif
