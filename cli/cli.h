@@ -3,7 +3,7 @@
  *
  * main.c reads the flags and connects, generate.c streams, words.c does what
  * needs no model but its vocabulary, status.c tabulates, screen.c writes,
- * daemon.c runs a private samovard.
+ * loading.c shows a bar while the model loads, daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -61,6 +61,9 @@ int cli_generate(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_status(struct cli *cli);
+
+/* loading.c: waits for the model, showing how far it is, if stderr is a terminal; else returns. */
+void cli_await_loaded(struct cli *cli);
 
 /* daemon.c: is the value of --model a file? */
 bool daemon_is_file(const char *model);

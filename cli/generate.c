@@ -197,6 +197,7 @@ int cli_generate(struct cli *cli)
         cli->generate.model = cli->model;
         cli->generate.prompt = cli->input.at;
         cli->generate.prompt_bytes = cli->input.count;
+        cli_await_loaded(cli);
         r = smv_generate(cli->client, &cli->generate, &s.stream);
         if (r)
                 return say_failed(cli, r);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A private daemon answers when it has loaded its model: as long as that takes, or until it dies. */
+/* A private daemon answers when it has checked its model and taken its memory, or until it dies. */
 #define PRIVATE_TIMEOUT_MS INT_MAX
 
 /* Instead of a service: its model is the default one, so requests name none. */

@@ -250,7 +250,7 @@ static int run(struct house *house)
                 log_info("listening socket=%s pid=%d", house->socket, (int)getpid());
         r = edge_run(house->edge);
         stop_threads(house, true);
-        if (r && counter_get(&house->stats.load_bytes) < counter_get(&house->stats.load_total))
+        if (r && house->load_why[0])
                 return opening_blame(&house->opening, house->opening.path, house->load_why, r);
         return error_pass(r);
 }

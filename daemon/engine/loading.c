@@ -22,7 +22,9 @@ static bool look(void *arg, const struct weights_progress *progress)
         struct loading *l = arg;
         uint64_t now = sys_clock_ns();
 
-        counter_set(&l->stats->load_bytes, progress->bytes);
+        /* All is told when the files were looked at once more. */
+        counter_set(&l->stats->load_bytes,
+                    progress->bytes < l->total ? progress->bytes : l->total - 1);
         counter_set(&l->stats->load_way, progress->way);
         if (now - l->told_ns >= TELL_NS) {
                 log_info("loading bytes=%" PRIu64 " of=%" PRIu64 " way=%s", progress->bytes,
@@ -47,6 +49,8 @@ int loading_run(const struct loading_conf *conf, struct model *model, struct sta
         if (r)
                 return error_pass(r);
         seconds = (double)(sys_clock_ns() - began) / 1e9;
+        if (conf->why)
+                conf->why[0] = '\0';
         counter_set(&stats->load_way, way);
         counter_set(&stats->load_bytes, loading.total);
         log_info("loaded bytes=%" PRIu64 " seconds=%.3f gb_per_s=%.2f way=%s", loading.total,

@@ -20,7 +20,7 @@ struct model;
 struct loading_conf {
         enum load_way way;
         uint32_t threads; /* 0: one a core */
-        char *why; /* where a failure is told, in words; to be read when the engine is joined */
+        char *why; /* why it failed, or ""; to be read when the engine is joined.  NULL: nobody asks */
         size_t why_bytes;
 };
 

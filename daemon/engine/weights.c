@@ -386,13 +386,18 @@ static void work(struct worker *worker)
         close_reader(worker); /* by the thread whose reads they are */
 }
 
+static void end(struct load *load)
+{
+        atomic_fetch_add(&load->ended, 1);
+        sys_futex_wake((uint32_t *)&load->ended);
+}
+
 static void *worker_main(void *arg)
 {
         struct worker *worker = arg;
 
         work(worker);
-        atomic_fetch_add(&worker->load->ended, 1);
-        sys_futex_wake((uint32_t *)&worker->load->ended);
+        end(worker->load);
         return NULL;
 }
 
@@ -488,32 +493,69 @@ int weights_read_floats(const struct checkpoint *checkpoint, const struct tensor
         return error_pass(r);
 }
 
+/* Two tensors compared by a thread, for they may be large. */
+struct comparison {
+        struct load load; /* to be watched as one */
+        const struct tensor *a, *b;
+        char *buffer;
+        int result;
+};
+
+static int compare(struct comparison *c)
+{
+        const size_t half = PIECE_BYTES / 2;
+        struct load *load = &c->load;
+        int r;
+
+        for (uint64_t at = 0; at < c->a->bytes && !is_stopped(load); at += half) {
+                size_t n = c->a->bytes - at < half ? c->a->bytes - at : half;
+
+                if ((r = checkpoint_read(load->checkpoint, c->a, at, c->buffer, n, load->why,
+                                         load->why_bytes)) ||
+                    (r = checkpoint_read(load->checkpoint, c->b, at, c->buffer + half, n, load->why,
+                                         load->why_bytes)))
+                        return error_pass(r);
+                if (memcmp(c->buffer, c->buffer + half, n))
+                        return 0;
+        }
+        return is_stopped(load) ? why_say(load->why, load->why_bytes, -ECANCELED, "given up") : 1;
+}
+
+static void *compare_main(void *arg)
+{
+        struct comparison *c = arg;
+
+        c->result = compare(c);
+        end(&c->load);
+        return NULL;
+}
+
 int weights_equal(const struct checkpoint *checkpoint, const struct tensor *a,
                   const struct tensor *b, const struct weights_conf *conf, char *why,
                   size_t why_bytes)
 {
-        const struct weights_progress none = { .way = conf->way };
-        const size_t half = PIECE_BYTES / 2;
-        char *buffer;
-        int r = 1, k;
+        struct comparison c = {
+                .load = { .checkpoint = checkpoint,
+                          .conf = *conf,
+                          .why = why,
+                          .why_bytes = why_bytes },
+                .a = a,
+                .b = b,
+        };
+        pthread_t thread;
 
         if (a->type != b->type || a->rows != b->rows || a->columns != b->columns)
                 return 0;
         assert(!a->unserved && !b->unserved && a->bytes == b->bytes);
-        buffer = malloc(PIECE_BYTES);
-        if (!buffer)
+        c.buffer = malloc(PIECE_BYTES);
+        if (!c.buffer)
                 return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory to read it with"));
-        for (uint64_t at = 0; r == 1 && at < a->bytes; at += half) {
-                size_t n = a->bytes - at < half ? a->bytes - at : half;
-
-                if ((k = checkpoint_read(checkpoint, a, at, buffer, n, why, why_bytes)) ||
-                    (k = checkpoint_read(checkpoint, b, at, buffer + half, n, why, why_bytes)))
-                        r = error_pass(k);
-                else if (conf->go_on && !conf->go_on(conf->arg, &none))
-                        r = why_say(why, why_bytes, -ECANCELED, "given up");
-                else
-                        r = !memcmp(buffer, buffer + half, n);
+        if (sys_thread(&thread, "smv-load", compare_main, &c)) {
+                c.result = compare(&c);
+        } else {
+                watch(&c.load, 1);
+                pthread_join(thread, NULL);
         }
-        free(buffer);
-        return r;
+        free(c.buffer);
+        return error_pass(c.result);
 }

@@ -55,8 +55,9 @@ int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why,
         for (size_t at = 0; at < bytes; at += (size_t)n) {
                 n = sys_pread(fd, (char *)ret_bytes + at, bytes - at, offset + at);
                 if (n < 0)
-                        return error_raise(why_say(why, why_bytes, (int)n, "reading it: %s",
-                                                   strerror((int)-n)));
+                        return error_raise(why_say(why, why_bytes, (int)n,
+                                                   "reading it at byte %" PRIu64 ": %s",
+                                                   offset + at, strerror((int)-n)));
                 if (!n)
                         return error_raise(why_say(why, why_bytes, -EIO,
                                                    "the file became shorter while it was read"));

@@ -1,0 +1,375 @@
+/*
+ * What a daemon does while its weights are still being read.  It is the real main() in a child, and
+ * its reads go through a hook that this process holds, slows or lets fail.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pty.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "daemon/engine/weights-reader.h"
+#include "daemon/sys.h"
+#include "tests/e2e/talk.h"
+
+#define SLOW_US 100000
+
+int samovard_main(int argc, char **argv);
+
+enum { READ_ON, READ_SLOWLY, READ_HELD, READ_FAILS };
+static _Atomic int *mood; /* shared with the child */
+static char model[96];
+
+static const char *const ways[] = { "cached", "uring", "plain" };
+#define WAYS (sizeof(ways) / sizeof(*ways))
+
+static const struct want want = { .prompt = "Once", .max_tokens = 20, .ignore_eos = true };
+
+/* Headers are read by the main thread, and as they are. */
+static int on_call(const char *call, void *arg)
+{
+        bool reads = !strcmp(call, "pread") || !strcmp(call, "io_uring_enter");
+
+        (void)arg;
+        if (gettid() == getpid())
+                return 0;
+        if (!strcmp(call, "pread") || !strcmp(call, "io_uring_read"))
+                if (atomic_load(mood) == READ_FAILS)
+                        return -EIO;
+        if (reads && atomic_load(mood) == READ_SLOWLY)
+                usleep(SLOW_US);
+        while (reads && atomic_load(mood) == READ_HELD)
+                usleep(1000);
+        return 0;
+}
+
+/* cmocka's, whose crashes would run on as tests. */
+static void be_daemon(const struct house *house, const char *way)
+{
+        static const int crashes[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
+        char *argv[] = { "samovard", "--model",   model, "--socket", (char *)house->socket,
+                         "--load",   (char *)way, NULL };
+        int log = open(house->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (size_t i = 0; i < sizeof(crashes) / sizeof(*crashes); i++)
+                signal(crashes[i], SIG_DFL);
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
+        close(log);
+        sys_set_fault(on_call, NULL);
+        exit(samovard_main((int)(sizeof(argv) / sizeof(*argv)) - 1, argv));
+}
+
+/* Returns when it listens. */
+static void begin(struct house *house, const char *way, int in_mood)
+{
+        int fd, status;
+
+        snprintf(model, sizeof(model), "%s/babble.gguf", house->directory);
+        if (access(model, F_OK)) {
+                struct ran ran = RUN(house, NULL, given("BABBLE_MAKER"), model, "--tied");
+
+                assert_int_equal(ran.status, 0);
+                ran_free(&ran);
+        }
+        atomic_store(mood, in_mood);
+        unlink(house->log);
+        fflush(NULL);
+        house->pid = fork();
+        assert_true(house->pid >= 0);
+        if (!house->pid)
+                be_daemon(house, way);
+        while ((fd = connect_raw(house)) < 0) {
+                if (waitpid(house->pid, &status, WNOHANG)) {
+                        house->pid = 0;
+                        fail_msg("samovard did not start: %x", (unsigned)status);
+                }
+                sleep_ms(2);
+        }
+        close(fd);
+}
+
+static void end(struct house *house)
+{
+        kill(house->pid, SIGTERM);
+        assert_int_equal(house_wait(house), 0);
+}
+
+static bool has_way(const char *way)
+{
+        struct reader *reader;
+
+        if (strcmp(way, "uring"))
+                return true;
+        if (reader_open_uring(1, &reader)) {
+                printf("# io_uring is not to be had here\n");
+                return false;
+        }
+        reader->close(reader);
+        return true;
+}
+
+static void await_loaded(struct talk *talk)
+{
+        while (talk_status(talk, "loading.bytes") < talk_status(talk, "loading.total"))
+                sleep_ms(2);
+}
+
+static void status_tells_how_far_it_is(void **state)
+{
+        struct house *house = *state;
+        struct talk *talk;
+        uint64_t total, bytes, before = 0;
+
+        begin(house, "plain", READ_HELD);
+        talk = talk_greet(house);
+        total = talk_status(talk, "loading.total");
+        assert_true(total > 1000000);
+        assert_int_equal(talk_status(talk, "loading.bytes"), 0);
+        assert_true(talk_ask(talk, "op=s text=s", "tokenize", "at once")->ok);
+        atomic_store(mood, READ_SLOWLY);
+        while ((bytes = talk_status(talk, "loading.bytes")) == 0)
+                sleep_ms(2);
+        assert_true(bytes < total);
+        atomic_store(mood, READ_ON);
+        for (; bytes < total; bytes = talk_status(talk, "loading.bytes")) {
+                assert_true(bytes >= before);
+                before = bytes;
+        }
+        assert_int_equal(bytes, total);
+        talk_close(talk);
+        assert_true(house_said(house, "loading bytes="));
+        assert_true(house_said(house, "way=plain"));
+        end(house);
+}
+
+static void who_asks_meanwhile_gets_the_same_tokens_as_later(void **state)
+{
+        struct house *house = *state;
+
+        for (size_t i = 0; i < WAYS; i++) {
+                struct talk *talk;
+                uint32_t id;
+
+                if (!has_way(ways[i]))
+                        continue;
+                begin(house, ways[i], READ_HELD);
+                talk = talk_greet(house);
+                id = talk_generate(talk, &want);
+                assert_true(talk_reply(talk, id)->ok);
+                talk_turn(talk, 100);
+                assert_null(talk_stream(talk, id));
+                atomic_store(mood, READ_ON);
+                assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);
+                assert_same_stream(talk_stream(talk, id), talk_whole(talk, &want));
+                talk_close(talk);
+                end(house);
+        }
+}
+
+static void who_cancels_or_hangs_up_meanwhile_is_gone_at_once(void **state)
+{
+        struct house *house = *state;
+        struct talk *talk, *other;
+        uint32_t id;
+
+        begin(house, "plain", READ_HELD);
+        talk = talk_greet(house);
+        other = talk_greet(house);
+        id = talk_generate(other, &want);
+        assert_true(talk_reply(other, id)->ok);
+        id = talk_generate(talk, &want);
+        assert_true(talk_reply(talk, id)->ok);
+        assert_int_equal(talk_status(talk, "requests.alive"), 2);
+        talk_say(talk, "op=s id=u stream=u", "cancel", 77, id);
+        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_CANCELLED);
+        talk_close(other);
+        while (talk_status(talk, "requests.alive") || talk_status(talk, "connections.open") != 1)
+                sleep_ms(2);
+        assert_int_equal(talk_status(talk, "loading.bytes"), 0);
+        atomic_store(mood, READ_ON);
+        assert_int_equal(talk_whole(talk, &want)->end.reason, SMV_END_LENGTH);
+        talk_close(talk);
+        end(house);
+}
+
+/* It would take ten times as long to load. */
+static void sigterm_meanwhile_ends_it_within_a_moment(void **state)
+{
+        struct house *house = *state;
+
+        for (size_t i = 0; i < WAYS; i++) {
+                struct talk *talk;
+                uint64_t began;
+                uint32_t id;
+
+                if (!has_way(ways[i]))
+                        continue;
+                begin(house, ways[i], READ_SLOWLY);
+                talk = talk_greet(house);
+                id = talk_generate(talk, &want);
+                assert_true(talk_reply(talk, id)->ok);
+                began = now_ms();
+                kill(house->pid, SIGTERM);
+                assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_ERROR);
+                assert_int_equal(talk_stream(talk, id)->end.code, SMV_SHUTTING_DOWN);
+                talk_hangup(talk);
+                talk_close(talk);
+                assert_int_equal(house_wait(house), 0);
+                if (now_ms() - began > 1500)
+                        fail_msg("%s: it took %u ms", ways[i], (unsigned)(now_ms() - began));
+                assert_false(house_said(house, "loaded "));
+        }
+}
+
+/* It had said hello: who waits has his END, it says why in one line, and ends with 1. */
+static void assert_gives_up(struct house *house, int next_mood, const char *words)
+{
+        struct talk *talk = talk_greet(house);
+        uint32_t id = talk_generate(talk, &want);
+
+        assert_true(talk_reply(talk, id)->ok);
+        atomic_store(mood, next_mood);
+        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_ERROR);
+        assert_int_equal(talk_stream(talk, id)->end.code, SMV_INTERNAL);
+        talk_close(talk);
+        assert_int_equal(house_wait(house), 1);
+        if (!house_said(house, words) || !house_said(house, "babble.gguf: ")) {
+                char *log = file_text(house->log);
+
+                fail_msg("not \"%s\" in: %s", words, log);
+        }
+}
+
+static void weights_that_cannot_be_read_are_told_with_their_place(void **state)
+{
+        struct house *house = *state;
+
+        for (size_t i = 0; i < WAYS; i++) {
+                if (!has_way(ways[i]))
+                        continue;
+                begin(house, ways[i], READ_HELD);
+                assert_gives_up(house, READ_FAILS, "weight': reading it at byte ");
+                assert_true(house_said(house, "Input/output error"));
+        }
+}
+
+static void file_that_is_cut_short_or_written_to_meanwhile_is_refused(void **state)
+{
+        struct house *house = *state;
+
+        for (size_t i = 0; i < WAYS; i++) {
+                int fd;
+
+                if (!has_way(ways[i]))
+                        continue;
+                begin(house, ways[i], READ_HELD);
+                assert_int_equal(truncate(model, 40000), 0);
+                assert_gives_up(house, READ_ON, "became shorter while it was read");
+                unlink(model);
+
+                begin(house, ways[i], READ_HELD);
+                fd = open(model, O_WRONLY);
+                assert_int_equal(pwrite(fd, "x", 1, 400000), 1);
+                close(fd);
+                assert_gives_up(house, READ_ON, "was changed while it was read");
+                unlink(model);
+        }
+}
+
+/* All that comes out of the terminal until its other side is closed. */
+static size_t read_terminal(int master, char *to, size_t bytes)
+{
+        size_t at = 0;
+        ssize_t n;
+
+        while (at < bytes - 1 && (n = read(master, to + at, bytes - 1 - at)) > 0)
+                at += (size_t)n;
+        to[at] = '\0';
+        return at;
+}
+
+static pid_t ask_at_terminal(const struct house *house, int *ret_master)
+{
+        int slave, out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        pid_t pid;
+
+        assert_int_equal(openpty(ret_master, &slave, NULL, NULL, NULL), 0);
+        pid = fork();
+        if (!pid) {
+                dup2(out, 1);
+                dup2(slave, 2);
+                close(*ret_master);
+                execl(given("SAMOVAR"), "samovar", "complete", "--socket", house->socket, "--max",
+                      "3", "Once", (char *)NULL);
+                _exit(126);
+        }
+        close(slave);
+        close(out);
+        return pid;
+}
+
+static void at_a_terminal_the_command_shows_how_far_it_is(void **state)
+{
+        static char seen[65536];
+        struct house *house = *state;
+        struct talk *talk;
+        struct ran ran;
+        int master;
+        pid_t pid;
+
+        begin(house, "plain", READ_SLOWLY);
+        pid = ask_at_terminal(house, &master);
+        read_terminal(master, seen, sizeof(seen));
+        close(master);
+        assert_int_equal(process_wait(pid, 20000), 0);
+        assert_non_null(strstr(seen, "\rloading [#"));
+        assert_non_null(strstr(seen, "% of 0.0 GB"));
+        assert_string_equal(seen + strlen(seen) - 4, "\r\x1b[K");
+
+        pid = ask_at_terminal(house, &master);
+        assert_int_equal(read_terminal(master, seen, sizeof(seen)), 0);
+        close(master);
+        assert_int_equal(process_wait(pid, 20000), 0);
+        end(house);
+
+        begin(house, "plain", READ_HELD);
+        talk = talk_greet(house);
+        atomic_store(mood, READ_SLOWLY);
+        ran = RUN(house, NULL, given("SAMOVAR"), "complete", "--socket", house->socket, "--max",
+                  "3", "Once");
+        assert_int_equal(ran.status, 0);
+        assert_string_equal(ran.err, "");
+        ran_free(&ran);
+        await_loaded(talk);
+        talk_close(talk);
+        end(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(status_tells_how_far_it_is),
+                STORY(who_asks_meanwhile_gets_the_same_tokens_as_later),
+                STORY(who_cancels_or_hangs_up_meanwhile_is_gone_at_once),
+                STORY(sigterm_meanwhile_ends_it_within_a_moment),
+                STORY(weights_that_cannot_be_read_are_told_with_their_place),
+                STORY(file_that_is_cut_short_or_written_to_meanwhile_is_refused),
+                STORY(at_a_terminal_the_command_shows_how_far_it_is),
+        };
+
+        need((const char *const[]){ "SAMOVAR", "BABBLE_MAKER", NULL });
+        mood = mmap(NULL, sizeof(*mood), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (mood == MAP_FAILED)
+                return 1;
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
