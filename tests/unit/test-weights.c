@@ -1,0 +1,515 @@
+/*
+ * Weights on their way, by every way.  Files are made here, their bytes a function of shard and
+ * place; the backend is one that keeps rows as they come and counts how often each has come.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "daemon/engine/weights-reader.h"
+#include "daemon/engine/weights.h"
+#include "daemon/sys.h"
+#include "kernels/rows.h"
+
+#define TENSORS 5u
+#define SHARDS  2u
+
+/* Large enough for several pieces, and with borders at odd places. */
+static const struct {
+        const char *name, *canonical, *type;
+        uint32_t rows, columns, bytes; /* of a number */
+        unsigned shard;
+} made[TENSORS] = {
+        { "model.embed_tokens.weight", "token_embd.weight", "BF16", 3001, 4096, 2, 0 },
+        { "model.layers.0.mlp.up_proj.weight", "blk.0.ffn_up.weight", "F32", 33, 7, 4, 0 },
+        { "model.layers.0.mlp.down_proj.weight", "blk.0.ffn_down.weight", "F16", 1, 5, 2, 0 },
+        { "model.layers.0.mlp.gate_proj.weight", "blk.0.ffn_gate.weight", "F32", 1025, 2049, 4, 1 },
+        { "lm_head.weight", "output.weight", "F16", 700, 1000, 2, 1 },
+};
+
+static const char *const files[SHARDS] = { "one.safetensors", "two.safetensors" };
+static const enum load_way ways[] = { LOAD_CACHED, LOAD_URING, LOAD_PLAIN };
+#define WAYS (sizeof(ways) / sizeof(*ways))
+
+static char folder[] = "/tmp/test-weights-XXXXXX";
+static char path[96], why[256];
+static bool has_uring;
+
+static const char *in_folder(const char *name)
+{
+        snprintf(path, sizeof(path), "%s/%s", folder, name);
+        return path;
+}
+
+static uint8_t byte_of(uint32_t tensor, uint64_t at)
+{
+        uint64_t x = (at / 7 + 1) * 0x9e3779b97f4a7c15u + tensor * 0xbf58476d1ce4e5b9u;
+
+        return (uint8_t)(x >> 56 ^ at);
+}
+
+static size_t size_of(uint32_t tensor)
+{
+        return (size_t)made[tensor].rows * made[tensor].columns * made[tensor].bytes;
+}
+
+static void write_text(const char *name, const char *text)
+{
+        FILE *out = fopen(in_folder(name), "wb");
+
+        assert_non_null(out);
+        fputs(text, out);
+        assert_int_equal(fclose(out), 0);
+}
+
+static void write_shard(unsigned shard)
+{
+        char header[2048] = "{";
+        size_t used = 1, data = 0;
+        uint64_t length;
+        FILE *out;
+
+        for (uint32_t t = 0; t < TENSORS; t++) {
+                if (made[t].shard != shard)
+                        continue;
+                used += (size_t)snprintf(header + used, sizeof(header) - used,
+                                         "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%u,%u],"
+                                         "\"data_offsets\":[%zu,%zu]}",
+                                         data ? "," : "", made[t].name, made[t].type, made[t].rows,
+                                         made[t].columns, data, data + size_of(t));
+                data += size_of(t);
+        }
+        header[used++] = '}';
+        out = fopen(in_folder(files[shard]), "wb");
+        assert_non_null(out);
+        length = used;
+        assert_int_equal(fwrite(&length, sizeof(length), 1, out), 1);
+        assert_int_equal(fwrite(header, 1, used, out), used);
+        for (uint32_t t = 0; t < TENSORS; t++)
+                for (size_t i = 0; made[t].shard == shard && i < size_of(t); i++)
+                        putc_unlocked(byte_of(t, i), out);
+        assert_int_equal(fclose(out), 0);
+}
+
+static void write_folder(void)
+{
+        char index[1024] = "{\"weight_map\":{";
+
+        for (uint32_t t = 0; t < TENSORS; t++)
+                snprintf(index + strlen(index), sizeof(index) - strlen(index), "%s\"%s\":\"%s\"",
+                         t ? "," : "", made[t].name, files[made[t].shard]);
+        strcat(index, "}}");
+        write_text("model.safetensors.index.json", index);
+        write_text("config.json", "{}");
+        for (unsigned s = 0; s < SHARDS; s++)
+                write_shard(s);
+}
+
+/* ---- a backend that only keeps ---- */
+
+struct mat {
+        uint32_t tensor;
+        size_t row_bytes;
+        uint8_t *rows;
+        _Atomic uint8_t *times;
+};
+
+struct rig {
+        struct checkpoint *checkpoint;
+        struct kernels kernels;
+        struct mat mats[TENSORS];
+        struct weights_load loads[TENSORS];
+        enum load_way way;
+};
+
+static void keep_rows(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
+                      uint32_t rows, const void *file_rows)
+{
+        (void)k;
+        assert_int_equal(part, mat->tensor % 3);
+        memcpy(mat->rows + row * mat->row_bytes, file_rows, rows * mat->row_bytes);
+        for (uint32_t i = 0; i < rows; i++)
+                atomic_fetch_add(&mat->times[row + i], 1);
+}
+
+static void rig_open(struct rig *rig)
+{
+        int r;
+
+        *rig = (struct rig){ .kernels = { .weights_put = keep_rows } };
+        r = checkpoint_open(folder, &rig->checkpoint, why, sizeof(why));
+        if (r)
+                fail_msg("%d: %s", r, why);
+        for (uint32_t t = 0; t < TENSORS; t++) {
+                const struct tensor *tensor = checkpoint_tensor(rig->checkpoint, made[t].canonical);
+
+                assert_non_null(tensor);
+                rig->mats[t] = (struct mat){ .tensor = t,
+                                             .row_bytes = size_of(t) / made[t].rows,
+                                             .rows = calloc(1, size_of(t)),
+                                             .times = calloc(made[t].rows, 1) };
+                /* Not in the order of the files. */
+                rig->loads[TENSORS - 1 - t] = (struct weights_load){ tensor, &rig->mats[t], t % 3 };
+        }
+}
+
+static void rig_close(struct rig *rig)
+{
+        for (uint32_t t = 0; t < TENSORS; t++) {
+                free(rig->mats[t].rows);
+                free(rig->mats[t].times);
+        }
+        checkpoint_close(rig->checkpoint);
+}
+
+static int rig_read(struct rig *rig, const struct weights_conf *conf)
+{
+        why[0] = '\0';
+        return weights_read(rig->checkpoint, &rig->kernels, rig->loads, TENSORS, conf, &rig->way,
+                            why, sizeof(why));
+}
+
+static void assert_right(const struct rig *rig)
+{
+        for (uint32_t t = 0; t < TENSORS; t++) {
+                for (uint32_t row = 0; row < made[t].rows; row++)
+                        assert_int_equal(rig->mats[t].times[row], 1);
+                for (size_t i = 0; i < size_of(t); i++)
+                        if (rig->mats[t].rows[i] != byte_of(t, i))
+                                fail_msg("tensor %u, byte %zu", t, i);
+        }
+}
+
+static uint32_t threads_now(void)
+{
+        struct sys_holds holds;
+
+        assert_int_equal(sys_holds(&holds), 0);
+        return holds.threads;
+}
+
+/* ---- stories ---- */
+
+static void every_way_brings_each_row_once_whatever_the_threads(void **state)
+{
+        static const uint32_t threads[] = { 0, 1, 2, 5, 16, 1000 };
+
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                if (ways[w] == LOAD_URING && !has_uring)
+                        continue;
+                for (size_t i = 0; i < sizeof(threads) / sizeof(*threads); i++) {
+                        const struct weights_conf conf = { ways[w], threads[i], NULL, NULL };
+                        struct rig rig;
+                        int r;
+
+                        rig_open(&rig);
+                        r = rig_read(&rig, &conf);
+                        if (r)
+                                fail_msg("%s: %d: %s", load_way_name(ways[w]), r, why);
+                        assert_int_equal(rig.way, ways[w]);
+                        assert_right(&rig);
+                        rig_close(&rig);
+                }
+        }
+}
+
+static void drop_from_cache(void)
+{
+        for (unsigned s = 0; s < SHARDS; s++) {
+                int fd = open(in_folder(files[s]), O_RDONLY);
+
+                assert_int_equal(fsync(fd), 0);
+                assert_int_equal(posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED), 0);
+                close(fd);
+        }
+}
+
+static void the_way_follows_from_where_the_files_lie(void **state)
+{
+        const struct weights_conf conf = { .threads = 2 };
+        struct rig rig;
+        char byte;
+
+        (void)state;
+        rig_open(&rig);
+        assert_int_equal(rig_read(&rig, &conf), 0);
+        assert_int_equal(rig_read(&rig, &conf), 0);
+        assert_int_equal(rig.way, LOAD_CACHED);
+        rig_close(&rig);
+
+        drop_from_cache();
+        rig_open(&rig);
+        if (sys_pread_cached(checkpoint_fd(rig.checkpoint, rig.loads[0].tensor), &byte, 1,
+                             5 << 20) == 1) {
+                rig_close(&rig);
+                skip(); /* a file system that is all memory */
+        }
+        assert_int_equal(rig_read(&rig, &conf), 0);
+        assert_int_equal(rig.way, has_uring ? LOAD_URING : LOAD_PLAIN);
+        assert_right(&rig);
+        rig_close(&rig);
+}
+
+static int forbid_uring(const char *call, void *arg)
+{
+        (void)arg;
+        if (!strcmp(call, "preadv2"))
+                return -EAGAIN; /* as if it were not in memory */
+        return strcmp(call, "io_uring_setup") ? 0 : -EPERM;
+}
+
+static void where_io_uring_is_forbidden_auto_reads_plainly(void **state)
+{
+        struct weights_conf conf = { .threads = 2 };
+        struct rig rig;
+
+        (void)state;
+        if (!has_uring)
+                skip();
+        sys_set_fault(forbid_uring, NULL);
+        rig_open(&rig);
+        assert_int_equal(rig_read(&rig, &conf), 0);
+        assert_int_equal(rig.way, LOAD_PLAIN);
+        assert_right(&rig);
+        conf.way = LOAD_URING;
+        assert_int_equal(rig_read(&rig, &conf), -EPERM);
+        assert_non_null(strstr(why, "io_uring"));
+        sys_set_fault(NULL, NULL);
+        rig_close(&rig);
+}
+
+/* Between opening and reading: cut, grown, written to, all in the second shard. */
+static void spoil(int how)
+{
+        struct timespec earlier[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 1000000000 } };
+        int fd = open(in_folder(files[1]), O_WRONLY);
+
+        if (how == 0)
+                assert_int_equal(ftruncate(fd, 5000000), 0);
+        else if (how == 1)
+                assert_int_equal(pwrite(fd, "x", 1, 1000000), 1);
+        else if (how == 2)
+                assert_int_equal(lseek(fd, 0, SEEK_END) > 0 && write(fd, "x", 1) == 1, 1);
+        else
+                assert_int_equal(futimens(fd, earlier), 0);
+        close(fd);
+}
+
+static void file_that_was_changed_meanwhile_is_refused_by_name(void **state)
+{
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                for (int how = 0; how < 4; how++) {
+                        const struct weights_conf conf = { ways[w], 2, NULL, NULL };
+                        struct rig rig;
+
+                        if (ways[w] == LOAD_URING && !has_uring)
+                                continue;
+                        rig_open(&rig);
+                        spoil(how);
+                        assert_int_equal(rig_read(&rig, &conf), -EIO);
+                        assert_non_null(strstr(why, "two.safetensors: "));
+                        assert_non_null(strstr(why, how ? "was changed" : "became shorter"));
+                        rig_close(&rig);
+                        write_shard(1);
+                }
+        }
+}
+
+struct nth {
+        _Atomic int left;
+        int error;
+        bool failed;
+};
+
+static int fail_nth(const char *call, void *arg)
+{
+        struct nth *nth = arg;
+
+        (void)call;
+        if (atomic_fetch_sub(&nth->left, 1) != 0)
+                return 0;
+        nth->failed = true;
+        return nth->error;
+}
+
+/* It either does without, or says why. */
+static void any_call_may_fail_and_no_thread_is_left(void **state)
+{
+        static const int errors[] = { -EIO, -ENOMEM };
+        uint32_t before = threads_now();
+        struct rig rig;
+
+        (void)state;
+        for (size_t w = 0; w < WAYS * 2; w++) {
+                const struct weights_conf conf = { ways[w / 2], 2, NULL, NULL };
+                struct nth nth = { .failed = true };
+
+                if (ways[w / 2] == LOAD_URING && !has_uring)
+                        continue;
+                rig_open(&rig);
+                for (int n = 0; nth.failed; n += n < 12 ? 1 : 7) {
+                        int r;
+
+                        for (uint32_t t = 0; t < TENSORS; t++)
+                                memset((void *)rig.mats[t].times, 0, made[t].rows);
+                        nth = (struct nth){ .left = n, .error = errors[w % 2] };
+                        sys_set_fault(fail_nth, &nth);
+                        r = rig_read(&rig, &conf);
+                        sys_set_fault(NULL, NULL);
+                        if (r)
+                                assert_true(nth.failed && strlen(why) > 8 &&
+                                            (r == nth.error || r == -ENOMEM)); /* of a mapping */
+                        else
+                                assert_right(&rig);
+                }
+                rig_close(&rig);
+        }
+        assert_int_equal(threads_now(), before);
+}
+
+static int no_threads(const char *call, void *arg)
+{
+        (void)arg;
+        return strcmp(call, "thread") ? 0 : -EAGAIN;
+}
+
+struct looks {
+        uint64_t bytes;
+        uint32_t count, most;
+};
+
+static bool look(void *arg, const struct weights_progress *progress)
+{
+        struct looks *looks = arg;
+
+        assert_true(progress->bytes >= looks->bytes);
+        looks->bytes = progress->bytes;
+        return ++looks->count <= looks->most;
+}
+
+static void without_threads_the_caller_reads_and_still_looks_around(void **state)
+{
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                struct looks looks = { .most = UINT32_MAX };
+                const struct weights_conf conf = { ways[w], 4, look, &looks };
+                struct rig rig;
+
+                if (ways[w] == LOAD_URING && !has_uring)
+                        continue;
+                rig_open(&rig);
+                sys_set_fault(no_threads, NULL);
+                assert_int_equal(rig_read(&rig, &conf), 0);
+                sys_set_fault(NULL, NULL);
+                assert_right(&rig);
+                assert_true(looks.count > 1);
+                rig_close(&rig);
+        }
+}
+
+static int slow_reads(const char *call, void *arg)
+{
+        (void)arg;
+        if (!strcmp(call, "pread") || !strcmp(call, "io_uring_read"))
+                usleep(20000);
+        return 0;
+}
+
+static void one_who_says_no_ends_it(void **state)
+{
+        uint32_t before = threads_now();
+
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                struct looks looks = { .most = 1 };
+                const struct weights_conf conf = { ways[w], 2, look, &looks };
+                struct rig rig;
+
+                if (ways[w] == LOAD_URING && !has_uring)
+                        continue;
+                rig_open(&rig);
+                sys_set_fault(slow_reads, NULL);
+                assert_int_equal(rig_read(&rig, &conf), -ECANCELED);
+                sys_set_fault(NULL, NULL);
+                assert_int_equal(threads_now(), before);
+                rig_close(&rig);
+        }
+}
+
+static int count_maps(const char *call, void *arg)
+{
+        *(uint32_t *)arg += !strcmp(call, "mmap");
+        return 0;
+}
+
+static void its_buffers_are_taken_once_and_given_back(void **state)
+{
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                const struct weights_conf conf = { ways[w], 16, NULL, NULL };
+                uint32_t maps = 0;
+                struct rig rig;
+
+                if (ways[w] == LOAD_URING && !has_uring)
+                        continue;
+                rig_open(&rig);
+                sys_set_fault(count_maps, &maps);
+                assert_int_equal(rig_read(&rig, &conf), 0);
+                sys_set_fault(NULL, NULL);
+                assert_int_equal(maps, 1);
+                rig_close(&rig);
+        }
+}
+
+static int set_up(void **state)
+{
+        struct reader *reader;
+
+        (void)state;
+        if (!mkdtemp(folder))
+                return -1;
+        write_folder();
+        has_uring = !reader_open_uring(1, &reader);
+        if (has_uring)
+                reader->close(reader);
+        else
+                printf("# io_uring is not to be had here\n");
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        for (unsigned s = 0; s < SHARDS; s++)
+                unlink(in_folder(files[s]));
+        unlink(in_folder("config.json"));
+        unlink(in_folder("model.safetensors.index.json"));
+        return rmdir(folder);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_way_brings_each_row_once_whatever_the_threads),
+                cmocka_unit_test(the_way_follows_from_where_the_files_lie),
+                cmocka_unit_test(where_io_uring_is_forbidden_auto_reads_plainly),
+                cmocka_unit_test(file_that_was_changed_meanwhile_is_refused_by_name),
+                cmocka_unit_test(any_call_may_fail_and_no_thread_is_left),
+                cmocka_unit_test(without_threads_the_caller_reads_and_still_looks_around),
+                cmocka_unit_test(one_who_says_no_ends_it),
+                cmocka_unit_test(its_buffers_are_taken_once_and_given_back),
+        };
+
+        return cmocka_run_group_tests(tests, set_up, tear_down);
+}
