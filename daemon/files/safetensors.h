@@ -11,6 +11,9 @@
  * inside the file and within a limit; each tensor's range is as long as dtype and
  * shape say, and the ranges tile the data: none upon another, nothing between them,
  * nothing behind.  Names are the file's own.
+ *
+ * The format's own library takes some files that are refused here: with a size of
+ * 0, with other members in a tensor, with blanks before the header.
  */
 #ifndef DAEMON_FILES_SAFETENSORS_H
 #define DAEMON_FILES_SAFETENSORS_H
