@@ -164,7 +164,7 @@ const char *json_key(const struct json *json, uint32_t node, size_t *ret_bytes)
 
 uint32_t json_member(const struct json *json, uint32_t object, const char *key)
 {
-        size_t wanted = strlen(key), bytes;
+        size_t wanted = strlen(key), bytes = 0;
         const char *found;
 
         if (json_kind(json, object) != JSON_OBJECT)
