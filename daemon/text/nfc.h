@@ -1,7 +1,9 @@
 /*
  * Canonical composition (NFC), of any bytes: what is not UTF-8 stays as it is.
  *
- * Linear on any text: a long run of combining marks is ordered by counting.
+ * Linear on any text: a long run of combining marks is ordered by counting.  It knows
+ * the marks of the tables' version (unicode-tables.c); `tokenizers` knows those of
+ * Unicode 9, Python those of its own, so the makers differ on marks added since.
  */
 #ifndef DAEMON_TEXT_NFC_H
 #define DAEMON_TEXT_NFC_H

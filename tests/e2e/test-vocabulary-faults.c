@@ -1,0 +1,100 @@
+/*
+ * Reading a vocabulary, making a tokenizer of it and encoding a text, each time with another
+ * allocation or system call that fails: a sentence or -ENOMEM, and nothing left behind.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/files/vocabulary.h"
+#include "daemon/text/tokenizer.h"
+#include "tests/e2e/faults.h"
+#include "tests/e2e/harness.h"
+
+#define TEXT  "Ho\xCC\x88lzer <|end|> it's 1234 \xE2\x96\x81 tea\n\n"
+#define MOST  5000u /* allocations and calls of one go; far fewer are met */
+#define FRESH 100u
+
+static uint32_t said; /* failures that came back as such */
+
+/* 0, or what failed. */
+static int go(const char *path, const char *splitter)
+{
+        struct encoding how = { .controls = true };
+        struct vocabulary *vocabulary;
+        struct tokenizer *tokenizer;
+        char why[256] = "";
+        uint32_t *ids;
+        size_t count;
+        int r;
+
+        r = vocabulary_open(path, splitter, &vocabulary, why, sizeof(why));
+        if (r) {
+                assert_true(*why);
+                return r;
+        }
+        *why = '\0';
+        r = tokenizer_open(vocabulary, vocabulary->entry_count, &tokenizer, why, sizeof(why));
+        vocabulary_close(vocabulary);
+        if (r) {
+                assert_true(*why);
+                return r;
+        }
+        ids = calloc(tokenizer_ids_max(tokenizer, strlen(TEXT)), sizeof(*ids));
+        r = !ids ? -ENOMEM : tokenizer_encode(tokenizer, TEXT, strlen(TEXT), &how, ids, &count);
+        free(ids);
+        tokenizer_close(tokenizer);
+        return r;
+}
+
+static void check_file(const char *name, enum fault_kind kind)
+{
+        char path[1024];
+        uint32_t failed, n;
+
+        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/%s", given("SOURCES"), name);
+        for (n = 0; n < MOST; n++) {
+                const struct fault_plan plan = { .kind = kind, .first = n, .count = 1 };
+                int r;
+
+                faults_arm(&plan);
+                r = go(path, NULL);
+                failed = faults_failed();
+                faults_disarm();
+                if (!failed) {
+                        assert_int_equal(r, 0);
+                        break;
+                }
+                /* A system call that is begun again has failed without a trace. */
+                if (kind == FAULT_ALLOC)
+                        assert_int_equal(r, -ENOMEM);
+                else
+                        assert_true(r <= 0);
+                said += r < 0;
+        }
+        assert_in_range(n, 3, MOST - 1);
+}
+
+static void whatever_fails_is_said_and_nothing_is_left(void **state)
+{
+        static const char *const names[] = { "llama3.json", "qwen2.json",    "gpt2.json",
+                                             "llama2.json", "unknown.model", "bytes.model" };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                for (int kind = FAULT_ALLOC; kind <= FAULT_CALL; kind++)
+                        check_file(names[i], (enum fault_kind)kind);
+        assert_true(said >= FRESH);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(whatever_fails_is_said_and_nothing_is_left),
+        };
+
+        need((const char *const[]){ "SOURCES", NULL });
+        faults_begin();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
