@@ -73,6 +73,7 @@ struct vocabulary {
         enum vocabulary_splitter splitter;
         enum vocabulary_normaliser normaliser;
         enum vocabulary_blank blank;
+        bool blank_once;  /* but not before what begins with a blank */
         bool whole_wins;  /* a pre-token that is an entry is that entry, whatever the merges say */
         bool unknown_run; /* neighbours without an entry are one unknown, not one each */
         bool squeezes;    /* CHARACTERS: a text's outer blanks go, and of others all but one */

@@ -170,7 +170,7 @@ def train_spm(path, **more):
         out.write(model.getvalue())
 
 
-def make_spm_json(model_path, path):
+def make_spm_json(model_path, path, scheme=None):
     """As Llama-2's was made: SentencePiece's pieces, and merges in the order of what they make."""
     spm = sentencepiece.SentencePieceProcessor(model_file=model_path)
     vocab = {spm.id_to_piece(i): i for i in range(spm.get_piece_size())}
@@ -183,7 +183,11 @@ def make_spm_json(model_path, path):
         merges.extend((l, r, spm.get_score(i)) for l, r in local)
     merges = [(l, r) for l, r, _ in sorted(merges, key=lambda x: x[2], reverse=True)]
     t = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    if scheme:
+        t.pre_tokenizer = pre_tokenizers.Metaspace("\u2581", prepend_scheme=scheme, split=False)
+        t.add_tokens([AddedToken("<b>", rstrip=True)])
+    else:
+        t.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
     t.decoder = decoders.Sequence(
         [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]
     )
@@ -264,6 +268,11 @@ def main():
     if not f.has("llama2.json"):
         make_spm_json(f.at("bytes.model"), f.at("llama2.json"))
     f.write("llama2", "llama2.json", hf(f.at("llama2.json")), HF)
+
+    for scheme in ("first", "always"):
+        if not f.has("mistral-" + scheme + ".json"):
+            make_spm_json(f.at("bytes.model"), f.at("mistral-" + scheme + ".json"), scheme)
+        f.write("mistral-" + scheme, "mistral-" + scheme + ".json", hf(f.at("mistral-" + scheme + ".json")), HF)
 
     if args.data:
         at = os.path.join(args.data, "tokenizers")

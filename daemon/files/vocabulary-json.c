@@ -4,11 +4,12 @@
  * of the shapes below, or the file is refused by the part's name.
  *
  *                   byte-level                          characters
- *      normalizer   none, NFC                           Prepend and Replace, of bars
- *      pre          Split by a known expression, then   none
+ *      normalizer   none, NFC                           Prepend and Replace, of bars; or
+ *      pre          Split by a known expression, then   Metaspace, which does not split
  *                   ByteLevel; or ByteLevel alone
  *      model        BPE                                 BPE with byte_fallback or unk_token
- *      decoder      ByteLevel                           Replace, ByteFallback, Fuse, Strip
+ *      decoder      ByteLevel                           Replace, ByteFallback, Fuse, Strip;
+ *                                                       Metaspace
  *      post         a bos in front, or nothing
  *
  * Truncation and padding are of whoever made the file, and no part of the ids.
@@ -44,6 +45,7 @@ struct reading {
         const char *splitter; /* named by the caller, or NULL */
         uint32_t model, added;
         bool letters;
+        bool bars; /* its normalizer makes them of blanks */
         bool fallback;
 };
 
@@ -168,20 +170,19 @@ static int read_normaliser(struct reading *rd)
 {
         uint32_t part = member(rd, 0, "normalizer"), step;
         struct steps steps = steps_of(rd, part, "normalizers");
-        bool bars = false;
 
         while ((step = take_step(rd, &steps)) != JSON_NONE) {
                 if (rd->letters && is_type(rd, step, "NFC"))
                         rd->m.v.normaliser = NORMALISER_NFC;
-                else if (!rd->letters && !bars && is_type(rd, step, "Prepend") &&
+                else if (!rd->letters && !rd->bars && is_type(rd, step, "Prepend") &&
                          says(rd, step, "prepend", BAR))
                         rd->m.v.blank = BLANK_EACH;
                 else if (!rd->letters && replaces(rd, step, " ", BAR))
-                        bars = true;
+                        rd->bars = true;
                 else
                         return refuse_part(rd, "normalizer", step);
         }
-        if (!rd->letters && !bars)
+        if (!rd->bars && rd->m.v.blank)
                 return maker_refuse(&rd->m, "its normalizer does not make bars of blanks");
         return 0;
 }
@@ -205,11 +206,33 @@ static int read_expression(struct reading *rd, uint32_t step)
         return 0;
 }
 
+/* Bars for blanks, and one in front unless there is one. */
+static int read_metaspace(struct reading *rd, uint32_t step)
+{
+        static const struct {
+                const char *name;
+                enum vocabulary_blank blank;
+        } schemes[] = { { "always", BLANK_EACH },
+                        { "first", BLANK_FIRST },
+                        { "never", BLANK_NEVER } };
+
+        if (rd->bars || is_on(rd, step, "split", true) || !says(rd, step, "replacement", BAR))
+                return refuse_part(rd, "pre_tokenizer", step);
+        for (size_t i = 0; i < sizeof(schemes) / sizeof(*schemes); i++) {
+                if (!says(rd, step, "prepend_scheme", schemes[i].name))
+                        continue;
+                rd->m.v.blank = schemes[i].blank;
+                rd->m.v.blank_once = true;
+                return 0;
+        }
+        return refuse_part(rd, "pre_tokenizer", step);
+}
+
 static int read_pre_tokenizer(struct reading *rd)
 {
         uint32_t part = member(rd, 0, "pre_tokenizer"), step;
         struct steps steps = steps_of(rd, part, "pretokenizers");
-        bool split = false, letters = false;
+        bool split = false, letters = false, bars = rd->bars;
         int r = 0;
 
         if (!rd->letters && rd->splitter)
@@ -225,12 +248,18 @@ static int read_pre_tokenizer(struct reading *rd)
                         letters = true;
                         if (!split && !rd->splitter)
                                 rd->m.v.splitter = SPLITTER_GPT2;
+                } else if (!rd->letters && !bars && is_type(rd, step, "Metaspace")) {
+                        bars = true;
+                        r = read_metaspace(rd, step);
                 } else {
                         r = refuse_part(rd, "pre_tokenizer", step);
                 }
         }
         if (!r && rd->letters && !letters)
                 r = maker_refuse(&rd->m, "its pre_tokenizer has no 'ByteLevel', its decoder has");
+        if (!r && !rd->letters && !bars)
+                r = maker_refuse(&rd->m,
+                                 "nothing in it makes bars of blanks, its decoder undoes it");
         if (!rd->letters)
                 rd->m.v.splitter = SPLITTER_NONE;
         return error_pass(r);
@@ -245,8 +274,10 @@ static int read_decoder(struct reading *rd)
 
         rd->letters = is_type(rd, part, "ByteLevel");
         while (!rd->letters && (step = take_step(rd, &steps)) != JSON_NONE) {
-                bars = bars || replaces(rd, step, BAR, " ");
-                if (!replaces(rd, step, BAR, " ") && !is_type(rd, step, "ByteFallback") &&
+                bool meta = is_type(rd, step, "Metaspace") && says(rd, step, "replacement", BAR);
+
+                bars = bars || meta || replaces(rd, step, BAR, " ");
+                if (!meta && !replaces(rd, step, BAR, " ") && !is_type(rd, step, "ByteFallback") &&
                     !is_type(rd, step, "Fuse") &&
                     !(is_type(rd, step, "Strip") && says(rd, step, "content", " ")))
                         return refuse_part(rd, "decoder", step);
@@ -354,7 +385,7 @@ static int read_added_one(struct reading *rd, uint32_t node)
         if (is_on(rd, node, "single_word", false))
                 return maker_refuse(&rd->m, "the added token '%s' has 'single_word': not served",
                                     shown(name).text);
-        if (normalised && (!rd->letters || (rd->m.v.normaliser && !is_ascii(name, bytes))))
+        if (normalised && (rd->bars || (rd->m.v.normaliser && !is_ascii(name, bytes))))
                 return maker_refuse(&rd->m, "the added token '%s' has 'normalized': not served",
                                     shown(name).text);
         r = maker_entry(&rd->m, id, name, bytes, kind, SPELT_PLAIN, 0);

@@ -251,11 +251,12 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                 .splitter = v->splitter,
                 .normaliser = v->normaliser,
                 .blank = v->blank,
+                .blank_once = v->blank_once,
                 .whole_wins = v->whole_wins,
                 .unknown_run = v->unknown_run,
                 .squeezes = v->squeezes,
                 /* SentencePiece itself does it so; those who came after cut first. */
-                .late_users = v->blank == BLANK_FIRST || v->squeezes,
+                .late_users = !v->merge_count && (v->blank == BLANK_FIRST || v->squeezes),
                 .vocab = vocab,
                 .entry_count = v->entry_count,
                 .unknown = v->unknown,

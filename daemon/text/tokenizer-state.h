@@ -14,7 +14,7 @@ struct tokenizer {
         enum vocabulary_splitter splitter;
         enum vocabulary_normaliser normaliser;
         enum vocabulary_blank blank;
-        bool whole_wins, unknown_run, squeezes;
+        bool blank_once, whole_wins, unknown_run, squeezes;
         uint32_t vocab, entry_count, unknown;
         uint32_t byte_ids[256];  /* all of them, or all VOCABULARY_NONE */
         uint32_t shortest_added; /* bytes; 0: nothing is added */

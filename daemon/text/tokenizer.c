@@ -197,6 +197,14 @@ static int encode_words(struct encoder *e, const char *text, size_t bytes)
         return 0;
 }
 
+static bool begins_blank(const char *text, size_t bytes)
+{
+        uint32_t code;
+
+        unicode_next(text, bytes, &code);
+        return code == ' ' || code == BAR;
+}
+
 /* The copy has a blank in front, if it gets one, and blanks for bars; see vocabulary.h. */
 static size_t write_blanks(const struct tokenizer *t, const char *text, size_t bytes, bool lead,
                            char *to)
@@ -205,7 +213,7 @@ static size_t write_blanks(const struct tokenizer *t, const char *text, size_t b
 
         while (t->squeezes && at < bytes && text[at] == ' ')
                 at++;
-        if (lead && at < bytes)
+        if (lead && at < bytes && !(t->blank_once && begins_blank(text + at, bytes - at)))
                 to[count++] = ' ';
         for (size_t n; at < bytes; at += n) {
                 uint32_t code;

@@ -151,6 +151,33 @@ static void a_tokenizer_json_of_characters_is_read(void **state)
         said(from_json(json_bars, "gpt2"), "no use for");
 }
 
+static void metaspace_makes_bars_where_no_normalizer_does(void **state)
+{
+        static const char whole[] = "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":["
+                                    "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
+                                    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"
+                                    "\"content\":\"\xE2\x96\x81\"}]},\"pre_tokenizer\":null";
+        static const char meta[] =
+                "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":"
+                "\"\xE2\x96\x81\",\"prepend_scheme\":\"first\",\"split\":false}";
+        char *text = changed(json_bars, whole, meta), *bad;
+
+        (void)state;
+        good(from_json(text, NULL));
+        assert_true(made->blank == BLANK_FIRST && made->blank_once);
+        vocabulary_close(made);
+        bad = changed(text, "\"split\":false", "\"split\":true");
+        said(from_json(bad, NULL), "its pre_tokenizer has 'Metaspace'");
+        free(bad);
+        bad = changed(text, "first", "last");
+        said(from_json(bad, NULL), "its pre_tokenizer has 'Metaspace'");
+        free(bad);
+        free(text);
+        text = changed(json_bars, whole, "\"normalizer\":null");
+        said(from_json(text, NULL), "nothing in it makes bars");
+        free(text);
+}
+
 static void what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name(void **state)
 {
         static const struct {
@@ -204,6 +231,9 @@ static void what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name(vo
                 { json_bars, "\"Prepend\"", "\"Lowercase\"", "its normalizer has 'Lowercase'" },
                 { json_bars, "\"String\":\" \"", "\"String\":\"a\"",
                   "its normalizer has 'Replace'" },
+                { json_bars, "\"Replace\"", "\"Prepend\"", "its normalizer has 'Prepend'" },
+                { json_bars, "\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},", "\"NFC\"},",
+                  "its normalizer has 'NFC'" },
                 { json_bars, "\"pre_tokenizer\":null", "\"pre_tokenizer\":{\"type\":\"Metaspace\"}",
                   "its pre_tokenizer has 'Metaspace'" },
                 { json_bars, "\"Fuse\"", "\"BPEDecoder\"", "its decoder has 'BPEDecoder'" },
@@ -668,6 +698,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_byte_level_tokenizer_json_is_read),
                 cmocka_unit_test(a_tokenizer_json_of_characters_is_read),
+                cmocka_unit_test(metaspace_makes_bars_where_no_normalizer_does),
                 cmocka_unit_test(what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name),
                 cmocka_unit_test(a_vocabulary_and_merges_are_read),
                 cmocka_unit_test(a_tokenizer_model_is_read),
