@@ -11,7 +11,7 @@
 
 #define PAIRS     47u
 #define SEPARATOR "\n__ggml_vocab_test__\n"
-#define TEXTS     20000u
+#define TEXTS     10000u
 
 static const struct kind {
         const char *name, *path, *splitter;
