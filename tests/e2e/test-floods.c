@@ -28,8 +28,21 @@ enum step {
         CLOSE_READING,
         CLOSE_WRITING,
         RUN_AND_GO,
+        LARGE_AND_GO,
         STEPS
 };
+
+/* A frame for the scribe, which is read, worked on or answered when nobody waits any more. */
+static void say_large(struct talk *talk)
+{
+        static char text[512 << 10];
+        size_t bytes = 9000 + random_below(sizeof(text) - 9000);
+
+        memset(text, 'x', bytes);
+        talk_say(talk, "op=s id=u text=t", "tokenize", 77u, text, bytes);
+        if (random_below(2))
+                talk_say(talk, "op=s id=u prompt=t", "generate", 78u, text, bytes);
+}
 
 /* As far as this step, then gone. */
 static void vanish(const struct house *house, enum step step, const char *doorbell)
@@ -50,7 +63,9 @@ static void vanish(const struct house *house, enum step step, const char *doorbe
                 shutdown(talk->fd, SHUT_WR);
         if (step == TAKE_AND_GO || step == RUN_AND_GO)
                 raw_take(talk, fds);
-        if (step == RUN_AND_GO)
+        if (step == LARGE_AND_GO)
+                say_large(talk);
+        if (step == RUN_AND_GO || step == LARGE_AND_GO)
                 sleep_ms(random_below(4));
         talk_close(talk);
         for (size_t i = 0; i < 2 && fds[i] >= 0; i++)
