@@ -119,7 +119,7 @@ static void audit_line(struct sim *sim, struct sim_request *const *line, uint32_
         uint32_t reach = 0; /* who stands before was passed over */
         struct left left;
 
-        while (left = count_left(sim), left.slots) {
+        while (left = count_left(sim), left.slots && !sim->held) {
                 uint32_t next = next_in_line(sim, line, count);
 
                 reach = next;

@@ -207,6 +207,12 @@ void sim_cancel(struct sim *sim, struct sim_request *request)
                 audit_decide(sim, request, SMV_END_CANCELLED, SMV_OK);
 }
 
+void sim_hold(struct sim *sim, bool held)
+{
+        sim->held = held;
+        note(sim, &(struct sched_event){ .kind = held ? SCHED_HOLD : SCHED_GO });
+}
+
 /* What a reader has read by now, at its speed of up to now. */
 static void read_on(struct sim *sim, struct sim_channel *channel)
 {

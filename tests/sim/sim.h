@@ -115,6 +115,7 @@ struct sim {
         struct sim_flight flights[SIM_DEPTH];
         uint32_t flight_count;
         uint64_t last_plan;
+        bool held; /* nobody may begin */
 
         /* The device. */
         block_t *tables; /* [slots][table_blocks] */
@@ -145,6 +146,7 @@ void sim_free(struct sim *sim);
 /* NULL: requests_max are alive.  It must fit. */
 struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask);
 void sim_cancel(struct sim *sim, struct sim_request *request);
+void sim_hold(struct sim *sim, bool held);
 void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
 
 /* Rooms told, a plan asked for, audited and launched. */

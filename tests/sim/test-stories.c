@@ -156,6 +156,27 @@ static void cancel_while_waiting(void **state)
         sim_close(&sim);
 }
 
+/* As while the weights are read. */
+static void held_back_nobody_begins_and_who_leaves_has_his_end(void **state)
+{
+        struct sim_request *b;
+
+        (void)state;
+        world((struct sched_conf){ 0 });
+        sim_hold(&sim, true);
+        ask("a", 4, 1);
+        b = ask("b", 4, 4);
+        sim_run(&sim, 20);
+        sim_cancel(&sim, b);
+        sim_run(&sim, 40);
+        sim_hold(&sim, false);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[ 20] end b cancelled; retire b\n"
+                         "[ 40] prefill a 0..4*; take 1 drop 0\n"
+                         "[ 50] end a length; retire a; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
 static void cancel_in_prefill(void **state)
 {
         struct sim_request *a;
@@ -394,6 +415,7 @@ int main(void)
                 story(a_stalled_stream_goes_on_where_it_stopped),
                 story(stalled_too_long_ends_stalled),
                 story(cancel_while_waiting),
+                story(held_back_nobody_begins_and_who_leaves_has_his_end),
                 story(cancel_in_prefill),
                 story(cancel_in_decode_frees_by_the_next_step),
                 story(cancel_with_a_row_in_flight_at_depth_two),
