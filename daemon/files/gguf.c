@@ -184,7 +184,7 @@ int gguf_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, struct g
                char *why, size_t why_bytes)
 {
         uint64_t have = count < header_limit(file_bytes) ? count : header_limit(file_bytes);
-        uint8_t *header = malloc(have + 1);
+        uint8_t *header = malloc(have ? have : 1); /* so that nothing lies behind it */
         int k;
 
         if (!header)
@@ -204,7 +204,7 @@ static int read_header(int fd, uint64_t file_bytes, struct gguf **ret_gguf, char
         int k;
 
         for (;;) {
-                uint8_t *header = malloc(have + 1);
+                uint8_t *header = malloc(have ? have : 1); /* so that nothing lies behind it */
 
                 if (!header)
                         return error_raise(

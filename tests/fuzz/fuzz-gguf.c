@@ -2,8 +2,9 @@
  * A model file's header from hell.
  *
  * What is accepted must keep the table's promises: every tensor inside the file,
- * none upon another, names found again.  The same bytes as the beginning of a
- * larger file must not be read past their end.
+ * none upon another, names found again, arrays as long as they say.  Read a second
+ * time it is the same table.  The same bytes as the beginning of a larger file must
+ * not be read past their end.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -14,8 +15,35 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* Walked by every getter: one of them takes elements, and no more than there are. */
+static void check_array(const struct gguf *gguf, const char *key)
+{
+        struct gguf_array array, texts, wholes, reals;
+        uint64_t taken = 0;
+        const char *text;
+        uint32_t whole;
+        size_t bytes;
+        float real;
+
+        if (!gguf_array(gguf, key, &array))
+                return;
+        texts = wholes = reals = array;
+        while (gguf_next_string(&texts, &text, &bytes)) {
+                assert(strnlen(text, bytes) <= bytes); /* each byte is there to be read */
+                taken++;
+        }
+        assert(!taken || taken == array.left);
+        while (gguf_next_u32(&wholes, &whole))
+                taken++;
+        while (gguf_next_f32(&reals, &real))
+                taken++;
+        assert(taken <= array.left);
+}
+
 static void check(const struct gguf *gguf, uint64_t file_bytes)
 {
+        static const char *const arrays[] = { "tokenizer.ggml.tokens", "tokenizer.ggml.scores",
+                                              "tokenizer.ggml.token_type" };
         char why[256];
         struct traits traits;
 
@@ -32,14 +60,29 @@ static void check(const struct gguf *gguf, uint64_t file_bytes)
                                u->offset + u->bytes <= t->offset);
                 }
         }
+        for (size_t i = 0; i < sizeof(arrays) / sizeof(*arrays); i++)
+                check_array(gguf, arrays[i]);
         if (!gguf_traits(gguf, &traits, why, sizeof(why)))
                 traits_hold(&traits);
+}
+
+static void check_same(const struct gguf *gguf, const struct gguf *again)
+{
+        assert(gguf_tensors(gguf)->count == gguf_tensors(again)->count);
+        for (uint32_t i = 0; i < gguf_tensors(gguf)->count; i++) {
+                const struct tensor *t = &gguf_tensors(gguf)->tensors[i];
+                const struct tensor *u = &gguf_tensors(again)->tensors[i];
+
+                assert(!strcmp(t->name, u->name) && t->unserved == u->unserved);
+                assert(t->type == u->type && t->rows == u->rows && t->columns == u->columns);
+                assert(t->offset == u->offset && t->bytes == u->bytes);
+        }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         const uint64_t sizes[] = { size, (uint64_t)1 << 40 };
-        struct gguf *gguf;
+        struct gguf *gguf, *again;
         char why[256];
 
         /* The low bit of the last byte chooses what size the file pretends to have. */
@@ -51,6 +94,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 return 0;
         }
         check(gguf, file_bytes);
+        assert(!gguf_parse(data, size, file_bytes, &again, why, sizeof(why)));
+        check_same(gguf, again);
+        gguf_close(again);
         gguf_close(gguf);
         return 0;
 }
