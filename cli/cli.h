@@ -31,6 +31,7 @@ enum cli_command {
         CLI_TOKENIZE = 1 << 2,
         CLI_DETOKENIZE = 1 << 3,
         CLI_STATUS = 1 << 4,
+        CLI_INSPECT = 1 << 5,
 };
 
 struct cli {
@@ -69,6 +70,8 @@ void cli_await_loaded(struct cli *cli);
 bool daemon_is_file(const char *model);
 /* Starts a private samovard that ends with us: 0, its socket and its pid, or an exit status. */
 int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid);
+/* Becomes a samovard that says what the model there is.  Returns only if it cannot: an exit status. */
+int daemon_inspect(const char *model);
 /* Waits for it, not for long.  How it ended, for people; "" if it was still running. */
 void daemon_end(pid_t pid, char *how, size_t size);
 

@@ -80,6 +80,16 @@ static void run_child(const char *program, const char *model, int fd, pid_t pare
         _exit(127);
 }
 
+int daemon_inspect(const char *model)
+{
+        char program[PATH_MAX + 32];
+
+        find_program(program, sizeof(program));
+        execlp(program, program, "--inspect", "--model", model, (char *)NULL);
+        say("cannot run %s: %s", program, strerror(errno));
+        return CLI_FAILED;
+}
+
 int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid)
 {
         char program[PATH_MAX + 32];

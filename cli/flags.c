@@ -28,6 +28,7 @@ static const struct {
         { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
+        { "inspect",    CLI_INSPECT,    "PATH",        "say what a model is, and whether it can be served here" },
 };
 
 enum kind {
@@ -75,7 +76,7 @@ static void help(const struct cli *cli)
                 if (commands[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", commands[i].name,
                                commands[i].arguments, commands[i].help);
-        if (cli->command != CLI_STATUS)
+        if (!(cli->command & (CLI_STATUS | CLI_INSPECT)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         printf("\n");
         for (size_t i = 0; i < LENGTH(flags); i++) {

@@ -57,6 +57,15 @@ static int connect_service(struct cli *cli)
         return CLI_NO_DAEMON;
 }
 
+/* It needs neither input nor a daemon that serves: an exit status, if we are still here. */
+static int run_inspect(struct cli *cli)
+{
+        if (cli->word_count == 1)
+                return daemon_inspect(cli->words[0]);
+        say("inspect takes one path: a GGUF file, a safetensors file, or a folder");
+        return CLI_USAGE;
+}
+
 static int run(struct cli *cli)
 {
         switch (cli->command) {
@@ -84,6 +93,8 @@ int main(int argc, char **argv)
         }
 
         r = cli_flags(&cli, argc, argv);
+        if (!r && cli.command == CLI_INSPECT)
+                r = run_inspect(&cli);
         if (!r && cli.command != CLI_STATUS)
                 r = cli_input(&cli);
         if (!r)
