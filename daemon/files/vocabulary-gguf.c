@@ -1,5 +1,8 @@
 /*
  * A vocabulary out of GGUF metadata, with llama.cpp's defaults where a key is absent.
+ *
+ * GGUF does not tell of normalisation: Qwen-2's text is composed (NFC) by its
+ * tokenizer.json, and taken as it is by its GGUF files, there as here.
  */
 #include <inttypes.h>
 #include <string.h>

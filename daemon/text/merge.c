@@ -128,13 +128,11 @@ void merge_book_deinit(struct merge_book *book)
 
 int merge_work_grow(struct merge_work *work, size_t bytes)
 {
-        size_t room = 256;
+        size_t room = bytes < 256 ? 256 : bytes + bytes / 8;
         char *at;
 
         if (bytes <= work->room)
                 return 0;
-        while (room < bytes)
-                room *= 2;
         merge_work_deinit(work);
         at = reallocarray(NULL, room, 2 * sizeof(uint64_t) + 5 * sizeof(uint32_t));
         if (!at)

@@ -75,7 +75,7 @@ struct encoder {
         const struct tokenizer *t;
         struct encoding *how;
         uint32_t *ids;
-        size_t count;
+        size_t count, room;
         bool was_unknown;
         struct merge_work work;
         struct place *places; /* the last one in the text first */
@@ -84,6 +84,7 @@ struct encoder {
 
 static void put(struct encoder *e, uint32_t id)
 {
+        assert(e->count < e->room);
         e->ids[e->count++] = id;
         e->was_unknown = false;
 }
@@ -369,7 +370,12 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                      struct encoding *how, uint32_t *ret_ids, size_t *ret_count)
 {
         struct encoding plain = { 0 };
-        struct encoder e = { .t = t, .how = how ? how : &plain, .ids = ret_ids };
+        struct encoder e = { .t = t,
+                             .how = how ? how : &plain,
+                             .ids = ret_ids,
+                             .room = tokenizer_ids_max(t, text_bytes) };
+        /* Where users' entries come late, controls alone are looked for first. */
+        const struct matcher *matcher = t->late_users ? NULL : t->users;
         int r = 0;
 
         assert(text_bytes < TEXT_BYTES_MAX);
@@ -377,16 +383,12 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                 for (size_t i = 0; i < text_bytes; i++)
                         put(&e, (uint8_t)text[i]);
         else
-                r = cut(&e,
-                        e.how->controls ? t->added
-                        : t->late_users ? NULL
-                                        : t->users,
-                        text, text_bytes, encode_fragment);
+                r = cut(&e, e.how->controls ? t->added : matcher, text, text_bytes,
+                        encode_fragment);
         free(e.places);
         merge_work_deinit(&e.work);
         if (r)
                 return error_pass(r);
-        assert(e.count <= tokenizer_ids_max(t, text_bytes));
         *ret_count = e.count;
         return 0;
 }

@@ -5,7 +5,8 @@
  * fails on any input but for memory: every byte string has ids, in time that grows
  * like n log n at worst, and every id below the vocabulary's size has a piece.
  * Where no id is an unknown and nothing was normalised or stripped, the pieces of a
- * text's ids are the text, byte by byte, with tokenizer_leads() and one blank in front.
+ * text's ids are the text, byte by byte; with tokenizer_leads(), and one blank in front;
+ * and but for SentencePiece's own U+2581, which comes back as the blank that it is there.
  *
  * A text is text: the control tokens of a chat are found in it only where the
  * caller asks for that, because what a user writes must not end his turn.

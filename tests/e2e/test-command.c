@@ -178,6 +178,29 @@ static void tokenize_and_detokenize_are_a_pipe_to_themselves(void **state)
         house_stop(house);
 }
 
+/* What a float64 forward pass makes of these words, greedily (goldens-stories260K.json). */
+static void a_trained_model_goes_on_in_words(void **state)
+{
+        static const char story[] = ", there was a little girl named Lily. She loved to play "
+                                    "outside in the park. One day, she saw a big, red ball. She "
+                                    "wanted to play with it, but it was too high.\nLily's mom";
+        const char *data = getenv("SAMOVAR_DATA");
+        struct house *house = *state;
+        char path[1024];
+        struct ran ran;
+
+        if (!data)
+                skip();
+        snprintf(path, sizeof(path), "%s/models/stories260K/stories260K.gguf", data);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "--model", path, "Once upon a time", "--max",
+                  "90", "--temp", "0");
+        assert_int_equal(ran.status, 0);
+        assert_true(ran.out_bytes > strlen(story));
+        assert_memory_equal(ran.out, story, strlen(story));
+        ran_free(&ran);
+        assert_no_process_left();
+}
+
 /* The ids are SentencePiece's own; the first blank of a text is not the user's. */
 static void a_tokenizer_from_another_file_takes_the_place_of_the_model_s(void **state)
 {
@@ -397,6 +420,7 @@ int main(void)
                 STORY(sampling_flags_are_the_daemon_s),
                 STORY(json_is_one_object_a_token),
                 STORY(tokenize_and_detokenize_are_a_pipe_to_themselves),
+                STORY(a_trained_model_goes_on_in_words),
                 STORY(a_tokenizer_from_another_file_takes_the_place_of_the_model_s),
                 STORY(ask_says_that_there_is_no_template),
                 STORY(status_is_a_table_for_people),

@@ -1,0 +1,61 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/wordmap.h"
+
+#define STRINGS 5000u
+
+static void every_string_has_the_first_number_it_was_given(void **state)
+{
+        static char strings[STRINGS][24];
+        struct wordmap *map;
+
+        (void)state;
+        assert_int_equal(wordmap_new(STRINGS, &map), 0);
+        for (uint32_t i = 0; i < STRINGS; i++) {
+                int n = snprintf(strings[i], sizeof(strings[i]), "%u-%0*u", i, (int)(i % 15), i);
+
+                assert_int_equal(wordmap_get(map, strings[i], (size_t)n), WORDMAP_NONE);
+                assert_int_equal(wordmap_put(map, strings[i], (size_t)n, i), i);
+        }
+        for (uint32_t i = 0; i < STRINGS; i++) {
+                char copy[24];
+
+                memcpy(copy, strings[i], sizeof(copy));
+                assert_int_equal(wordmap_get(map, copy, strlen(copy)), i);
+                assert_int_equal(wordmap_put(map, copy, strlen(copy), 77), i);
+        }
+        wordmap_free(map);
+}
+
+/* A string is its bytes and how many there are: the empty one and those with NULs, too. */
+static void length_and_every_byte_count(void **state)
+{
+        static const char text[] = "abc\0def\0\0gh";
+        struct wordmap *map;
+
+        (void)state;
+        assert_int_equal(wordmap_new(sizeof(text), &map), 0);
+        for (uint32_t n = 0; n < sizeof(text); n++)
+                assert_int_equal(wordmap_put(map, text, n, n), n);
+        for (uint32_t n = 0; n < sizeof(text); n++)
+                assert_int_equal(wordmap_get(map, text, n), n);
+        assert_int_equal(wordmap_get(map, text + 1, 2), WORDMAP_NONE);
+        assert_int_equal(wordmap_get(map, "abc\0dEf", 7), WORDMAP_NONE);
+        wordmap_free(map);
+        assert_null(wordmap_free(NULL));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(every_string_has_the_first_number_it_was_given),
+                cmocka_unit_test(length_and_every_byte_count),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
