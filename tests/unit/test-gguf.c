@@ -237,6 +237,63 @@ static void a_good_file_is_a_table(void **state)
         assert_null(gguf_close(NULL));
 }
 
+/* The one array of a file of the usual pairs and this one. */
+static struct gguf *with_array(const struct raw *pair, struct gguf_array *ret_array)
+{
+        struct recipe recipe = { .pair = *pair };
+        struct gguf *gguf = NULL;
+        char why[256];
+        struct file f;
+
+        make_gguf(&recipe, &f);
+        assert_int_equal(gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)), 0);
+        assert_true(gguf_array(gguf, "k", ret_array));
+        return gguf;
+}
+
+static void arrays_are_walked_element_by_element_by_their_type(void **state)
+{
+        static const struct raw numbers = RAW(KEY ARRAY "\5\0\0\0"
+                                                        "\3\0\0\0\0\0\0\0"
+                                                        "\7\0\0\0\xff\xff\xff\x7f\xff\xff\xff\xff");
+        static const struct raw strings = RAW(KEY ARRAY STRING "\2\0\0\0\0\0\0\0"
+                                                               "\2\0\0\0\0\0\0\0a\0"
+                                                               "\0\0\0\0\0\0\0\0");
+        static const struct raw reals = RAW(KEY ARRAY "\6\0\0\0" ONE "\0\0\0\x3f");
+        struct gguf_array a;
+        struct gguf *gguf;
+        const char *text;
+        uint32_t value;
+        size_t bytes;
+        float real;
+
+        (void)state;
+        gguf = with_array(&numbers, &a);
+        assert_false(gguf_next_string(&a, &text, &bytes));
+        assert_false(gguf_next_f32(&a, &real));
+        assert_true(gguf_next_u32(&a, &value) && value == 7);
+        assert_true(gguf_next_u32(&a, &value) && value == INT32_MAX);
+        assert_false(gguf_next_u32(&a, &value)); /* -1 does not fit */
+        assert_int_equal(a.left, 1);
+        assert_false(gguf_array(gguf, "small", &a));
+        assert_false(gguf_array(gguf, "absent", &a));
+        gguf_close(gguf);
+
+        gguf = with_array(&strings, &a);
+        assert_false(gguf_next_u32(&a, &value));
+        assert_true(gguf_next_string(&a, &text, &bytes));
+        assert_int_equal(bytes, 2);
+        assert_memory_equal(text, "a\0", 2);
+        assert_true(gguf_next_string(&a, &text, &bytes) && !bytes);
+        assert_false(gguf_next_string(&a, &text, &bytes));
+        gguf_close(gguf);
+
+        gguf = with_array(&reals, &a);
+        assert_true(gguf_next_f32(&a, &real) && real == 0.5f);
+        assert_false(gguf_next_f32(&a, &real));
+        gguf_close(gguf);
+}
+
 static void what_no_backend_takes_stands_in_the_table(void **state)
 {
         static const struct {
@@ -434,6 +491,7 @@ int main(void)
                 cmocka_unit_test(every_fault_is_refused_by_name),
                 cmocka_unit_test(truncated_anywhere_is_refused),
                 cmocka_unit_test(a_short_message_buffer_is_kept),
+                cmocka_unit_test(arrays_are_walked_element_by_element_by_their_type),
                 cmocka_unit_test(what_no_backend_takes_stands_in_the_table),
                 cmocka_unit_test(what_is_of_another_type_is_not_given),
                 cmocka_unit_test(as_many_as_there_may_be_are_read_in_no_time),
