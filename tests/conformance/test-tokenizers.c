@@ -3,7 +3,7 @@
  * llama.cpp's pairs of texts and ids, a novel, and bytes that are no text.
  *
  * SAMOVAR_DATA says where the files are; without it there is nothing to test.
- * TEXTS is how many random texts each is given.
+ * SMV_TEST_SCALE multiplies the random texts; SMV_TEST_SEED is another start of them.
  */
 #include "tests/unit/texts.h"
 
@@ -125,8 +125,8 @@ static void a_novel_comes_back_byte_for_byte(void **state)
 
 static void bytes_that_are_no_text_come_back(void **state)
 {
-        const char *given = getenv("TEXTS"), *start = getenv("SEED");
-        unsigned long texts = given ? strtoul(given, NULL, 10) : TEXTS;
+        const char *scale = getenv("SMV_TEST_SCALE"), *start = getenv("SMV_TEST_SEED");
+        unsigned long texts = scale ? TEXTS * strtoul(scale, NULL, 10) : TEXTS;
         uint64_t seed = start ? strtoull(start, NULL, 10) : 1;
 
         (void)state;

@@ -1,0 +1,256 @@
+/* Vocabularies in JSON: tokenizer.json, and vocab.json with its merges. */
+#include "tests/unit/vocabulary-made.h"
+
+/* ---- tokenizer.json ---- */
+
+static const char json_letters[] =
+        "{\"added_tokens\":[{\"id\":5,\"content\":\"<e>\",\"single_word\":false,\"lstrip\":false,"
+        "\"rstrip\":true,\"normalized\":false,\"special\":true},"
+        "{\"id\":4,\"content\":\"u u\",\"normalized\":false,\"special\":false}],"
+        "\"normalizer\":{\"type\":\"NFC\"},"
+        "\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":["
+        "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+        "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}{1,3}| "
+        "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|"
+        "\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"},\"behavior\":\"Isolated\",\"invert\":false},"
+        "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]},"
+        "\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":"
+        "\"<e>\"}},{\"Sequence\":{\"id\":\"A\"}}],\"special_tokens\":{\"<e>\":{\"ids\":[5]}}},"
+        "\"decoder\":{\"type\":\"ByteLevel\"},"
+        "\"model\":{\"type\":\"BPE\",\"dropout\":null,\"unk_token\":null,\"ignore_merges\":true,"
+        "\"vocab\":{\"a\":0,\"\xC4\xA0\":1,\"\xC4\xA0"
+        "a\":2,\"\xC4\xA0"
+        "aa\":7},"
+        "\"merges\":[\"\xC4\xA0 a\",[\"\xC4\xA0"
+        "a\",\"a\"]]}}";
+
+static const char json_bars[] =
+        "{\"added_tokens\":[{\"id\":0,\"content\":\"<unk>\",\"normalized\":false,\"special\":true}]"
+        ","
+        "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":["
+        "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xE2\x96\x81\"}]},"
+        "\"pre_tokenizer\":null,\"post_processor\":null,"
+        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":["
+        "{\"type\":\"Replace\",\"pattern\":{\"String\":\"\xE2\x96\x81\"},\"content\":\" \"},"
+        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},"
+        "{\"type\":\"Strip\",\"content\":\" \",\"start\":1,\"stop\":0}]},"
+        "\"model\":{\"type\":\"BPE\",\"unk_token\":\"<unk>\",\"fuse_unk\":true,\"byte_fallback\":"
+        "true,"
+        "\"vocab\":{\"<unk>\":0,\"<0x0A>\":1,\"\xE2\x96\x81\":2,\"a\":3,\"\xE2\x96\x81"
+        "a\":4},"
+        "\"merges\":[\"\xE2\x96\x81 a\"]}}";
+
+static int from_json(const char *text, const char *splitter)
+{
+        made = NULL;
+        why[0] = '\0';
+        return vocabulary_from_json(text, strlen(text), splitter, &made, why, sizeof(why));
+}
+
+/* The first `from` in the text is `to` now. */
+static char *changed(const char *text, const char *from, const char *to)
+{
+        const char *at = strstr(text, from);
+        size_t room = strlen(text) + strlen(to) + 1;
+        char *out = malloc(room);
+
+        if (!at)
+                fail_msg("'%s' is not in it", from);
+        assert_non_null(out);
+        snprintf(out, room, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+        return out;
+}
+
+static void a_byte_level_tokenizer_json_is_read(void **state)
+{
+        (void)state;
+        good(from_json(json_letters, NULL));
+        assert_int_equal(made->kind, VOCABULARY_BYTE_LEVEL);
+        assert_int_equal(made->splitter, SPLITTER_LLAMA3);
+        assert_int_equal(made->normaliser, NORMALISER_NFC);
+        assert_int_equal(made->entry_count, 8);
+        assert_int_equal(made->merge_count, 2);
+        assert_true(made->whole_wins && made->add_bos && made->bos == 5);
+        assert_int_equal(made->unknown, VOCABULARY_NONE);
+        check_entry(0, "a", ENTRY_NORMAL);
+        check_entry(1, " ", ENTRY_NORMAL);
+        check_entry(7, " aa", ENTRY_NORMAL);
+        check_entry(3, "", ENTRY_UNUSED); /* ids that the file leaves out */
+        check_entry(6, "", ENTRY_UNUSED);
+        check_entry(5, "<e>", ENTRY_CONTROL);
+        check_entry(4, "u u", ENTRY_USER);
+        assert_int_equal(made->entries[5].strips, ENTRY_STRIPS_RIGHT);
+        check_merge(0, 1, 0, 2); /* merges in both spellings */
+        check_merge(1, 2, 0, 7);
+        vocabulary_close(made);
+        good(from_json(json_letters, "gpt2"));
+        assert_int_equal(made->splitter, SPLITTER_GPT2);
+        vocabulary_close(made);
+}
+
+static void a_tokenizer_json_of_characters_is_read(void **state)
+{
+        (void)state;
+        good(from_json(json_bars, NULL));
+        assert_int_equal(made->kind, VOCABULARY_CHARACTERS);
+        assert_int_equal(made->blank, BLANK_EACH);
+        assert_int_equal(made->unknown, 0);
+        assert_true(made->unknown_run && !made->add_bos);
+        check_entry(0, "<unk>", ENTRY_CONTROL);
+        check_entry(1, "\n", ENTRY_BYTE);
+        check_entry(4, " a", ENTRY_NORMAL);
+        check_merge(0, 2, 3, 4);
+        vocabulary_close(made);
+        said(from_json(json_bars, "gpt2"), "no use for");
+}
+
+static void metaspace_makes_bars_where_no_normalizer_does(void **state)
+{
+        static const char whole[] = "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":["
+                                    "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},"
+                                    "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},"
+                                    "\"content\":\"\xE2\x96\x81\"}]},\"pre_tokenizer\":null";
+        static const char meta[] =
+                "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":"
+                "\"\xE2\x96\x81\",\"prepend_scheme\":\"first\",\"split\":false}";
+        char *text = changed(json_bars, whole, meta), *bad;
+
+        (void)state;
+        good(from_json(text, NULL));
+        assert_true(made->blank == BLANK_FIRST && made->blank_once);
+        vocabulary_close(made);
+        bad = changed(text, "\"split\":false", "\"split\":true");
+        said(from_json(bad, NULL), "its pre_tokenizer has 'Metaspace'");
+        free(bad);
+        bad = changed(text, "first", "last");
+        said(from_json(bad, NULL), "its pre_tokenizer has 'Metaspace'");
+        free(bad);
+        free(text);
+        text = changed(json_bars, whole, "\"normalizer\":null");
+        said(from_json(text, NULL), "nothing in it makes bars");
+        free(text);
+}
+
+static void what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name(void **state)
+{
+        static const struct {
+                const char *text, *from, *to, *said;
+        } cases[] = {
+                { json_letters, "{\"added", "[\"added", "byte" },
+                { json_letters, "\"BPE\"", "\"Unigram\"", "'Unigram'" },
+                { json_letters, "\"NFC\"", "\"NFKC\"", "its normalizer has 'NFKC'" },
+                { json_letters, "{1,3}", "{1,4}", "its pre_tokenizer splits by" },
+                { json_letters, "Isolated", "Removed", "its pre_tokenizer has 'Split'" },
+                { json_letters, "\"invert\":false", "\"invert\":true", "'Split'" },
+                { json_letters, "\"Split\"", "\"Digits\"", "'Digits'" },
+                { json_letters, "\"add_prefix_space\":false", "\"add_prefix_space\":true",
+                  "its pre_tokenizer has 'ByteLevel'" },
+                { json_letters, "\"use_regex\":false", "\"use_regex\":true", "'ByteLevel'" },
+                { json_letters, "{\"type\":\"ByteLevel\"},\"model", "null,\"model", "its decoder" },
+                { json_letters, "{\"type\":\"ByteLevel\"},\"model",
+                  "{\"type\":\"WordPiece\"},\"model", "its decoder has 'WordPiece'" },
+                { json_letters, "\"TemplateProcessing\"", "\"BertProcessing\"",
+                  "'BertProcessing'" },
+                { json_letters, "[5]", "[5,5]", "its post_processor" },
+                { json_letters, "[5]", "[8]", "its post_processor" },
+                { json_letters, "{\"Sequence\":{\"id\":\"A\"}}",
+                  "{\"Sequence\":{\"id\":\"A\"}},{\"SpecialToken\":{\"id\":\"<e>\"}}",
+                  "its post_processor" },
+                { json_letters, "\"dropout\":null", "\"dropout\":0.1", "'dropout'" },
+                { json_letters, "\"dropout\":null", "\"end_of_word_suffix\":\"</w>\"",
+                  "'end_of_word_suffix'" },
+                { json_letters, "\"unk_token\":null", "\"unk_token\":\"x\"", "'unk_token'" },
+                { json_letters, "\"unk_token\":null", "\"byte_fallback\":true", "'byte_fallback'" },
+                { json_letters, "\"single_word\":false", "\"single_word\":true", "'single_word'" },
+                { json_letters, "<e>\",\"single", "\xC3\xA9\",\"normalized\":true,\"single",
+                  "twice" },
+                { json_letters, "\"content\":\"<e>\",", "", "without 'content'" },
+                { json_letters, "\"id\":5", "\"id\":-5", "without 'content' or 'id'" },
+                { json_letters, "\"id\":5", "\"id\":4194304", "token id 4194304" },
+                { json_letters, "\"id\":5", "\"id\":4", "token id 4 is there twice" },
+                { json_letters, "\"a\":0", "\"a\":1", "token id 1 is there twice" },
+                { json_letters, "\"a\":0", "\"a\":4194304", "the id of token 'a'" },
+                { json_letters, "\"a\":0", "\"a\":\"0\"", "the id of token 'a'" },
+                { json_letters, "\"a\":0", "\"\\u001b[31m\":-1", "the id of token '?[31m'" },
+                { json_letters, "\"vocab\":{", "\"vocab\":7,\"words\":{", "no object" },
+                { json_letters, "\xC4\xA0 a", "\xC4\xA0", "merge 0 is not two tokens" },
+                { json_letters, "\xC4\xA0 a", "\xC4\xA0  a", "merge 0 is not two tokens" },
+                { json_letters, "\xC4\xA0 a", "a a", "merge 0 has or makes what is no token" },
+                { json_letters, ",[\"\xC4\xA0", ",[\"a\",\"\xC4\xA0", "merge 1 is neither" },
+                { json_letters,
+                  "[\"\xC4\xA0"
+                  "a\",\"a\"]",
+                  "7", "merge 1 is neither" },
+                { json_bars, "\"Prepend\"", "\"Lowercase\"", "its normalizer has 'Lowercase'" },
+                { json_bars, "\"String\":\" \"", "\"String\":\"a\"",
+                  "its normalizer has 'Replace'" },
+                { json_bars, "\"Replace\"", "\"Prepend\"", "its normalizer has 'Prepend'" },
+                { json_bars, "\"Prepend\",\"prepend\":\"\xE2\x96\x81\"},", "\"NFC\"},",
+                  "its normalizer has 'NFC'" },
+                { json_bars, "\"pre_tokenizer\":null", "\"pre_tokenizer\":{\"type\":\"Metaspace\"}",
+                  "its pre_tokenizer has 'Metaspace'" },
+                { json_bars, "\"Fuse\"", "\"BPEDecoder\"", "its decoder has 'BPEDecoder'" },
+                { json_bars, "<0x0A>", "<0x0G>", "token 1 is a byte" },
+                { json_bars, "\"normalized\":false", "\"normalized\":true", "'normalized'" },
+                { json_bars, "\"merges\":[\"\xE2\x96\x81 a\"]", "\"merges\":[]", "no merges" },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                char *text = changed(cases[i].text, cases[i].from, cases[i].to);
+
+                said(from_json(text, NULL), cases[i].said);
+                free(text);
+        }
+        said(from_json(json_letters, "falcon"), "the splitter 'falcon'");
+}
+
+/* ---- a vocabulary and its merges ---- */
+
+static int from_pair(const char *vocab, const char *merges, const char *splitter)
+{
+        made = NULL;
+        return vocabulary_from_pair(vocab, strlen(vocab), merges, strlen(merges), splitter, &made,
+                                    why, sizeof(why));
+}
+
+static void a_vocabulary_and_merges_are_read(void **state)
+{
+        static const char vocab[] =
+                "{\"a\":0,\"b\":1,\"ab\":2,\"#version\":3,\"\xC4\x8A\":4,\"<x y>\":5}";
+
+        (void)state;
+        good(from_pair(vocab, "#version: 0.2\r\na b\r\n\n", "qwen2"));
+        assert_int_equal(made->merge_count, 1);
+        assert_int_equal(made->splitter, SPLITTER_QWEN2);
+        assert_false(made->whole_wins);
+        check_merge(0, 0, 1, 2);
+        check_entry(4, "\n", ENTRY_NORMAL);
+        check_entry(5, "<x y>", ENTRY_UNUSED); /* not written in letters: no text makes it */
+        vocabulary_close(made);
+        good(from_pair(vocab, "a b", "llama3"));
+        assert_true(made->whole_wins && made->merge_count == 1);
+        vocabulary_close(made);
+        said(from_pair(vocab, "a b", NULL), "must be named");
+        said(from_pair(vocab, "a b", "x\n"), "the splitter 'x?'");
+        said(from_pair(vocab, "a b\nb a", "gpt2"), "merge 1 has or makes");
+        said(from_pair(vocab, "a b\n#version a", "gpt2"), "merge 1 has or makes");
+        said(from_pair(vocab, "ab", "gpt2"), "merge 0 is not two tokens");
+        said(from_pair("[]", "a b", "gpt2"), "no object");
+        said(from_pair("{}", "", "gpt2"), "a vocabulary of 0 tokens");
+        said(from_pair("{\"a\":0", "", "gpt2"), "byte");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_byte_level_tokenizer_json_is_read),
+                cmocka_unit_test(a_tokenizer_json_of_characters_is_read),
+                cmocka_unit_test(metaspace_makes_bars_where_no_normalizer_does),
+                cmocka_unit_test(what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name),
+                cmocka_unit_test(a_vocabulary_and_merges_are_read),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
