@@ -39,7 +39,9 @@ struct maker {
         size_t why_bytes;
 };
 
-#define maker_refuse(m, ...) error_raise(why_say((m)->why, (m)->why_bytes, -EINVAL, __VA_ARGS__))
+/* -EINVAL; written out at the end, so that a compiler sees that it is not 0. */
+#define maker_refuse(m, ...)                                                                       \
+        ((void)error_raise(why_say((m)->why, (m)->why_bytes, -EINVAL, __VA_ARGS__)), -EINVAL)
 
 /* Spellings are not more than so many bytes together.  After any failure: maker_drop(). */
 int maker_begin(struct maker *maker, uint64_t entries, uint64_t merges, size_t bytes, char *why,

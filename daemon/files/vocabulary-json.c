@@ -22,6 +22,7 @@
 #include "daemon/files/vocabulary.h"
 
 #define NODES_MAX (4u * VOCABULARY_ENTRIES_MAX)
+#define SPARE_IDS 4096u
 #define BAR       "\xE2\x96\x81"
 
 #define CONTRACTIONS "'s|'t|'re|'ve|'m|'ll|'d"
@@ -70,7 +71,17 @@ int json_words_measure(const struct json *json, uint32_t object, struct json_wor
                 if (id >= ret_words->ids)
                         ret_words->ids = id + 1;
                 ret_words->bytes += bytes;
+                ret_words->count++;
         }
+        return 0;
+}
+
+int json_words_fit(const struct json_words *words, char *why, size_t why_bytes)
+{
+        if (words->ids > 2 * words->count + SPARE_IDS)
+                return error_raise(why_say(why, why_bytes, -EINVAL,
+                                           "its largest id is %" PRIu64 ", of %" PRIu64 " tokens",
+                                           words->ids - 1, words->count));
         return 0;
 }
 
@@ -451,7 +462,11 @@ static int begin(struct reading *rd, char *why, size_t why_bytes)
                         words.ids = id + 1;
                 if (json_string(rd->json, member(rd, n, "content"), &bytes))
                         words.bytes += bytes;
+                words.count++;
         }
+        r = json_words_fit(&words, why, why_bytes);
+        if (r)
+                return error_pass(r);
         return error_pass(maker_begin(&rd->m, words.ids,
                                       json_count(rd->json, member(rd, rd->model, "merges")),
                                       words.bytes, why, why_bytes));

@@ -8,6 +8,7 @@
 #include "daemon/json.h"
 
 struct json_words {
+        uint64_t count;
         uint64_t ids; /* the largest and one */
         size_t bytes; /* of all names */
 };
@@ -15,6 +16,8 @@ struct json_words {
 /* 0, or -EINVAL and *why: not every member is a whole number within reason. */
 int json_words_measure(const struct json *json, uint32_t object, struct json_words *ret_words,
                        char *why, size_t why_bytes);
+/* A few ids may be left out, but a small file does not make a large table.  0 or -EINVAL. */
+int json_words_fit(const struct json_words *words, char *why, size_t why_bytes);
 /* After that.  fallback: names like <0x0A> are bytes. */
 int json_words_read(const struct json *json, uint32_t object, struct maker *maker,
                     enum spelling spelling, bool fallback);

@@ -71,6 +71,8 @@ static int read_both(struct maker *m, const struct json *json, struct lines line
         int r = json_words_measure(json, 0, &words, why, why_bytes);
 
         if (!r)
+                r = json_words_fit(&words, why, why_bytes);
+        if (!r)
                 r = maker_begin(m, words.ids, count_lines(lines), words.bytes, why, why_bytes);
         if (!r)
                 r = json_words_read(json, 0, m, SPELT_LETTERS, false);

@@ -17,7 +17,7 @@
 
 #define ENTRIES_MAX 400u
 #define TEXT_MAX    4096u
-#define NAIVE_MAX   200u
+#define NAIVE_MAX   64u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -126,13 +126,15 @@ static bool has_kind(const struct vocabulary *v, uint8_t kind)
 struct symbol {
         const char *at;
         uint32_t count, id;
+        double rank;   /* of the pair that begins here */
+        uint32_t made; /* by it */
 };
 
 static uint32_t entry_of(const struct vocabulary *v, const char *at, uint32_t count)
 {
         for (uint32_t id = 0; id < v->entry_count; id++)
-                if (entries[id].kind == ENTRY_NORMAL && entries[id].count == count &&
-                    !memcmp(entries[id].bytes, at, count))
+                if (entries[id].count == count && entries[id].kind == ENTRY_NORMAL &&
+                    *entries[id].bytes == *at && !memcmp(entries[id].bytes, at, count))
                         return id;
         return VOCABULARY_NONE;
 }
@@ -153,6 +155,30 @@ static double rank(const struct vocabulary *v, const struct symbol *a, const str
         return *ret_id == VOCABULARY_NONE ? __builtin_nan("") : -(double)entries[*ret_id].score;
 }
 
+static void judge(const struct vocabulary *v, struct symbol *s, size_t i, size_t count)
+{
+        s[i].rank = i + 1 < count ? rank(v, &s[i], &s[i + 1], &s[i].made) : __builtin_nan("");
+}
+
+/* One symbol of s less; false: no pair merges. */
+static bool merge_best(const struct vocabulary *v, struct symbol *s, size_t count)
+{
+        size_t best = SIZE_MAX;
+
+        for (size_t i = 0; i + 1 < count; i++)
+                if (s[i].rank == s[i].rank && (best == SIZE_MAX || s[i].rank < s[best].rank))
+                        best = i;
+        if (best == SIZE_MAX)
+                return false;
+        s[best].count += s[best + 1].count;
+        s[best].id = s[best].made;
+        memmove(&s[best + 1], &s[best + 2], (count - best - 2) * sizeof(*s));
+        judge(v, s, best, count - 1);
+        if (best)
+                judge(v, s, best - 1, count - 1);
+        return true;
+}
+
 static void check_merges(const struct vocabulary *v, const char *text, size_t size,
                          const uint32_t *ids, size_t id_count)
 {
@@ -164,29 +190,12 @@ static void check_merges(const struct vocabulary *v, const char *text, size_t si
 
                 n = v->kind == VOCABULARY_BYTE_LEVEL || length < 1 ? 1 : (size_t)length;
                 s[count++] = (struct symbol){ text + at, (uint32_t)n,
-                                              entry_of(v, text + at, (uint32_t)n) };
+                                              entry_of(v, text + at, (uint32_t)n), 0, 0 };
         }
-        for (;;) {
-                size_t best = SIZE_MAX;
-                double least = 0;
-                uint32_t id, made = 0;
-
-                for (size_t i = 0; i + 1 < count; i++) {
-                        double r = rank(v, &s[i], &s[i + 1], &id);
-
-                        if (r == r && (best == SIZE_MAX || r < least)) {
-                                best = i;
-                                least = r;
-                                made = id;
-                        }
-                }
-                if (best == SIZE_MAX)
-                        break;
-                s[best].count += s[best + 1].count;
-                s[best].id = made;
-                memmove(&s[best + 1], &s[best + 2], (count - best - 2) * sizeof(*s));
+        for (size_t i = 0; i < count; i++)
+                judge(v, s, i, count);
+        while (merge_best(v, s, count))
                 count--;
-        }
         for (size_t i = 0; i < count; i++)
                 if (s[i].id != VOCABULARY_NONE) {
                         assert(told < id_count && ids[told] == s[i].id);

@@ -169,6 +169,8 @@ static void what_a_tokenizer_json_asks_for_and_is_not_done_is_refused_by_name(vo
                 { json_letters, "\"id\":5", "\"id\":-5", "without 'content' or 'id'" },
                 { json_letters, "\"id\":5", "\"id\":4194304", "token id 4194304" },
                 { json_letters, "\"id\":5", "\"id\":4", "token id 4 is there twice" },
+                { json_letters, "\"id\":5", "\"id\":4194303", "its largest id is 4194303, of 6" },
+                { json_letters, "\"a\":0", "\"a\":4194303", "its largest id is 4194303, of 6" },
                 { json_letters, "\"a\":0", "\"a\":1", "token id 1 is there twice" },
                 { json_letters, "\"a\":0", "\"a\":4194304", "the id of token 'a'" },
                 { json_letters, "\"a\":0", "\"a\":\"0\"", "the id of token 'a'" },
@@ -239,6 +241,7 @@ static void a_vocabulary_and_merges_are_read(void **state)
         said(from_pair(vocab, "ab", "gpt2"), "merge 0 is not two tokens");
         said(from_pair("[]", "a b", "gpt2"), "no object");
         said(from_pair("{}", "", "gpt2"), "a vocabulary of 0 tokens");
+        said(from_pair("{\"a\":5000}", "", "gpt2"), "its largest id is 5000, of 1 tokens");
         said(from_pair("{\"a\":0", "", "gpt2"), "byte");
 }
 
