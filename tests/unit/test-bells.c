@@ -1,6 +1,7 @@
 /* How the waker rings: whose bell, when, and what it does when it cannot. */
 #include <errno.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -491,6 +492,39 @@ static void a_waker_with_mail_is_not_stood_in_for(void **state)
         close_world(&w);
 }
 
+static void of_two_sleepers_both_are_woken(void **state)
+{
+        struct publish *publish;
+        struct world w, other;
+
+        (void)state;
+        open_shared(&w, CHANNEL_KICK);
+        open_shared(&other, CHANNEL_KICK);
+        publish = open_publish(&w, 2);
+        for (uint32_t n = 0; n < 100; n++) {
+                struct pollfd asks[2] = { { .fd = w.far, .events = POLLIN },
+                                          { .fd = other.far, .events = POLLIN } };
+
+                fall_asleep(&w, 0);
+                fall_asleep(&other, 0);
+                put(&w, SMV_RECORD_TOKENS);
+                put(&other, SMV_RECORD_TOKENS);
+                wait_until_asleep(&w);
+                publish_call(publish, w.channel);
+                publish_call(publish, other.channel);
+                publish_flush(publish);
+                for (uint32_t i = 0; i < 2; i++)
+                        assert_int_equal(poll(&asks[i], 1, 10000), 1);
+                assert_int_equal(kicks(&w), 1);
+                assert_int_equal(kicks(&other), 1);
+                assert_int_equal(calls(&w), 2);
+                channel_lower(&other.channel->draining);
+        }
+        publish_free(publish);
+        close_world(&other);
+        close_world(&w);
+}
+
 /* One connection or both have news, so that engine and waker ring in turns. */
 static void nobody_sleeps_through_a_change_of_ringers(void **state)
 {
@@ -545,6 +579,7 @@ int main(void)
                 cmocka_unit_test(a_call_is_made_after_the_mail_that_it_is_for),
                 cmocka_unit_test(a_single_sleeper_is_woken_by_the_engine_itself),
                 cmocka_unit_test(a_waker_with_mail_is_not_stood_in_for),
+                cmocka_unit_test(of_two_sleepers_both_are_woken),
                 cmocka_unit_test(nobody_sleeps_through_a_change_of_ringers),
         };
 

@@ -4,6 +4,8 @@
  */
 #include "tests/unit/house-ring.h"
 
+#include <time.h>
+
 #define SMALL_MAX 8192u /* a body of so many bytes is read by the loop */
 
 static struct scribe_job *take_job(struct house *house)
@@ -439,12 +441,50 @@ static void a_client_that_goes_while_its_frame_is_read_leaves_nothing(void **sta
                 ENGINE_UNTIL(house, charge_of(&other, "connections") == 1);
                 assert_true(job->cancelled);
                 assert_int_equal(charge_of(&other, "requests"), 1);
-                if (!was_read)
+                if (!was_read) {
                         job->result = job->work(job);
+                        assert_int_equal(job->result, -ECANCELED);
+                }
                 give_back(house, job);
                 expect_nothing_held(house, &other);
         }
         client_close(&other);
+        house_close(house);
+}
+
+static uint64_t cpu_ms(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void a_client_that_sends_on_while_its_frame_is_read_turns_nobody(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+        uint64_t from_ms;
+
+        (void)state;
+        house_start(house, false);
+        say_hello(house, &client);
+        for (uint32_t i = 0; i < 2; i++) {
+                ask_letters(&client, "tokenize", 2, 100000);
+                usleep(20000);
+                ask_plain(&client, "status", 3);
+                if (i)
+                        shutdown(client.fd, SHUT_WR);
+                from_ms = cpu_ms();
+                usleep(300000);
+                assert_true(cpu_ms() - from_ms < 150);
+                do_job(house);
+                assert_int_equal(reply_code(&client, 3), SMV_OK);
+                do_job(house);
+                expect_ids(&client, 2, 100000);
+        }
+        assert_true(is_closed(&client));
+        client_close(&client);
         house_close(house);
 }
 
@@ -705,6 +745,31 @@ static void long_replies_follow_each_other_on_a_ring_that_is_kicked(void **state
         house_close(house);
 }
 
+static void replies_that_wait_are_sent_to_who_has_shut_his_sending_side(void **state)
+{
+        struct house *house = house_new();
+        struct client client, other;
+
+        (void)state;
+        house->config.frame_bytes = 4 << 20;
+        house_start(house, true);
+        say_hello(house, &other);
+        say_hello(house, &client);
+        ask_letters(&client, "tokenize", 2, LONG_TEXT);
+        for (uint32_t id = 3; id < 9; id++)
+                ask_letters(&client, "tokenize", id, 5);
+        shutdown(client.fd, SHUT_WR);
+        while (charge_of(&other, "requests") != 6)
+                usleep(1000);
+        for (uint32_t id = 2; id < 9; id++)
+                expect_ids(&client, id, id == 2 ? LONG_TEXT : 5);
+        assert_true(is_closed(&client));
+        client_close(&client);
+        expect_nothing_held(house, &other);
+        client_close(&other);
+        house_close(house);
+}
+
 /* Over a socket a stream's records have to get through between long replies, too. */
 static void records_go_between_long_replies(void **state)
 {
@@ -768,6 +833,7 @@ int main(void)
                 cmocka_unit_test(a_large_frame_over_a_limit_is_refused_with_its_id),
                 cmocka_unit_test(as_many_ids_as_the_protocol_says_and_one_more),
                 cmocka_unit_test(a_client_that_goes_while_its_frame_is_read_leaves_nothing),
+                cmocka_unit_test(a_client_that_sends_on_while_its_frame_is_read_turns_nobody),
                 cmocka_unit_test(a_client_that_shuts_its_sending_side_gets_all_it_asked_for),
                 cmocka_unit_test(a_drain_refuses_what_is_with_the_scribe_with_its_id),
                 cmocka_unit_test(a_large_frame_that_comes_in_the_last_second_is_refused_unread),
@@ -776,6 +842,7 @@ int main(void)
                 cmocka_unit_test(a_long_reply_that_waits_can_be_cancelled_and_keeps_its_id),
                 cmocka_unit_test(a_long_reply_waits_for_the_waker_to_have_rung),
                 cmocka_unit_test(long_replies_follow_each_other_on_a_ring_that_is_kicked),
+                cmocka_unit_test(replies_that_wait_are_sent_to_who_has_shut_his_sending_side),
                 cmocka_unit_test(records_go_between_long_replies),
         };
 
