@@ -226,12 +226,14 @@ void opening_print(const struct opening *o, FILE *to)
         double mib = 1 << 20;
 
         fprintf(to,
-                "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB, "
+                "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
+                "(%.1f MiB more while they are read), "
                 "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes, %.1f full sequences), "
                 "rings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
                 served->name, served->traits.layers, served->traits.vocab, served->context,
-                (double)bytes->weights / mib, (double)bytes->activations / mib,
-                (double)bytes->kv / mib, o->sched.blocks, (unsigned long long)bytes->block,
+                (double)bytes->weights / mib, (double)bytes->loading / mib,
+                (double)bytes->activations / mib, (double)bytes->kv / mib, o->sched.blocks,
+                (unsigned long long)bytes->block,
                 (double)o->sched.blocks / blocks_for(served->context), (double)rings / mib,
                 o->sched.slots, o->sched.rows, o->sched.requests_max);
 }

@@ -136,8 +136,14 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         struct model_bytes bytes = { .block = kv_page_bytes(&shape) };
         uint64_t row = traits->width + 2 * (uint64_t)q_columns(traits) + traits->ffn;
 
-        for (uint32_t i = 0; i < table->count; i++)
+        for (uint32_t i = 0; i < table->count; i++) {
+                uint64_t piece = table->tensors[i].bytes;
+
                 bytes.weights += held_bytes(&table->tensors[i]);
+                piece = piece < WEIGHTS_PIECE_MAX ? piece : WEIGHTS_PIECE_MAX;
+                if (bytes.loading < piece * WEIGHTS_BUFFERS_MAX)
+                        bytes.loading = piece * WEIGHTS_BUFFERS_MAX;
+        }
         bytes.activations =
                 (conf->rows_max * row + (uint64_t)conf->wants_max * traits->vocab) * sizeof(float);
         bytes.kv = mul_or_max(bytes.block, conf->blocks);

@@ -35,6 +35,7 @@ struct model_conf {
  */
 struct model_bytes {
         uint64_t weights, activations, kv, block;
+        uint64_t loading; /* besides these, at most, until it is loaded */
 };
 void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes);

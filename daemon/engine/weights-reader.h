@@ -42,7 +42,7 @@ int reader_open_uring(uint32_t depth, struct reader **ret_reader);
 static inline int piece_advance(struct piece *piece, ssize_t n)
 {
         if (n < 0)
-                return n == -EAGAIN || n == -EINTR ? 0 : (int)n;
+                return n == -EINTR ? 0 : (int)n;
         piece->done += (size_t)n;
         return n ? 0 : -ENODATA;
 }

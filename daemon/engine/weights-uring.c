@@ -66,9 +66,16 @@ static int submit(struct uring_reader *u)
 static int take(struct uring_reader *u, struct io_uring_cqe *cqe, struct piece **ret_piece)
 {
         struct piece *piece = io_uring_cqe_get_data(cqe);
-        int n = sys_asked("io_uring_read"), r;
+        ssize_t n = sys_asked("io_uring_read");
+        int r;
 
-        r = piece_advance(piece, n ? n : cqe->res);
+        if (!n)
+                n = cqe->res;
+        /* A file system that would not read for it reads for us. */
+        if (n == -EAGAIN || n == -EOPNOTSUPP)
+                n = sys_pread(piece->fd, piece->buffer + piece->done, piece->bytes - piece->done,
+                              piece->offset + piece->done);
+        r = piece_advance(piece, n);
         io_uring_cqe_seen(&u->ring, cqe);
         u->in_flight--;
         if (!r && piece->done < piece->bytes)

@@ -17,7 +17,6 @@
 #include "daemon/why.h"
 #include "kernels/rows.h"
 
-#define PIECE_BYTES   ((size_t)8 << 20)
 #define ROWS_ALIGN    32u /* no two pieces share what a backend packs together */
 #define SAMPLES       64u
 #define URING_THREADS 4u /* repacking keeps up with any disk */
@@ -96,8 +95,8 @@ static uint32_t rows_of_a_piece(const struct tensor *tensor)
         size_t bytes = row_size(tensor);
         uint32_t rows;
 
-        assert(!tensor->unserved && bytes && bytes <= PIECE_BYTES);
-        rows = (uint32_t)(PIECE_BYTES / bytes);
+        assert(!tensor->unserved && bytes && bytes <= WEIGHTS_PIECE_MAX);
+        rows = (uint32_t)(WEIGHTS_PIECE_MAX / bytes);
         return rows > ROWS_ALIGN ? rows / ROWS_ALIGN * ROWS_ALIGN : rows;
 }
 
@@ -503,7 +502,7 @@ struct comparison {
 
 static int compare(struct comparison *c)
 {
-        const size_t half = PIECE_BYTES / 2;
+        const size_t half = WEIGHTS_PIECE_MAX / 2;
         struct load *load = &c->load;
         int r;
 
@@ -547,7 +546,7 @@ int weights_equal(const struct checkpoint *checkpoint, const struct tensor *a,
         if (a->type != b->type || a->rows != b->rows || a->columns != b->columns)
                 return 0;
         assert(!a->unserved && !b->unserved && a->bytes == b->bytes);
-        c.buffer = malloc(PIECE_BYTES);
+        c.buffer = malloc(WEIGHTS_PIECE_MAX);
         if (!c.buffer)
                 return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory to read it with"));
         if (sys_thread(&thread, "smv-load", compare_main, &c)) {

@@ -33,6 +33,7 @@
 #include "kernels/kernels.h"
 
 #define WEIGHTS_BUFFERS_MAX 16u
+#define WEIGHTS_PIECE_MAX   ((size_t)8 << 20)
 
 struct weights_load {
         const struct tensor *tensor;

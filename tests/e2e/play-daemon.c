@@ -5,8 +5,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+
+#include "daemon/engine/weights-reader.h"
 
 int samovard_main(int argc, char **argv);
 
@@ -15,6 +18,14 @@ static const char *const settings[] = {
         "max_seqs", "4", "step_tokens", "16", "uid_requests", "16", "uid_connects_burst", "1000",
 };
 #define SETTINGS (sizeof(settings) / sizeof(*settings))
+
+static bool has_uring;
+
+/* Where io_uring is not to be had a scene does without. */
+static const char *load_of(const struct scene *scene)
+{
+        return scene->load && (has_uring || strcmp(scene->load, "uring")) ? scene->load : "auto";
+}
 
 void play_write_config(const struct play *play)
 {
@@ -26,6 +37,7 @@ void play_write_config(const struct play *play)
         assert(file);
         fprintf(file, "model = %s/babble.gguf\nsocket = %s\n", play->house->directory,
                 play->house->socket);
+        fprintf(file, "load = %s\n", load_of(play->scene));
         for (size_t i = 0; i < SETTINGS; i += 2)
                 fprintf(file, "%s = %s\n", settings[i], settings[i + 1]);
         fclose(file);
@@ -60,6 +72,8 @@ static int fill_argv(const struct play *play, int fd, char **argv)
         snprintf(number, sizeof(number), "%d", fd);
         argv[argc++] = word("--%s", play->scene->by_fd ? "fd" : "socket");
         argv[argc++] = word("%s", play->scene->by_fd ? number : play->house->socket);
+        argv[argc++] = word("%s", "--load");
+        argv[argc++] = word("%s", load_of(play->scene));
         for (size_t i = 0; i < SETTINGS; i += 2) {
                 argv[argc++] = word("--%s", settings[i]);
                 argv[argc++] = word("%s", settings[i + 1]);
@@ -77,6 +91,11 @@ static struct sigaction before_cmocka[CRASHES];
 
 void play_begin(void)
 {
+        struct reader *reader;
+
+        has_uring = !reader_open_uring(1, &reader);
+        if (has_uring)
+                reader->close(reader);
         faults_begin();
         for (size_t i = 0; i < CRASHES; i++)
                 if (sigaction(crashes[i], NULL, &before_cmocka[i]))

@@ -23,8 +23,9 @@ struct play;
 struct scene {
         const char *name;
         void (*act)(struct play *play);
-        bool by_config; /* its settings come from a file */
-        bool by_fd;     /* one client, over a socket that the daemon is given; it ends with it */
+        bool by_config;   /* its settings come from a file */
+        const char *load; /* the way its weights are read; NULL: as the daemon likes */
+        bool by_fd;       /* one client, over a socket that the daemon is given; it ends with it */
 };
 
 struct play {

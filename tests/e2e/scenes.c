@@ -137,6 +137,8 @@ static void act_alone(struct play *play)
 }
 
 const struct scene scene_asking = { .name = "asking", .act = act_asking };
-const struct scene scene_crowd = { .name = "crowd", .act = act_crowd, .by_config = true };
-const struct scene scene_rings = { .name = "rings", .act = act_rings };
+const struct scene scene_crowd = {
+        .name = "crowd", .act = act_crowd, .load = "plain", .by_config = true
+};
+const struct scene scene_rings = { .name = "rings", .act = act_rings, .load = "uring" };
 const struct scene scene_alone = { .name = "alone", .act = act_alone, .by_fd = true };
