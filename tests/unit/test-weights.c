@@ -449,7 +449,7 @@ static void one_who_says_no_ends_it(void **state)
 
 static int count_maps(const char *call, void *arg)
 {
-        *(uint32_t *)arg += !strcmp(call, "mmap");
+        atomic_fetch_add((_Atomic uint32_t *)arg, !strcmp(call, "mmap"));
         return 0;
 }
 
@@ -458,7 +458,7 @@ static void its_buffers_are_taken_once_and_given_back(void **state)
         (void)state;
         for (size_t w = 0; w < WAYS; w++) {
                 const struct weights_conf conf = { ways[w], 16, NULL, NULL };
-                uint32_t maps = 0;
+                _Atomic uint32_t maps = 0;
                 struct rig rig;
 
                 if (ways[w] == LOAD_URING && !has_uring)
