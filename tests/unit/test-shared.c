@@ -417,10 +417,37 @@ static bool next_is_reply(struct ringer *ringer)
         return length > 0;
 }
 
+/* How often it rings after replies that fill the socket: once, or never if they still do. */
+static uint32_t rings_behind_replies(struct ringer *ringer, struct channel *channel)
+{
+        uint32_t replies = 0, rings = 0;
+
+        for (uint32_t i = 0; i < REPLIES; i++)
+                ask_plain(&ringer->client, "status", 6);
+        for (uint32_t held = 0; held < 50; held++) { /* not for a moment: the socket is full */
+                if (!(atomic_load(&channel->line.word) & LINE_TAKEN))
+                        held = 0;
+                usleep(1000);
+        }
+        assert_false(line_take(&channel->line, LINE_RING));
+        /* Whole, both; requests of a later turn may follow. */
+        while (replies < REPLIES || buffer_count(&ringer->client.in) ||
+               !is_silent(&ringer->client, 50)) {
+                if (next_is_reply(ringer))
+                        replies++;
+                else
+                        rings++;
+                assert_true(replies || !rings);
+        }
+        assert_int_equal(replies, REPLIES);
+        assert_true(rings <= 1);
+        return rings;
+}
+
 static void a_ring_waits_behind_the_reply_that_is_half_sent(void **state)
 {
         struct house *house = house_new();
-        uint32_t replies = 0, rings = 0;
+        uint32_t rings = 0;
         struct channel *channel;
         struct ringer ringer;
 
@@ -429,22 +456,8 @@ static void a_ring_waits_behind_the_reply_that_is_half_sent(void **state)
         house_start(house, true);
         say_hello_with_ring(house, &ringer);
         channel = generate(house, &ringer, 5)->channel;
-        for (uint32_t i = 0; i < REPLIES; i++)
-                ask_plain(&ringer.client, "status", 6);
-        for (uint32_t held = 0; held < 50; held++) { /* not for a moment: the socket is full */
-                if (!(atomic_load(&channel->line.word) & LINE_TAKEN))
-                        held = 0;
-                usleep(1000);
-        }
-        assert_false(line_take(&channel->line, LINE_RING));
-        while (replies < REPLIES || !rings) { /* whole, both; requests of a later turn may follow */
-                if (next_is_reply(&ringer))
-                        replies++;
-                else
-                        rings++;
-                assert_true(replies || !rings);
-        }
-        assert_int_equal(replies, REPLIES);
+        for (uint32_t i = 0; i < 20 && !rings; i++)
+                rings = rings_behind_replies(&ringer, channel);
         assert_int_equal(rings, 1);
         end(house, house->live[0], SMV_END_EOS, SMV_OK);
         ringer_close(&ringer);
