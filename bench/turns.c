@@ -301,8 +301,8 @@ static void connect_and_go(void (*put)(struct buffer *to))
                 char byte;
                 int fd = reach();
 
-                (void)pour(fd, &hello);
-                (void)!read(fd, &byte, 1);
+                (void)send(fd, hello.bytes + hello.start, buffer_count(&hello), MSG_NOSIGNAL);
+                (void)!read(fd, &byte, 1); /* it is answered */
                 close(fd);
         }
 }
@@ -440,8 +440,7 @@ static void attack(struct shared *shared, size_t which, double scale)
         uint64_t first;
         int pid = attacks[which].go ? start(attacks[which].go, attacks[which].put, 0) : 0;
 
-        counter_set(&shared->count,
-                    0); /* one more turn may be counted to the old sum: it is past */
+        counter_set(&shared->count, 0); /* if a turn puts it back, there is room */
         usleep(SETTLE_US);
         first = counter_get(&shared->count);
         usleep((unsigned)(ATTACK_US * scale));
