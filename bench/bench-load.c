@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 #define SAMPLES 256u
 
 struct figures {
-        double seconds;
+        double seconds, cpu_seconds;
         uint64_t bytes,
                 extra_kib; /* loaded; held at the worst, less what is held when it is done */
         int result;
@@ -49,6 +50,16 @@ static uint64_t held_kib(const char *name)
         if (status)
                 fclose(status);
         return kib;
+}
+
+/* Of all threads, the kernel's for us counted: what a machine with other work cannot blur. */
+static double cpu_seconds(void)
+{
+        struct rusage usage;
+
+        getrusage(RUSAGE_SELF, &usage);
+        return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+               (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static int open_model(const char *path, uint32_t threads, struct model **ret_model)
@@ -91,8 +102,10 @@ static void load(const char *path, enum load_way way, uint32_t threads)
                 return;
         figures->bytes = model_to_load(model);
         began = sys_clock_ns();
+        figures->cpu_seconds = -cpu_seconds();
         figures->result = model_load(model, &conf, &was, figures->why, sizeof(figures->why));
         figures->seconds = (double)(sys_clock_ns() - began) / 1e9;
+        figures->cpu_seconds += cpu_seconds();
         figures->extra_kib = held_kib("VmHWM:") - held_kib("VmRSS:");
 }
 
@@ -153,9 +166,18 @@ static void drop(int fd, uint64_t bytes)
                 printf("# the cache could not be dropped: %u%% of the file is in it\n", in);
 }
 
+static void tell(const char *way, bool is_cold)
+{
+        double gb = (double)figures->bytes / 1e9;
+
+        table_add_one(is_cold ? "cold, GB/s" : "warm, GB/s", way, "", gb / figures->seconds);
+        table_add_one(is_cold ? "cold, processor seconds a GB" : "warm, processor seconds a GB",
+                      way, "", figures->cpu_seconds / gb);
+        table_add_one("held besides the weights, MiB", way, "", (double)figures->extra_kib / 1024);
+}
+
 static void round_of(const char *path, uint32_t threads, bool is_cold)
 {
-        static const char *const groups[] = { "warm, GB/s", "cold, GB/s" };
         uint64_t bytes;
         int fd = open_file(path, &bytes);
 
@@ -170,10 +192,7 @@ static void round_of(const char *path, uint32_t threads, bool is_cold)
                                *figures->why ? figures->why : strerror(-figures->result));
                         continue;
                 }
-                table_add_one(groups[is_cold], load_way_name((enum load_way)way), "",
-                              (double)figures->bytes / 1e9 / figures->seconds);
-                table_add_one("held besides the weights, MiB", load_way_name((enum load_way)way),
-                              "", (double)figures->extra_kib / 1024);
+                tell(load_way_name((enum load_way)way), is_cold);
         }
         close(fd);
 }
