@@ -46,11 +46,11 @@ int loading_run(const struct loading_conf *conf, struct model *model, struct sta
 
         log_info("loading bytes=%" PRIu64 " way=%s", loading.total, load_way_name(way));
         r = model_load(model, &weights, &way, conf->why, conf->why_bytes);
+        if (conf->why && (!r || r == -ECANCELED))
+                conf->why[0] = '\0';
         if (r)
                 return error_pass(r);
         seconds = (double)(sys_clock_ns() - began) / 1e9;
-        if (conf->why)
-                conf->why[0] = '\0';
         counter_set(&stats->load_way, way);
         counter_set(&stats->load_bytes, loading.total);
         log_info("loaded bytes=%" PRIu64 " seconds=%.3f gb_per_s=%.2f way=%s", loading.total,

@@ -194,6 +194,50 @@ static void only_regular_files_have_a_size(void **state)
         sys_close(fd);
 }
 
+static void file_that_was_written_to_has_another_mark(void **state)
+{
+        struct sys_mark before, after;
+        char path[64], byte = 0;
+        int fd;
+
+        (void)state;
+        snprintf(path, sizeof(path), "%s/marked", directory);
+        fd = sys_open(path, O_RDWR | O_CREAT, 0600);
+        assert_int_equal(sys_write(fd, "abc", 3), 3);
+        assert_int_equal(sys_file_mark(fd, &before), 0);
+        assert_int_equal(before.bytes, 3);
+        assert_int_equal(sys_pread(fd, &byte, 1, 1), 1);
+        assert_int_equal(sys_file_mark(fd, &after), 0);
+        assert_memory_equal(&before, &after, sizeof(before));
+        usleep(20000); /* a clock tick, for kernels that stamp no finer */
+        assert_int_equal(pwrite(fd, "x", 1, 1), 1);
+        assert_int_equal(sys_file_mark(fd, &after), 0);
+        assert_memory_not_equal(&before, &after, sizeof(before));
+        assert_int_equal(sys_unlink(path), 0);
+        sys_close(fd);
+}
+
+/* What was just written is in memory; a file system that cannot say does not claim it. */
+static void what_lies_in_memory_is_read_without_waiting(void **state)
+{
+        char path[64], byte = 0;
+        ssize_t n;
+        int fd;
+
+        (void)state;
+        snprintf(path, sizeof(path), "%s/near", directory);
+        fd = sys_open(path, O_RDWR | O_CREAT, 0600);
+        assert_int_equal(sys_write(fd, "abc", 3), 3);
+        n = sys_pread_cached(fd, &byte, 1, 1);
+        assert_true((n == 1 && byte == 'b') || n == -EOPNOTSUPP);
+        assert_int_equal(sys_pread_cached(fd, &byte, 1, UINT64_MAX), -EINVAL);
+        assert_int_equal(sys_read_ahead(fd, 0, 3), 0);
+        assert_int_equal(sys_read_ahead(-1, 0, 3), -EBADF);
+        assert_true(sys_cpus() >= 1);
+        assert_int_equal(sys_unlink(path), 0);
+        sys_close(fd);
+}
+
 static void on_alarm(int number)
 {
         (void)number;
@@ -335,6 +379,8 @@ int main(void)
                 cmocka_unit_test(kernel_says_who_connected),
                 cmocka_unit_test(only_one_holds_a_lock),
                 cmocka_unit_test(only_regular_files_have_a_size),
+                cmocka_unit_test(file_that_was_written_to_has_another_mark),
+                cmocka_unit_test(what_lies_in_memory_is_read_without_waiting),
                 cmocka_unit_test(interrupted_call_is_begun_again),
                 cmocka_unit_test(new_thread_is_named_and_deaf_to_signals),
                 cmocka_unit_test(futex_keeps_its_deadline),
