@@ -373,7 +373,7 @@ static const struct {
         { "... eight of 2 MiB, not read", ask_and_go, NULL },
         { "detokenize of 2^20 ids", flood, put_long_ids },
         { "frames of 8,000 ids", flood, put_just_small },
-        { "rings of 4 MiB", connect_and_go, put_large_ring },
+        { "the largest rings", connect_and_go, put_large_ring },
         { "64 generates and their cancels", flood, put_streams },
 };
 #define ATTACKS (sizeof(attacks) / sizeof(*attacks))

@@ -79,6 +79,7 @@ struct channel {
         uint32_t uid;           /* who is charged for it, peer or no peer */
         uint64_t retired_heard; /* requests of that peer whose RETIRED has come */
         bool line_held;
+        struct channel *gone_next; /* of those that are to be freed */
 };
 
 /* ring_bytes: a power of two.  0 or -ENOMEM; of a shared one, any reason why it cannot be made. */

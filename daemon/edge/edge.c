@@ -172,6 +172,39 @@ static void free_channel(struct edge *edge, struct channel *channel)
         channel_free(channel, edge->phase >= EDGE_FLUSHING);
 }
 
+static void free_one(struct edge *edge)
+{
+        struct channel *channel = edge->gone;
+
+        edge->gone = channel->gone_next;
+        free_channel(edge, channel);
+}
+
+/* The kernel needs a while to take pages back: of several clients that went at once, one a turn. */
+static void free_next_turn(struct edge *edge)
+{
+        if (edge->gone && !loop_timer_set(edge->gone_timer, 0))
+                return;
+        while (edge->gone)
+                free_one(edge);
+}
+
+static void on_gone_timer(void *arg)
+{
+        struct edge *edge = arg;
+
+        free_one(edge);
+        free_next_turn(edge);
+        edge_go_on(edge);
+}
+
+static void channel_is_gone(struct edge *edge, struct channel *channel)
+{
+        channel->gone_next = edge->gone;
+        edge->gone = channel;
+        free_next_turn(edge);
+}
+
 void edge_close_channel(struct edge *edge, struct peer *peer)
 {
         struct channel *channel = peer->channel;
@@ -212,7 +245,7 @@ static void on_mail(struct edge *edge, const struct mail *mail)
                 on_wake(edge, mail->what);
                 break;
         case MAIL_CHANNEL_GONE:
-                free_channel(edge, mail->what);
+                channel_is_gone(edge, mail->what);
                 break;
         case MAIL_FAILED:
                 on_failed(edge, mail->result);
@@ -388,6 +421,8 @@ static int begin(struct edge *edge)
         if (!r)
                 r = loop_timer_new(edge->loop, on_drain_timer, edge, &edge->drain_timer);
         if (!r)
+                r = loop_timer_new(edge->loop, on_gone_timer, edge, &edge->gone_timer);
+        if (!r)
                 r = loop_watch_new(edge->loop, edge->conf.bell, LOOP_READ, on_bell, edge,
                                    &edge->bell_watch);
         return error_pass(r);
@@ -424,6 +459,7 @@ struct edge *edge_free(struct edge *edge)
         free(edge->channels);
         loop_watch_free(edge->bell_watch);
         loop_timer_free(edge->drain_timer);
+        loop_timer_free(edge->gone_timer);
         admit_free(edge->admit);
         quota_free(edge->quota);
         loop_free(edge->loop);

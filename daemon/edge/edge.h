@@ -63,10 +63,12 @@ struct edge {
         struct channel **channels; /* by number; NULL: it is free */
         uint32_t channel_count;    /* numbers there are */
         uint32_t channels_open;
-        uint32_t live_count;       /* requests with the engine */
-        uint32_t jobs_out;         /* jobs with the scribe */
-        struct listener *listener; /* main's; NULL if there is none */
-        uint64_t turn;             /* of a peer; many a status in one of them count /proc once */
+        struct channel *gone; /* of these, let go by everybody, one of them freed a turn ... */
+        struct loop_timer *gone_timer; /* ... of this */
+        uint32_t live_count;           /* requests with the engine */
+        uint32_t jobs_out;             /* jobs with the scribe */
+        struct listener *listener;     /* main's; NULL if there is none */
+        uint64_t turn; /* of a peer; many a status in one of them count /proc once */
         struct edge_holds {
                 uint64_t turn;
                 int result;

@@ -89,8 +89,6 @@ static int welcome_with_ring(struct peer *peer, uint32_t id)
         struct channel *channel = peer->channel;
         int fds[2] = { -1, -1 }, r = 0;
 
-        if (buffer_count(&peer->out))
-                return error_raise(-EAGAIN); /* it has not read what we said before */
         fds[0] = segment_lend(&channel->segment_d);
         fds[1] = segment_lend(&channel->segment_c);
         if (fds[0] < 0 || fds[1] < 0)
@@ -120,6 +118,8 @@ static int give_ring(struct peer *peer, const struct wire_request *asked,
         uint64_t bytes = asked->ring_bytes ? asked->ring_bytes : edge->conf.config->ring_bytes;
         int r;
 
+        if (buffer_count(&peer->out))
+                return error_raise(-EAGAIN); /* it has not read what we said before */
         r = edge_open_channel(edge, peer, bells[asked->doorbell], bytes, asked->id, ret_problem);
         if (r)
                 return error_pass(r);

@@ -164,6 +164,9 @@ static void take_frames(struct peer *peer, size_t *left)
                         peer->more = true;
                         return;
                 }
+                /* Hello may make a ring, which takes its time, be it given or not. */
+                if (peer->state == PEER_NEW)
+                        *left = 0;
                 *left -= *left < bytes + FRAME_COSTS ? *left : bytes + FRAME_COSTS;
                 frame_is_here(peer, body, bytes);
         }

@@ -63,7 +63,7 @@ struct smv_connect {
         int any_uid; /* else the daemon has to run as us or as root; a given fd is not checked */
         enum smv_transport transport;
         enum smv_doorbell doorbell;
-        size_t ring_bytes; /* 64 KiB to 4 MiB, a power of two; 0: the daemon's choice */
+        size_t ring_bytes; /* 64 KiB to 1 MiB, a power of two; 0: the daemon's choice */
         uint32_t spin_us;  /* smv_next() looks at the ring for long before it sleeps */
 };
 

@@ -60,7 +60,7 @@
 #define SMV_WAKE_NEVER  UINT64_MAX
 
 #define SMV_RING_BYTES_MIN (64u << 10) /* data_bytes that a client may ask for */
-#define SMV_RING_BYTES_MAX (4u << 20)
+#define SMV_RING_BYTES_MAX (1u << 20)
 
 enum smv_ring_state { SMV_RING_RUN = 0, SMV_RING_STALLED = 1 };
 

@@ -83,7 +83,7 @@ static void who_asks_for_no_ring_gets_none(void **state)
 
 static void ring_bytes_are_the_clients_choice(void **state)
 {
-        static const int64_t sizes[] = { 64 * KB, 128 * KB, 4096 * KB };
+        static const int64_t sizes[] = { 64 * KB, 128 * KB, 1024 * KB };
         struct house *house = house_new();
         struct ringer ringer;
 
