@@ -44,12 +44,14 @@ struct house {
 static int open_model(struct house *house)
 {
         const struct config *config = &house->config;
+        uint32_t pages = blocks_for(house->opening.served.context);
+        uint32_t blocks = house->opening.sched.blocks;
         struct kernels_conf conf = {
                 .threads = config->threads,
                 .isa = config->isa,
                 .rows_max = config->step_tokens,
                 .slots_max = config->max_seqs,
-                .pages_max = blocks_for(house->opening.served.context),
+                .pages_max = pages < blocks ? pages : blocks,
                 .vocab_max = house->opening.served.traits.vocab,
                 .wants_max = config->max_seqs,
         };

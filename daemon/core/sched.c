@@ -87,7 +87,10 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
         if (!sched)
                 return -ENOMEM;
         sched->conf = *conf;
+        /* No sequence has more blocks than its context or the pool. */
         sched->table_max = blocks_for(conf->context);
+        if (sched->table_max > conf->blocks)
+                sched->table_max = conf->blocks;
         if (!allocate(sched)) {
                 sched_free(sched);
                 return -ENOMEM;
