@@ -155,8 +155,6 @@ static int open_file(const struct door *d, const char *path)
                         return error_pass(open_pair(d, path, pairs[i].merges));
         if (ends_with(name, ".gguf"))
                 return error_pass(open_gguf(d, path));
-        if (is_folder(path))
-                return say(d, -ENOENT, "no tokenizer.json, tokenizer.model or vocab.json is in it");
         if (!ends_with(name, ".json") && !ends_with(name, ".model"))
                 return say(d, -EINVAL, "it names no format: *.gguf, *.json and *.model are served");
         if (ends_with(name, ".model") && d->splitter)
@@ -192,6 +190,13 @@ int vocabulary_open(const char *path, const char *splitter, struct vocabulary **
         struct door d = { splitter, ret_vocabulary, why, why_bytes };
         char inside[PATH_BYTES];
         const char *found = find_inside(path, inside);
+        int r;
 
-        return error_pass(open_file(&d, found ? found : path));
+        if (!found && is_folder(path))
+                return say(&d, -ENOENT,
+                           "no tokenizer.json, tokenizer.model or vocab.json is in it");
+        r = open_file(&d, found ? found : path);
+        if (r && found)
+                why_in(why, why_bytes, r, last_part(found));
+        return error_pass(r);
 }
