@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MAX   128u
+#define ROWS_MAX   256u
 #define ROUNDS_MAX 64u
 
 struct row {
