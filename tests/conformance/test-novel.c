@@ -1,0 +1,174 @@
+/*
+ * A novel in pieces, to a daemon and back: text to ids to text, byte for byte, with the
+ * tokenizers that people have.
+ *
+ * SAMOVAR_DATA says where they are; without it there is nothing to test.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/e2e/talk.h"
+
+#define PIECE_BYTES 40000u
+#define PIPELINED   4u /* pieces under way */
+
+static char *novel;
+static size_t novel_bytes;
+
+static const char *data(const char *name)
+{
+        static char path[1024];
+
+        snprintf(path, sizeof(path), "%s/%s", getenv("SAMOVAR_DATA"), name);
+        return path;
+}
+
+static int set_up(void **state)
+{
+        FILE *in = fopen(data("corpora/war-and-peace.txt"), "rb");
+        size_t room = 8u << 20;
+
+        (void)state;
+        novel = malloc(room);
+        assert_true(in && novel);
+        novel_bytes = fread(novel, 1, room, in);
+        assert_true(feof(in) && novel_bytes > 1000000);
+        fclose(in);
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        free(novel);
+        return 0;
+}
+
+/* A model whose vocabulary is large enough for all of them. */
+static void make_model(const struct house *house)
+{
+        static char path[128];
+        struct ran ran;
+
+        snprintf(path, sizeof(path), "%s/large.gguf", house->directory);
+        ran = RUN(house, NULL, given("BABBLE_MAKER"), path, "--vocab", "152000", "--layers", "1",
+                  "--width", "16", "--heads", "1", "--kv-heads", "1", "--head-dim", "16", "--ffn",
+                  "16", "--context", "64", "--tied");
+        assert_int_equal(ran.status, 0);
+        ran_free(&ran);
+        setenv("BABBLE", path, 1);
+}
+
+/* Where a character ends, so that the piece is a text. */
+static size_t piece_end(size_t from, uint32_t *seed)
+{
+        size_t to;
+
+        *seed = *seed * 1664525u + 1013904223u;
+        to = from + 1 + (*seed >> 8) % PIECE_BYTES;
+        if (to >= novel_bytes)
+                return novel_bytes;
+        while (((uint8_t)novel[to] & 0xc0) == 0x80)
+                to++;
+        return to;
+}
+
+static uint32_t *ids_of(const struct reply *reply, size_t *ret_count)
+{
+        const msgpack_object *tokens = reply_at(reply, "tokens");
+        uint32_t *ids;
+
+        assert_true(tokens && tokens->type == MSGPACK_OBJECT_ARRAY);
+        ids = malloc((tokens->via.array.size + 1) * sizeof(*ids));
+        assert_non_null(ids);
+        for (uint32_t i = 0; i < tokens->via.array.size; i++)
+                ids[i] = (uint32_t)tokens->via.array.ptr[i].via.u64;
+        *ret_count = tokens->via.array.size;
+        return ids;
+}
+
+static void comes_back(struct talk *talk, struct reply *reply, const char *text, size_t bytes)
+{
+        const msgpack_object *back;
+        size_t count;
+        uint32_t *ids;
+
+        assert_true(reply->ok);
+        ids = ids_of(reply, &count);
+        assert_true(count > 0 && count <= bytes + 1);
+        reply = talk_ask(talk, "op=s tokens=I", "detokenize", ids, count);
+        free(ids);
+        back = reply_at(reply, "text");
+        assert_true(back && back->type == MSGPACK_OBJECT_BIN);
+        assert_int_equal(back->via.bin.size, bytes);
+        assert_memory_equal(back->via.bin.ptr, text, bytes);
+}
+
+static void tell(struct house *house, const char *tokenizer)
+{
+        struct {
+                size_t from, to;
+        } pieces[PIPELINED];
+        uint32_t seed = 1, count = 0;
+        struct talk *talk;
+        size_t at = 0;
+
+        make_model(house);
+        HOUSE(house, "--tokenizer", data(tokenizer));
+        talk = talk_greet(house);
+        while (at < novel_bytes) {
+                uint32_t sent = 0;
+
+                for (; sent < PIPELINED && at < novel_bytes; sent++) {
+                        pieces[sent].from = at;
+                        pieces[sent].to = at = piece_end(at, &seed);
+                        talk_say(talk, "op=s id=u text=t", "tokenize", 1000 + sent,
+                                 novel + pieces[sent].from, pieces[sent].to - pieces[sent].from);
+                }
+                for (uint32_t i = 0; i < sent; i++, count++)
+                        comes_back(talk, talk_reply(talk, 1000 + i), novel + pieces[i].from,
+                                   pieces[i].to - pieces[i].from);
+        }
+        print_message("# %u pieces\n", count);
+        talk_close(talk);
+        house_stop(house);
+}
+
+static void a_novel_comes_back_by_gpt2_s_tokenizer(void **state)
+{
+        tell(*state, "tokenizers/ggml-vocab/ggml-vocab-gpt-2.gguf");
+}
+
+static void a_novel_comes_back_by_llama_2_s_tokenizer(void **state)
+{
+        tell(*state, "tokenizers/ggml-vocab/ggml-vocab-llama-spm.gguf");
+}
+
+static void a_novel_comes_back_by_llama_3_s_tokenizer(void **state)
+{
+        tell(*state, "tokenizers/llama3.2/encoder.json=llama3");
+}
+
+static void a_novel_comes_back_by_qwen_2_s_tokenizer(void **state)
+{
+        tell(*state, "tokenizers/qwen2.5/vocab.json=qwen2");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(a_novel_comes_back_by_gpt2_s_tokenizer),
+                STORY(a_novel_comes_back_by_llama_2_s_tokenizer),
+                STORY(a_novel_comes_back_by_llama_3_s_tokenizer),
+                STORY(a_novel_comes_back_by_qwen_2_s_tokenizer),
+        };
+
+        if (!getenv("SAMOVAR_DATA")) {
+                puts("skipped: SAMOVAR_DATA does not say where the novel is");
+                return 77;
+        }
+        need((const char *const[]){ "SAMOVARD", "BABBLE_MAKER", NULL });
+        return cmocka_run_group_tests(tests, set_up, tear_down);
+}
