@@ -195,6 +195,16 @@ bool faults_failed_call(const char *call)
         return false;
 }
 
+bool faults_failed_in_libc(void)
+{
+        Dl_info info = { 0 };
+
+        if (!told_count() || shared->plan.kind != FAULT_ALLOC)
+                return false;
+        dladdr((void *)shared->told[0].key, &info);
+        return info.dli_fname && strstr(info.dli_fname, "/libc.so");
+}
+
 static void tell_site(FILE *to, enum fault_kind kind, uintptr_t key)
 {
         Dl_info info = { 0 };

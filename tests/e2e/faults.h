@@ -39,6 +39,8 @@ void faults_pause(bool paused);
 /* Since it was armed: failed calls; whether this one was among them. */
 uint32_t faults_failed(void);
 bool faults_failed_call(const char *call);
+/* The first one was an allocation of the C library's own, which may do without: qsort() does. */
+bool faults_failed_in_libc(void);
 /* One line for each, as much as addr2line needs. */
 void faults_tell(FILE *to);
 

@@ -52,6 +52,7 @@ static void check_file(const char *name, enum fault_kind kind)
 {
         char path[1024];
         uint32_t failed, n;
+        bool spare;
 
         snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/%s", given("SOURCES"), name);
         for (n = 0; n < MOST; n++) {
@@ -61,6 +62,7 @@ static void check_file(const char *name, enum fault_kind kind)
                 faults_arm(&plan);
                 r = go(path, NULL);
                 failed = faults_failed();
+                spare = faults_failed_in_libc();
                 faults_disarm();
                 if (!failed) {
                         assert_int_equal(r, 0);
@@ -68,7 +70,7 @@ static void check_file(const char *name, enum fault_kind kind)
                 }
                 /* A system call that is begun again has failed without a trace. */
                 if (kind == FAULT_ALLOC)
-                        assert_int_equal(r, -ENOMEM);
+                        assert_true(r == -ENOMEM || (spare && !r));
                 else
                         assert_true(r <= 0);
                 said += r < 0;
