@@ -178,7 +178,7 @@ static void clean_up(void)
 
         while ((request = nth_live(0)) && retire(request, SMV_END_CANCELLED, SMV_OK))
                 moved = true;
-        moved |= world.edge->peers != NULL;
+        moved |= world.edge->peers || world.edge->gone;
         world.quiet = moved ? 0 : world.quiet + 1;
         assert(++world.turns < TURNS_MAX);
         if (world.quiet < QUIET_TURNS || world.drained)

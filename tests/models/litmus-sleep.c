@@ -92,6 +92,18 @@ int sys_close(int fd)
         return fd;
 }
 
+ssize_t sys_send(int fd, const void *bytes, size_t count)
+{
+        (void)fd, (void)bytes;
+        return (ssize_t)count;
+}
+
+int sys_futex_wake_shared(const uint32_t *word)
+{
+        (void)word;
+        return 0;
+}
+
 int error_mark(int r, int born, const char *file, int line, const char *function)
 {
         (void)born, (void)file, (void)line, (void)function;
