@@ -123,8 +123,8 @@ void peer_replied(struct peer *peer, struct wire_writer *writer)
 }
 
 /*
- * What waits goes in front, where there is room for it: nothing of the reply is copied but
- * where the waker kept us from sending more than that.
+ * What waits goes in front, where there is room for it.  Else the reply is copied: a short one,
+ * which has none, or where the waker kept us from sending more than there is room for.
  */
 void peer_reply_made(struct peer *peer, struct buffer *reply)
 {

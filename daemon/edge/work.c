@@ -75,18 +75,20 @@ static size_t ids_bytes(const uint32_t *ids, size_t count)
         return bytes;
 }
 
-/* Room for an answer of `bytes`, and around it for what its peer is sent before and after: a
- * buffer that grows is copied. */
+/* Room for an answer of `bytes`, and around a long one for what its peer is sent before and after: a
+ * buffer that grows is copied, which does not matter where it is short. */
 static int begin_reply(struct peer_task *task, size_t bytes, struct wire_writer *writer)
 {
+        bool is_long = bytes > task->reply_front;
+        size_t front = is_long ? task->reply_front : 0, behind = is_long ? task->reply_behind : 0;
         int r;
 
         if (bytes > task->frame_max) {
                 task->answer_bytes = bytes;
                 return WORK_E_LONG;
         }
-        buffer_init(&task->reply, task->reply_front + bytes + 4 + task->reply_behind);
-        r = buffer_reserve_both(&task->reply, task->reply_front, bytes + 4 + task->reply_behind);
+        buffer_init(&task->reply, front + bytes + 4 + behind);
+        r = buffer_reserve_both(&task->reply, front, bytes + 4 + behind);
         if (r)
                 return error_pass(r);
         wire_begin(writer, &task->reply);
