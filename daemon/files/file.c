@@ -65,8 +65,8 @@ int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why,
         return 0;
 }
 
-static int read_json(int fd, uint64_t bytes, uint64_t bytes_max, uint32_t nodes_max,
-                     struct json **ret_json, char *why, size_t why_bytes)
+static int read_whole(int fd, uint64_t bytes, uint64_t bytes_max, char **ret_text, char *why,
+                      size_t why_bytes)
 {
         char *text;
         int r;
@@ -79,22 +79,40 @@ static int read_json(int fd, uint64_t bytes, uint64_t bytes_max, uint32_t nodes_
         if (!text)
                 return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory for its text"));
         r = file_read(fd, 0, text, bytes, why, why_bytes);
-        if (!r)
-                r = json_parse(text, bytes, nodes_max, ret_json, why, why_bytes);
-        free(text);
+        if (r) {
+                free(text);
+                return error_pass(r);
+        }
+        *ret_text = text;
+        return 0;
+}
+
+int file_whole(int folder, const char *name, uint64_t bytes_max, char **ret_text, size_t *ret_bytes,
+               char *why, size_t why_bytes)
+{
+        struct sys_mark mark;
+        int fd, r;
+
+        r = file_open(folder, name, &fd, &mark, why, why_bytes);
+        if (r)
+                return error_pass(r);
+        r = read_whole(fd, mark.bytes, bytes_max, ret_text, why, why_bytes);
+        sys_close(fd);
+        *ret_bytes = mark.bytes;
         return error_pass(r);
 }
 
 int file_json(int folder, const char *name, uint64_t bytes_max, uint32_t nodes_max,
               struct json **ret_json, char *why, size_t why_bytes)
 {
-        struct sys_mark mark;
-        int fd, r;
+        size_t bytes;
+        char *text;
+        int r;
 
-        r = file_open(folder, name, &fd, &mark, why, why_bytes);
+        r = file_whole(folder, name, bytes_max, &text, &bytes, why, why_bytes);
         if (!r) {
-                r = read_json(fd, mark.bytes, bytes_max, nodes_max, ret_json, why, why_bytes);
-                sys_close(fd);
+                r = json_parse(text, bytes, nodes_max, ret_json, why, why_bytes);
+                free(text);
         }
         return r ? error_pass(why_in(why, why_bytes, r, name)) : 0;
 }

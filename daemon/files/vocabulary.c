@@ -3,13 +3,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "daemon/error.h"
+#include "daemon/files/file.h"
 #include "daemon/files/gguf.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/sys.h"
@@ -39,41 +39,12 @@ static const struct {
 static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab.json",
                                      "encoder.json" };
 
-static int read_open(const struct door *d, int fd, struct whole *ret_whole)
-{
-        uint64_t bytes;
-        ssize_t n;
-        int r = sys_file_size(fd, &bytes);
-
-        if (r)
-                return say(d, r, r == -EINVAL ? "not a regular file" : "%s", strerror(-r));
-        if (bytes > VOCABULARY_FILE_BYTES_MAX)
-                return say(d, -EINVAL, "%" PRIu64 " bytes; a vocabulary has at most %u", bytes,
-                           VOCABULARY_FILE_BYTES_MAX);
-        *ret_whole = (struct whole){ malloc(bytes + 1), bytes };
-        if (!ret_whole->bytes)
-                return say(d, -ENOMEM, "no memory for its text");
-        for (uint64_t at = 0; at < bytes; at += (uint64_t)n) {
-                n = sys_pread(fd, ret_whole->bytes + at, bytes - at, at);
-                if (n <= 0) {
-                        free(ret_whole->bytes);
-                        return n ? say(d, (int)n, "reading it: %s", strerror((int)-n))
-                                 : say(d, -EIO, "it became shorter while it was read");
-                }
-        }
-        return 0;
-}
-
 static int read_whole(const struct door *d, const char *path, struct whole *ret_whole)
 {
-        /* Non-blocking, so that opening a pipe by mistake does not wait for its writer. */
-        int fd = sys_open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0), r;
+        int r = file_whole(AT_FDCWD, path, VOCABULARY_FILE_BYTES_MAX, &ret_whole->bytes,
+                           &ret_whole->count, d->why, d->why_bytes);
 
-        if (fd < 0)
-                return say(d, fd, "%s", strerror(-fd));
-        r = read_open(d, fd, ret_whole);
-        sys_close(fd);
-        return error_pass(r);
+        return r == FILE_E_ABSENT ? error_raise(-ENOENT) : error_pass(r);
 }
 
 /* The same path with another last part.  False: it is too long. */
