@@ -1,5 +1,5 @@
 /* Peers as clients see them: hello, frames, the scribe's work, limits, and the end. */
-#include "tests/unit/house-client.h"
+#include "tests/unit/house-scribe.h"
 
 /* ---- hello ---- */
 
@@ -149,17 +149,8 @@ static void an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent(void **
         house_close(house);
 }
 
-static struct scribe_job *take_job(struct house *house)
-{
-        struct mail mail;
-
-        assert_int_equal(
-                mailbox_take(house->to_scribe, &mail, 1, sys_clock_ns() + WAIT_MS * 1000000ull), 1);
-        assert_int_equal(mail.kind, MAIL_JOB);
-        return mail.what;
-}
-
-static void give_back(struct house *house, struct scribe_job *job)
+/* Undone if that was asked for, else with ids of nobody's making. */
+static void give_two_ids(struct house *house, struct scribe_job *job)
 {
         if (job->cancelled) {
                 job->result = -ECANCELED;
@@ -167,7 +158,7 @@ static void give_back(struct house *house, struct scribe_job *job)
                 job->id_count = 2;
                 job->ids = calloc(2, sizeof(*job->ids));
         }
-        mailbox_post(house->from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
+        give_back(house, job);
 }
 
 static void a_generate_cancelled_at_the_scribe_never_reaches_the_engine(void **state)
@@ -186,7 +177,7 @@ static void a_generate_cancelled_at_the_scribe_never_reaches_the_engine(void **s
         ask_cancel(&client, 6, 5);
         assert_int_equal(reply_code(&client, 6), SMV_OK);
         assert_true(job->cancelled);
-        give_back(house, job);
+        give_two_ids(house, job);
         assert_int_equal(reply_code(&client, 5), SMV_CANCELLED);
         assert_int_equal(charge_of(&client, "requests"), 0);
         assert_int_equal(house->submits, 0);
@@ -215,7 +206,7 @@ static void jobs_come_back_to_a_peer_that_is_gone(void **state)
         assert_int_equal(charge_of(&witness, "requests"), 3);
         for (uint32_t i = 0; i < 3; i++) {
                 assert_true(jobs[i]->cancelled);
-                give_back(house, jobs[i]);
+                give_two_ids(house, jobs[i]);
         }
         ENGINE_UNTIL(house, charge_of(&witness, "requests") == 0);
         assert_int_equal(charge_of(&witness, "prompt_bytes"), 0);

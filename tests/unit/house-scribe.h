@@ -1,0 +1,96 @@
+/*
+ * A house in which the test is the scribe: it decides what is done when.
+ *
+ * Requests of many bytes, and what is expected of them when all is over.
+ */
+#ifndef TESTS_UNIT_HOUSE_SCRIBE_H
+#define TESTS_UNIT_HOUSE_SCRIBE_H
+
+#include "tests/unit/house-ring.h"
+
+#define LONG_TEXT (2u << 20) /* the reply to which is long */
+
+static inline struct scribe_job *take_job(struct house *house)
+{
+        struct mail mail;
+
+        assert_int_equal(
+                mailbox_take(house->to_scribe, &mail, 1, sys_clock_ns() + WAIT_MS * 1000000ull), 1);
+        assert_int_equal(mail.kind, MAIL_JOB);
+        return mail.what;
+}
+
+static inline void give_back(struct house *house, struct scribe_job *job)
+{
+        mailbox_post(house->from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
+}
+
+/* What the scribe does with one job. */
+static inline void do_job(struct house *house)
+{
+        struct scribe_job *job = take_job(house);
+
+        job->result = job->work(job);
+        give_back(house, job);
+}
+
+static inline void expect_no_job(struct house *house)
+{
+        struct mail mail;
+
+        assert_int_equal(mailbox_take(house->to_scribe, &mail, 1, 0), 0);
+}
+
+/* The loop has had turns enough to do what it was going to do. */
+static inline void let_loop_turn(struct client *witness)
+{
+        for (uint32_t i = 0; i < 3; i++)
+                charge_of(witness, "requests");
+}
+
+/* So many of one letter; freed by the caller. */
+static inline char *letters(size_t count)
+{
+        char *text = malloc(count);
+
+        memset(text, 'x', count);
+        return text;
+}
+
+static inline void ask_letters(struct client *client, const char *op, uint32_t id, size_t count)
+{
+        const char *field = strcmp(op, "generate") ? "text" : "prompt";
+        char *text = letters(count);
+
+        ask_text(client, op, id, field, text, count);
+        free(text);
+}
+
+/* The reply to tokenize of letters, raw: millions of ids are not to become objects here. */
+static inline void expect_ids(struct client *client, uint32_t id, size_t count)
+{
+        struct wire_problem problem;
+        struct buffer *in = &client->in;
+        const uint8_t *body;
+        size_t bytes;
+
+        while (!buffer_count(in) || wire_frame(in->bytes + in->start, buffer_count(in), 64 << 20,
+                                               &bytes, &body, &problem))
+                assert_true(fill(client));
+        assert_int_equal(wire_peek_id(body, bytes - 4), id);
+        assert_true(bytes - 4 > count && bytes - 4 < count + 64);
+        for (size_t i = 0; i < count; i++)
+                assert_int_equal(body[bytes - 4 - count + i], 'x');
+        buffer_take(in, bytes);
+}
+
+/* Nothing of this user's is held any more, but for who asks. */
+static inline void expect_nothing_held(struct house *house, struct client *witness)
+{
+        ENGINE_UNTIL(house, charge_of(witness, "requests") == 0);
+        assert_int_equal(charge_of(witness, "prompt_bytes"), 0);
+        assert_int_equal(charge_of(witness, "connections"), 1);
+        expect_no_job(house);
+}
+
+#endif
