@@ -89,6 +89,7 @@ class Trainer:
         self.optimizers = optimizers(self.model, args.optimizer, args.rate, args.decay)
         self.compiled = self.loss if args.eager else torch.compile(self.loss, dynamic=False)
         self.tokens = self.steps = self.short = self.long = 0
+        self.due = 0.0  # How many long steps there should have been by now.
         self.minutes, self.rows = 0.0, []
         self.path = os.path.join(args.run, "checkpoint.pt")
 
@@ -146,11 +147,10 @@ class Trainer:
         many = max(1, args.room * args.rows // args.long)
         long = long_rows(self.corpus, args.long, args.seed)
         long = itertools.islice(long, self.long * many, None)
-        due = self.long
         while True:
             if self.progress() >= args.long_from:
-                due += args.long_share
-            if due >= self.long + 1 and self.corpus.chat.any():
+                self.due += args.long_share
+            if self.due >= self.long + 1 and self.corpus.chat.any():
                 self.long += 1
                 rows = list(itertools.islice(long, many))
                 yield *self.tensors(batch(self.corpus, rows, args.long, True)), True
@@ -190,7 +190,8 @@ class Trainer:
         saved = {"shape": self.args.shape, "model": self.model.state_dict(),
                  "optimizers": [o.state_dict() for o in self.optimizers],
                  "rows": self.rows, "minutes": self.minutes, "tokens": self.tokens,
-                 "steps": self.steps, "short": self.short, "long": self.long}
+                 "steps": self.steps, "short": self.short,
+                 "long": self.long, "due": self.due}
         torch.save(saved, self.path + ".new")
         os.replace(self.path + ".new", self.path)
 
@@ -199,7 +200,7 @@ class Trainer:
         self.model.load_state_dict(saved["model"])
         for optimizer, state in zip(self.optimizers, saved["optimizers"]):
             optimizer.load_state_dict(state)
-        for name in ("rows", "minutes", "tokens", "steps", "short", "long"):
+        for name in ("rows", "minutes", "tokens", "steps", "short", "long", "due"):
             setattr(self, name, saved[name])
         print("goes on after step %d" % self.steps, flush=True)
 
