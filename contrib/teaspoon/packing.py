@@ -4,6 +4,8 @@ What is known of a token: its id, how much its loss counts, and the document it 
 its row (a token sees its own document only). Which documents come when depends on the seed alone,
 so training that is taken up again goes on where it stopped.
 """
+import itertools
+
 import numpy
 
 from documents import documents, render, spoken
@@ -55,12 +57,12 @@ def binned(order, lengths, room, window=4096):
         yield rows
 
 
-def short_rows(corpus, room, seed):
-    """Rows without end, as lists of documents: one epoch after the other."""
+def whole_rows(corpus, which, room, seed):
+    """Rows without end, as lists of documents of `which`: one epoch after the other."""
     lengths, epoch = corpus.lengths(), 0
     while True:
-        dice = numpy.random.default_rng([seed, epoch])
-        for rows in binned(dice.permutation(len(corpus)), lengths, room):
+        dice = numpy.random.default_rng([seed, room, epoch])
+        for rows in binned(dice.permutation(which), lengths, room):
             for row in dice.permutation(len(rows)):
                 yield rows[row]
         epoch += 1
@@ -69,13 +71,35 @@ def short_rows(corpus, room, seed):
 def long_rows(corpus, room, seed):
     """Rows that are one long conversation: chats without a head of their own, one upon another."""
     chats = numpy.flatnonzero(corpus.chat)
-    lengths, dice = corpus.lengths(), numpy.random.default_rng([seed, 1 << 20])
+    lengths, dice = corpus.lengths(), numpy.random.default_rng([seed, room])
     while True:
         row, size = [], 0
         while size < room:
             row.append(int(dice.choice(chats)))
             size += lengths[row[-1]]
         yield row
+
+
+class Stream:
+    """Batches of one kind without end. How many have been taken says where it stands."""
+
+    def __init__(self, corpus, rows, room, many, joined=False):
+        self.corpus, self.rows, self.room, self.many = corpus, rows, room, many
+        self.joined = joined
+        self.taken, self.due = 0, 0.0
+
+    def state(self):
+        return self.taken, self.due
+
+    def resume(self, taken, due):
+        """Only of a stream that nothing was taken from."""
+        self.taken, self.due = taken, due
+        self.rows = itertools.islice(self.rows, taken * self.many, None)
+
+    def next(self):
+        self.taken += 1
+        return batch(self.corpus, list(itertools.islice(self.rows, self.many)), self.room,
+                     self.joined)
 
 
 def filled(corpus, row, room, joined):

@@ -13,17 +13,17 @@ short and hold whole documents that do not see each other. Late in the run a few
 conversation, so that the model has seen all the positions that it says it serves.
 """
 import argparse
-import itertools
 import os
 import time
 
+import numpy
 import torch
 import torch.nn.functional as F
 
 import curve
 from model import SHAPES, Llama
 from muon import optimizers
-from packing import Corpus, batch, long_rows, short_rows
+from packing import Corpus, Stream, batch, long_rows, whole_rows
 from tokenizer import Tokenizer
 
 
@@ -46,6 +46,7 @@ def arguments():
     ask.add_argument("--falls", type=float, default=0.4, help="from this share on the rate falls")
     ask.add_argument("--room", type=int, default=256, help="tokens in a row")
     ask.add_argument("--rows", type=int, default=32, help="rows in a step")
+    ask.add_argument("--wide", type=int, default=1024, help="in a row of longer documents")
     ask.add_argument("--long", type=int, default=4096, help="tokens in a long row")
     ask.add_argument("--long-share", type=float, default=0.03, help="of the steps, once there are")
     ask.add_argument("--long-from", type=float, default=0.7, help="share of the budget")
@@ -88,8 +89,8 @@ class Trainer:
         self.teacher = load_model(args.distil) if args.distil else None
         self.optimizers = optimizers(self.model, args.optimizer, args.rate, args.decay)
         self.compiled = self.loss if args.eager else torch.compile(self.loss, dynamic=False)
-        self.tokens = self.steps = self.short = self.long = 0
-        self.due = 0.0  # How many long steps there should have been by now.
+        self.streams = self.make_streams()
+        self.tokens = self.steps = 0
         self.minutes, self.rows = 0.0, []
         self.path = os.path.join(args.run, "checkpoint.pt")
 
@@ -139,25 +140,33 @@ class Trainer:
         falling = min(1.0, (1.0 - at) / (1.0 - self.args.falls))
         return max(0.0, min(rising, falling))
 
-    def batches(self):
-        """Steps' batches, from where the run stands. Long ones are spread evenly, not by dice."""
-        args = self.args
-        short = short_rows(self.corpus, args.room, args.seed)
-        short = itertools.islice(short, self.short * args.rows, None)
-        many = max(1, args.room * args.rows // args.long)
-        long = long_rows(self.corpus, args.long, args.seed)
-        long = itertools.islice(long, self.long * many, None)
-        while True:
-            if self.progress() >= args.long_from:
-                self.due += args.long_share
-            if self.due >= self.long + 1 and self.corpus.chat.any():
-                self.long += 1
-                rows = list(itertools.islice(long, many))
-                yield *self.tensors(batch(self.corpus, rows, args.long, True)), True
-            else:
-                self.short += 1
-                rows = list(itertools.islice(short, args.rows))
-                yield *self.tensors(batch(self.corpus, rows, args.room)), False
+    def make_streams(self):
+        """Short documents, those that fit into no short row, and long conversations."""
+        args, corpus, size = self.args, self.corpus, self.args.rows * self.args.room
+        lengths = corpus.lengths()
+        fits = lengths <= args.room
+        made = [Stream(corpus, whole_rows(corpus, numpy.flatnonzero(fits), args.room, args.seed),
+                       args.room, args.rows)]
+        if not fits.all():
+            wide = numpy.flatnonzero(~fits)
+            made.append(Stream(corpus, whole_rows(corpus, wide, args.wide, args.seed),
+                               args.wide, max(1, size // args.wide)))
+        if corpus.chat.any() and args.long_share:
+            made.append(Stream(corpus, long_rows(corpus, args.long, args.seed), args.long,
+                               max(1, size // args.long), joined=True))
+        self.wide_share = float(lengths[~fits].sum() / lengths[fits].sum())
+        return made
+
+    def next(self):
+        """The next batch. Streams beside the first are spread evenly, not by dice."""
+        for stream in self.streams[1:]:
+            if not stream.joined:
+                stream.due += self.wide_share
+            elif self.progress() >= self.args.long_from:
+                stream.due += self.args.long_share
+            if stream.due >= stream.taken + 1:
+                return *self.tensors(stream.next()), stream.joined
+        return *self.tensors(self.streams[0].next()), False
 
     def step(self, ids, weights, which, joined):
         loss = self.compiled(ids, weights, which, joined)
@@ -190,8 +199,8 @@ class Trainer:
         saved = {"shape": self.args.shape, "model": self.model.state_dict(),
                  "optimizers": [o.state_dict() for o in self.optimizers],
                  "rows": self.rows, "minutes": self.minutes, "tokens": self.tokens,
-                 "steps": self.steps, "short": self.short,
-                 "long": self.long, "due": self.due}
+                 "steps": self.steps,
+                 "streams": [stream.state() for stream in self.streams]}
         torch.save(saved, self.path + ".new")
         os.replace(self.path + ".new", self.path)
 
@@ -200,8 +209,10 @@ class Trainer:
         self.model.load_state_dict(saved["model"])
         for optimizer, state in zip(self.optimizers, saved["optimizers"]):
             optimizer.load_state_dict(state)
-        for name in ("rows", "minutes", "tokens", "steps", "short", "long", "due"):
+        for name in ("rows", "minutes", "tokens", "steps"):
             setattr(self, name, saved[name])
+        for stream, state in zip(self.streams, saved["streams"]):
+            stream.resume(*state)
         print("goes on after step %d" % self.steps, flush=True)
 
     def run(self):
@@ -209,9 +220,8 @@ class Trainer:
             self.resume()
         begun = time.monotonic() - 60 * self.minutes
         recent, saved_at = [], self.minutes
-        batches = self.batches()
         while self.progress() < 1.0:
-            recent.append(self.step(*next(batches)))
+            recent.append(self.step(*self.next()))
             self.minutes = (time.monotonic() - begun) / 60
             if self.steps % self.args.valid_steps == 0:
                 self.report(recent)
