@@ -1,0 +1,218 @@
+"""Colours and animals."""
+from .phrase import a, listed, number, say, spelled, upper_first
+from .words import ANIMALS, COLOURS, FLIERS, MIXES, PLURALS, THINGS_COLOUR, plural
+
+UNKNOWN = "I do not know."
+LEGGED = ("no", "_", "two", "_", "four", "_", "six", "_", "eight")
+
+
+def mixing(rng):
+    known = rng.random() < 0.85
+    if known:
+        pair = list(rng.choice(list(MIXES)))
+        result = MIXES[tuple(pair)]
+    else:
+        while True:
+            pair = rng.sample(COLOURS, 2)
+            if tuple(pair) not in MIXES and tuple(pair[::-1]) not in MIXES:
+                break
+        result = None
+    rng.shuffle(pair)
+    if known and rng.random() < 0.2:
+        question = say(rng, ("[How|From what|From which colours] [do I|can I|do you|does one] [make|get|mix|obtain] {r}[?|]",
+                             "[Which|What] [two |]colours [make|give|do I mix for|are in|do I need for|must I mix to get] {r}[?|]",
+                             "[What|Which colours] [do I|should I|must I] mix to [get|make|obtain|have] {r}[?|]", "{R} is a mix of [which|what] [two |]colours[?|]",
+                             "I [need|want|would like] {r}[ paint|], [which|what] [two |]colours [do I mix|should I mix|go together][?|]"), r=result, R=upper_first(result))
+        return question, rng.choice((f"{upper_first(pair[0])} and {pair[1]}.", f"Mix {pair[0]} and {pair[1]}.", f"{upper_first(pair[0])} and {pair[1]} make {result}."))
+    question = say(rng, (
+        "[What|Which] colour [do I get|do you get|comes out|is made|results] [when|if] [I|you|we] mix {a} [and|with] {b}[?|]",
+        "[What|Which colour] do {a} and {b} [make|give|become|make together|make when mixed][?|]",
+        "[Mixing|If I mix|When I mix|I mix|Mix] {a} [paint |]and {b}[ paint|][?|, what colour?| gives what?|. What colour is it?|, what do I get?|. What do I get?]",
+        "[What|Which colour] [is|gives] {a} [mixed with|plus|and|stirred into] {b}[?|]", "{A} [plus|and|with|mixed with] {b}[?| is what colour?| makes?| is?| gives which colour?]",
+        "[What happens|What do I get|What colour appears] [when|if] I [put|stir|pour|add|blend] {a} [into|to|with|and] {b}[?|]",
+        "[What is|Tell me|Name] the [mix|mixture|blend|combination] of {a} and {b}[?|]",
+        "A painter [mixes|stirs together|blends] {a} and {b}. [What|Which] colour [does he see|is that|does she get|comes out|is it]?"),
+        a=pair[0], A=upper_first(pair[0]), b=pair[1])
+    if not known:
+        return question, UNKNOWN
+    return question, rng.choice((f"{upper_first(result)}.", f"{upper_first(pair[0])} and {pair[1]} make {result}.", f"You get {result}."))
+
+
+def bare(thing):
+    return thing.split(" ", 1)[1] if " " in thing else thing
+
+
+def coloured(rng):
+    thing = rng.choice(list(THINGS_COLOUR))
+    colour = THINGS_COLOUR[thing]
+    one = thing
+    if thing.startswith(("a ", "an ")) and rng.random() < 0.3:
+        one = plural(bare(thing))
+    are = "are" if one != thing else "is"
+    have = "have" if one != thing else "has"
+    do = "do" if one != thing else "does"
+    if rng.random() < 0.82:
+        question = say(rng, (
+            "[What|Which] colour {is} {t}[?|]", "[What|Which] colour {do} {t} have[?|]", "[Of what|Of which] colour {is} {t}[?|]",
+            "{T} {is} [what|which] colour[?|]", "[What's|What is|Tell me|Name] the colour of {t}[?|]", "[Which|What] colour {has} {t}[?|]",
+            "[Do you know|Can you tell me|Tell me|I wonder|Say] [what|which] colour {t} {is}[?|]", "{T}: [which|what] colour[?|]",
+            "[I paint|I draw|I am painting|I am drawing|My daughter draws] {t}. [What|Which] colour [do I take|should I use|do I need|is right|does she need]?",
+            "[How|In which colour] [do I|should I|would you] paint {t}[?|]"), t=one, T=upper_first(one), do=do, has=have, **{"is": are})
+        return question, rng.choice((f"{upper_first(colour)}.", f"{upper_first(one)} {are} {colour}.", f"{upper_first(one)} {are} {colour}."))
+    if rng.random() < 0.5:
+        asked = rng.choice((colour, rng.choice(COLOURS)))
+        question = say(rng, ("{Is} {t} {c}[?|]", "Is it true that {t} {is} {c}[?|]", "{T} {is} {c}, [right|correct|isn't it|true]?", "Would you say {t} {is} {c}[?|]"),
+                       t=one, T=upper_first(one), c=asked, Is=upper_first(are), **{"is": are})
+        return question, (f"Yes, {one} {are} {colour}." if asked == colour else f"No, {one} {are} {colour}.")
+    things = [t for t in THINGS_COLOUR if THINGS_COLOUR[t] == colour]
+    question = say(rng, ("[Name|Tell me|Give me] [something|a thing|one thing] [that is |which is |]{c}[.|]", "[What is|Which thing is|What thing is] {c}[?|]",
+                         "[Do you know|Can you name|Can you think of] [something|a thing] {c}[?|]"), c=colour)
+    return question, f"{upper_first(thing)} is {colour}." if len(things) < 9 else ""
+
+
+def said(rng, animal):
+    """One of it, or all of them: the words that a verb needs."""
+    if rng.random() < 0.6:
+        one = rng.choice((a(animal), a(animal), "the " + animal))
+        return one, {"is": "is", "do": "does", "has": "has", "s": "s"}
+    return plural(animal), {"is": "are", "do": "do", "has": "have", "s": ""}
+
+
+def sounds(rng):
+    animal = rng.choice(list(ANIMALS))
+    verb, noise, *_ = ANIMALS[animal]
+    one, w = said(rng, animal)
+    if verb and verb != "hardly a sound" and rng.random() < 0.4:
+        question = say(rng, ("[Which|What] animal {v}[?|]", "[Who|What] {v}[?|]", "[Name|Tell me] [an animal|the animal|one animal] that {v}[.|]", "It {v}. [What|Which animal|Who] is it[?|]",
+                             "[I hear|Outside I hear|We hear] [something|an animal] that {v}[.|,] [which animal|what] is [that|it][?|]", "[An animal that|The animal that] {v} is[?| what?| called?]",
+                             "[From which animal|Which animal] does one hear {n}[?|]" if noise else "[What|Who] {v}[?|]"), v=verb, n=noise)
+        return question, rng.choice((f"{upper_first(a(animal))}.", f"{upper_first(a(animal))} {verb}.", f"The {animal}."))
+    question = say(rng, (
+        "[What|Which] [sound|noise] {do} {t} make[?|]", "What {do} {t} say[?|]", "How {do} {t} sound[?|]",
+        "[What is|What's|Tell me|Name] the [sound|noise] of {t}[?|]", "[What|Which] [noise|sound] {is} {t} [known for|making][?|]",
+        "[When|If] {t} make{s} a [sound|noise], what is it[?|]", "{T} make{s} [what|which] [sound|noise][?|]", "[Describe|Tell me] the [sound|noise] that {t} make{s}[.|]",
+        "[What|Which sound] comes out of {t}[?|]"), t=one, T=upper_first(one), **w)
+    if verb is None:
+        return question, f"{upper_first(a(animal)) if PLURALS.get(animal) != animal else 'A ' + animal} makes no sound."
+    if verb == "hardly a sound":
+        return question, "A rabbit makes hardly a sound."
+    return question, rng.choice((f"It {verb}.", f"{upper_first(a(animal))} {verb}.", f"{upper_first(a(animal))} {verb}: {noise}!"))
+
+
+def legs(rng):
+    animal = rng.choice(list(ANIMALS))
+    count = ANIMALS[animal][2]
+    one, w = said(rng, animal)
+    if rng.random() < 0.15:
+        b = rng.choice(list(ANIMALS))
+        if ANIMALS[b][2] != count:
+            more = rng.random() < 0.6
+            question = say(rng, "[Which|Who|What] has {h} legs, {x} or {y}[?|]", h="more" if more else "fewer", x=a(animal), y=a(b))
+            winner = animal if (count > ANIMALS[b][2]) == more else b
+            return question, f"{upper_first(a(winner))}."
+    question = say(rng, ("How many legs {do} {t} have[?|]", "How many legs {has} {t}[?|]", "[What is|Tell me|Give me] the number of legs of {t}[?|.|]", "{T} {has} how many legs[?|]",
+                         "On how many legs {do} {t} [walk|stand|go][?|]", "[Count|Tell me about] the legs of {t}[.|]", "Legs of {t}[?|, how many?|: how many?]",
+                         "How many [feet|legs] [are there on|can I count on|do I see on|belong to] {t}[?|]", "[Do you know|Can you tell me] how many legs {t} {has}[?|]"),
+                   t=one, T=upper_first(one), **w)
+    if not count:
+        return question, rng.choice(("None, it has no legs: zero.", f"{upper_first(a(animal))} has no legs, zero."))
+    return question, rng.choice((f"{upper_first(spelled(count))}.", f"{upper_first(a(animal))} has {number(rng, count)} legs.", f"{upper_first(a(animal))} has {spelled(count)} legs."))
+
+
+def young(rng):
+    animal = rng.choice(list(ANIMALS))
+    names = ANIMALS[animal][3]
+    if rng.random() < 0.3 and names[0] not in ("larva", "cub", "pup", "kitten"):
+        name = rng.choice(names)
+        question = say(rng, ("[What|Which animal|What animal] does {n} [become|grow into|turn into|grow up to be][?|]", "{N} is a young what[?|]", "Of which animal is {n} the young[?|]",
+                             "[What is|Who is] the [parent|mother|father] of {n}[?|]", "{N} [grows up|gets older|is grown]. [What|Which animal] is it [then|now][?|]"), n=a(name), N=upper_first(a(name)))
+        return question, f"{upper_first(a(animal))}."
+    question = say(rng, ("[What is|What's] [a young|a baby|the young of a|the baby of a|the child of a] {t}[ called|][?|]", "[What|How] do [you|we|people] call [a young|a baby|the young of a|a little|a newborn] {t}[?|]",
+                         "[What is|What's|Tell me|Name] the [name|word|term] for [a young|a baby|the young of a|the baby of a] {t}[?|]", "[A young|A baby|A little|A newborn] {t} is [called what|called|a][?|]",
+                         "[The young|The baby|The child] of [a|the] {t} is [called|named|a][?| what?]", "[My|Our|The] {t} [had|has|got] [a baby|young ones|little ones]. [What are they called|What is it called|How are they called]?",
+                         "[Which word means|What is the right word for] [a young|a baby] {t}[?|]"), t=animal)
+    question = question.replace(" a owl", " an owl").replace(" a ant", " an ant")
+    name = " or ".join(names) if len(names) > 1 and rng.random() < 0.5 else names[0]
+    return question, rng.choice((f"{upper_first(a(name))}.", f"A young {animal} is called {a(name)}."))
+
+
+def homes(rng):
+    animal = rng.choice(list(ANIMALS))
+    home = ANIMALS[animal][4]
+    one, w = said(rng, animal)
+    if rng.random() < 0.2:
+        inside = [x for x in ANIMALS if ANIMALS[x][4] == home]
+        question = say(rng, ("[Who|Which animal|What animal|What] lives {h}[?|]", "[Name|Tell me] [an animal|one animal] that lives {h}[.|]", "[What|Which animal] [has its home|is at home] {h}[?|]"), h=home)
+        return question, f"{upper_first(a(rng.choice(inside)))}."
+    question = say(rng, ("Where {do} {t} live[?|]", "[Where|In what place] {do} {t} [sleep|live|stay][?|]", "[What is|Tell me] the home of {t}[?|]", "Where [can I find|do I find|would I find|should I look for|is the home of] {t}[?|]",
+                         "{T} live{s} [where|in what place][?|]", "Where {is} {t} at home[?|]", "[In which place|In what kind of home] {do} {t} live[?|]", "[Where does one|Where do you] [keep|see|meet|find] {t}[?|]"), t=one, T=upper_first(one), **w)
+    return question, rng.choice((f"{upper_first(home)}.", f"{upper_first(a(animal))} lives {home}."))
+
+
+def food(rng):
+    animal = rng.choice(list(ANIMALS))
+    meal = ANIMALS[animal][5]
+    one, w = said(rng, animal)
+    question = say(rng, ("What {do} {t} eat[?|]", "[What is|What's|Tell me] the food of {t}[?|]", "[What|Which food] {do} {t} [like to eat|like|feed on|live on|eat most|need][?|]", "{T} eat{s} what[?|]",
+                         "[What|Which food] [do I|should I|can I|does one] [give|feed|offer] [to |]{t}[?|]", "What [do you|does one|do people] feed {t}[ with|][?|]", "[I have|I want to feed] {t}. What [do I give it|does it eat|should it eat]?" if w["s"] else "What {do} {t} eat[?|]",
+                         "[On what|From what] {do} {t} live[?|]", "[What is for dinner|What is on the menu|What is dinner] for {t}[?|]"), t=one, T=upper_first(one), **w)
+    return question, rng.choice((f"{upper_first(meal)}.", f"It eats {meal}." if w["s"] else f"They eat {meal}.", f"{upper_first(a(animal))} eats {meal}."))
+
+
+def flying(rng):
+    animal = rng.choice(list(ANIMALS))
+    one, w = said(rng, animal)
+    question = say(rng, ("Can {t} fly[?|]", "{Do} {t} fly[?|]", "Is it true that {t} can fly[?|]", "{T} can fly, [right|true|correct|can't it]?", "{Is} {t} able to fly[?|]"), t=one, T=upper_first(one), Is=upper_first(w["is"]), Do=upper_first(w["do"]))
+    if animal == "hen":
+        return question, "Yes, a little."
+    return question, f"Yes, {one} can fly." if animal in FLIERS else f"No, {one} cannot fly."
+
+
+def question_of_both(rng):
+    """The same fact, asked as yes or no."""
+    animal = rng.choice(list(ANIMALS))
+    verb, _, count, names, home, meal = ANIMALS[animal]
+    other = rng.choice(list(ANIMALS))
+    kind = rng.choice(("legs", "home", "food"))
+    truth = rng.random() < 0.5
+    source = ANIMALS[animal] if truth else ANIMALS[other]
+    at = {"legs": 2, "home": 4, "food": 5}[kind]
+    truth = source[at] == ANIMALS[animal][at]
+    value = source[at]
+    x = a(animal)
+    if kind == "legs":
+        return say(rng, "[Does {x} have|Has {x} got] {v} legs[?|]", x=x, v=LEGGED[value]), f"{'Yes' if truth else 'No'}, {x} has {LEGGED[count]} legs."
+    if kind == "home":
+        return say(rng, "[Does {x} live|Do you find {x}|Is {x} at home] {v}[?|]", x=x, v=value), f"{'Yes' if truth else 'No'}, {x} lives {home}."
+    return say(rng, "[Does {x} eat|Does {x} like] {v}[?|]", x=x, v=value), f"{'Yes' if truth else 'No'}, {x} eats {meal}."
+
+
+def statement(rng):
+    """The facts as a text tells them."""
+    animal = rng.choice(list(ANIMALS))
+    verb, noise, count, names, home, meal = ANIMALS[animal]
+    x = a(animal)
+    lines = [f"{upper_first(x)} has {LEGGED[count]} legs.", f"{upper_first(x)} lives {home}.", f"{upper_first(x)} eats {meal}.", f"A young {animal} is called {a(names[0])}."]
+    if verb and noise:
+        lines.append(f"{upper_first(x)} {verb}.")
+    rng.shuffle(lines)
+    return " ".join(lines[:rng.randint(2, 5)])
+
+
+def colours(rng):
+    return rng.choice((mixing, mixing, coloured, coloured, coloured))(rng)
+
+
+def animals(rng):
+    return rng.choice((sounds, sounds, legs, legs, young, young, homes, homes, food, food, flying, question_of_both))(rng)
+
+
+def told(rng):
+    lines = [statement(rng) for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.4:
+        thing = rng.choice(list(THINGS_COLOUR))
+        lines.append(f"{upper_first(thing)} is {THINGS_COLOUR[thing]}.")
+    if rng.random() < 0.3:
+        pair, result = rng.choice(list(MIXES.items()))
+        lines.append(f"{upper_first(listed(pair))} make {result}.")
+    return " ".join(lines)

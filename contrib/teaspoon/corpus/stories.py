@@ -1,0 +1,153 @@
+"""Stories: told when asked for, told as texts, and told with a question after them."""
+from .phrase import a, listed, say, upper_first
+from .words import ANIMALS, CHARACTER, COLOURS, NAMES, PLACES, STORY_THINGS, THINGS_COLOUR
+
+BEINGS = list(ANIMALS) + ["fox", "hedgehog", "squirrel", "goat", "donkey", "goose", "swan", "stork", "badger", "beaver"]
+FINDS = ("found", "saw", "discovered", "came upon", "noticed")
+TROUBLE = {
+    "lantern": ("It was dark, and nobody could see the way.", "{Hero} lit the {t}, and its light showed the path."),
+    "boat": ("The water was deep, and there was no bridge.", "{Hero} got into the {t} and rowed to the other side."),
+    "key": ("The little door was locked, and it was cold outside.", "{Hero} put the {t} into the lock, and the door opened."),
+    "kite": ("The wind was strong, and everybody stayed at home.", "{Hero} let the {t} fly, and it danced high in the sky."),
+    "drum": ("It was a sad and quiet day.", "{Hero} beat the {t}, and soon everybody danced."),
+    "hat": ("The sun was hot, and there was no tree.", "{Hero} put on the {t} and had shade all day."),
+    "map": ("Nobody knew the way home.", "{Hero} looked at the {t} and found the right path."),
+    "bell": ("A thick mist came, and the friends lost each other.", "{Hero} rang the {t} until all of them came back."),
+    "basket": ("There were more berries than two hands can carry.", "{Hero} filled the {t} and carried them home."),
+    "ladder": ("The sweetest pears hung high in the tree.", "{Hero} climbed the {t} and picked them all."),
+    "kettle": ("It rained, and everybody was cold.", "{Hero} put the {t} on the fire and made tea for all."),
+    "coin": ("There was no bread in the house.", "{Hero} took the {t} to the market and bought a warm loaf."),
+}
+ENDS = ("That night {hero} slept well.", "From that day on, they were friends.", "{Hero} went home happy.", "And so the day ended well.", "Everybody laughed and was glad.",
+        "{Hero} never forgot that day.", "Then the moon rose, and all was quiet.", "In the evening {hero} told everyone about it.", "It was the best day of the year.", "And {hero} smiled.")
+
+
+def the(being):
+    return being if being in NAMES or being[0].isupper() else "the " + being
+
+
+def tale(rng, beings, thing, second=None):
+    """Three to six sentences in which all of them occur."""
+    first = beings[0]
+    place = rng.choice(PLACES)
+    trait = rng.choice(CHARACTER)
+    named = first[0].isupper()
+    hero, Hero = the(first), upper_first(the(first))
+    lines = []
+    if named:
+        lines.append(say(rng, ("{h} lived {p}.", "Once there was a {c} child called {h}, who lived {p}.", "One day {h} went for a walk {p}.", "{h} was {c} and lived {p}."), h=first, p=place, c=trait))
+    else:
+        lines.append(say(rng, ("Once there was {ca} {h} who lived {p}.", "{Ca} {h} lived {p}.", "Once upon a time {ca} {h} lived {p}.", "There was once {ca} {h} {p}."), ca=a(trait), Ca=upper_first(a(trait)), h=first, p=place))
+    friend = None
+    if len(beings) > 1:
+        friend = the(beings[1])
+        new = beings[1] if beings[1][0].isupper() else a(beings[1])
+        lines.append(say(rng, ("There {h} met {f}.", "One morning {f} came to visit.", "{H}'s best friend was {f}.", "One day {h} met {f}, who was {c}."), h=hero, H=Hero, f=new, c=rng.choice(CHARACTER)))
+    adjective = rng.choice(("old", "small", "red", "golden", "little", "new", "blue", "shiny"))
+    if thing:
+        lines.append(say(rng, ("One day {h} {v} {t}.", "Under a tree {h} {v} {t}.", "{When} {h} {v} {t}."), h=hero, v=rng.choice(FINDS), t=a(f"{adjective} {thing}"), When=rng.choice(("In the morning", "One evening", "On the way", "At noon"))))
+        if second:
+            lines.append(say(rng, ("Next to it lay {t}.", "Beside it was {t}.", "{F} had brought {t}."), t=a(second), F=upper_first(friend or "a neighbour")))
+        need, help_ = TROUBLE[thing]
+        if rng.random() < 0.8:
+            lines.append(need)
+        lines.append(help_.format(Hero=Hero if not friend or rng.random() < 0.6 else upper_first(friend), t=thing))
+    else:
+        lines.append(say(rng, ("{H} looked for something to eat.", "{H} wanted to see the world.", "{H} could not sleep."), H=Hero))
+        lines.append(say(rng, ("A {c} wind blew, and {h} went home again.", "After a long walk {h} came to a warm house.", "Then {h} heard music and began to dance."), h=hero, c=rng.choice(("cold", "soft", "strong"))))
+    if len(lines) < 6:
+        lines.append(say(rng, ENDS, hero=hero, Hero=Hero))
+    return " ".join(lines)
+
+
+def cast(rng):
+    count = 1 if rng.random() < 0.6 else 2
+    beings = []
+    while len(beings) < count:
+        new = rng.choice(BEINGS) if rng.random() < 0.65 else rng.choice(NAMES)
+        if new not in beings:
+            beings.append(new)
+    return beings
+
+
+def called(being):
+    return being if being[0].isupper() else a(being)
+
+
+def wanted(rng):
+    beings = cast(rng)
+    thing = rng.choice(STORY_THINGS) if rng.random() < 0.85 else None
+    second = rng.choice([t for t in STORY_THINGS if t != thing]) if thing and rng.random() < 0.08 else None
+    parts = [called(b) for b in beings] + ([rng.choice((a(thing), a(thing), "the " + thing))] if thing else []) + ([a(second)] if second else [])
+    if rng.random() < 0.25:
+        rng.shuffle(parts)
+    short = "[|short |little |small |nice |funny |tiny |new |bedtime |good ]"
+    question = say(rng, ("[Tell|Please tell|Can you tell|Could you tell|Would you tell] [me |us |]a " + short + "[story|tale] [about|with|of] {w}[.|?|, please.|]", "[Write|Please write|Can you write|Make up|Invent|Think of] [me |]a " + short + "[story|tale] [about|with|in which there is] {w}[.|?|, please.|]",
+                         "[I want|I would like|I'd like|I'd love|Give me|I need|Let me hear|We want|Let us hear] a " + short + "[story|tale] [about|with] {w}[.|, please.|]", "A " + short + "[story|tale] [about|with|of] {w}[.|, please.|?|]", "[Story|Tale] about {w}[.|, please.|]", "[What can you tell me|What happens in a story|Do you know a story|Have you got a story] about {w}[?|]", "[There should be|It must have] {w} in it: [tell me|write] a " + short + "story[.|]",
+                         "[My daughter|My son|The child|Our little one] wants a story [about|with] {w}[.|]", "[Once more a story|Another story|Now a story], [this time|now] [about|with] {w}[.|]", "{W}[:|.] [make a story of it|tell me a story about that|write a story][.|]", "[Put|Use] {w} [in|into] a " + short + "story[.|]"), w=listed(parts), W=upper_first(listed(parts)))
+    return question, tale(rng, beings, thing, second)
+
+
+# A told scene: (the text, [(questions, answer)]) with names filled in.
+def scene(rng):
+    p = rng.choice(NAMES) if rng.random() < 0.5 else None
+    animal, animal2 = rng.sample(BEINGS, 2)
+    q = rng.choice([n for n in NAMES if n != p])
+    who = p or "the " + animal
+    Who = upper_first(who) if p or rng.random() < 0.8 else upper_first(a(animal))
+    other = q if rng.random() < 0.5 else "the " + animal2
+    thing, thing2 = rng.sample(STORY_THINGS + ["book", "ball", "cup", "spoon", "apple", "flute", "rope", "shell", "feather", "scarf", "umbrella", "clock", "ring", "stone", "egg", "letter"], 2)
+    colour, colour2 = rng.sample(COLOURS, 2)
+    spots = ("forest river hill town garden market lake mill island valley bridge harbour barn school castle station bakery library well beach field cellar kitchen tower tent cave").split()
+    spot, spot2 = rng.sample(spots, 2)
+    prep = {"river": "at", "hill": "on", "market": "at", "lake": "at", "island": "on", "bridge": "on", "harbour": "at", "station": "at", "well": "at", "beach": "on", "field": "on"}
+    at, at2 = f"{prep.get(spot, 'in')} the {spot}", f"{prep.get(spot2, 'in')} the {spot2}"
+    verb, past = rng.choice((("find", "found"), ("lose", "lost"), ("see", "saw"), ("buy", "bought"), ("hide", "hid"), ("carry", "carried"), ("bring", "brought"), ("drop", "dropped"), ("pick up", "picked up")))
+    give = rng.choice((("gave it to", "get"), ("brought it to", "get"), ("sold it to", "get"), ("showed it to", "see")))
+    facts = [
+        (f"{Who} {past} a {colour} {thing} {at}.", [
+            (("What did {w} {v}[?|]", "[Which thing|What thing|What] was it that {w} {p}[?|]"), f"{upper_first(a(thing))}."),
+            (("Where did {w} {v} [the {t}|it][?|]", "[Where|In what place] was the {t}[?|]", "[Where|In which place] did it happen[?|]"), f"{upper_first(at)}."),
+            (("[What|Which] colour was the {t}[?|]", "[What|Which] colour did the {t} have[?|]", "[Of what colour|Of which colour] was the {t}[?|]"), f"{upper_first(colour)}."),
+            (("Who {p} [the {t}|a {t}|it|something][?|]",), f"{upper_first(who)}.")])]
+    if rng.random() < 0.75:
+        facts.append((f"{rng.choice(('Then', 'Later', 'In the evening', 'After that', 'The next day'))} {rng.choice(('he', 'she')) if p else 'it'} {give[0]} {other}.", [
+            (("Who got [the {t}|it] [then|in the end|at last|][?|]", "[To whom|Who] did {w} [give|bring] [it|the {t}][?| to?]", "Who has the {t} [now|in the end][?|]") if give[1] == "get" else ("Who saw the {t}[ too| then|][?|]", "[To whom|Whom] did {w} show the {t}[?|]"), f"{upper_first(other)}.")]))
+    if rng.random() < 0.6:
+        act = rng.choice(("slept", "danced", "sang", "waited", "worked", "played", "cooked soup", "read", "laughed", "cried", "jumped", "swam"))
+        third = rng.choice([x for x in NAMES if x not in (p, q)]) if rng.random() < 0.5 else "the " + rng.choice([x for x in BEINGS if x not in (animal, animal2)])
+        fact = (f"{upper_first(third)} {act} {at2}.", [
+            (("Who {a}[ there| {at}|][?|]", "Who was it that {a}[?|]"), f"{upper_first(third)}."),
+            (("Where did {x} do that[?|]", "Where was {x}[?|]"), f"{upper_first(at2)}."),
+            (("What did {x} do[?|]",), f"{upper_first(third)} {act}.")])
+        facts.insert(rng.choice((0, len(facts))) if len(facts) == 1 else len(facts), fact)
+        names = {"a": act, "x": third, "at": at2}
+    else:
+        names = {}
+    if rng.random() < 0.3:
+        other_thing = f"{upper_first(a(thing2))} was there too, and it was {colour2}."
+        facts.append((other_thing, [(("[What|Which] colour was the {t2}[?|]", "[What|Which] colour did the {t2} have[?|]"), f"{upper_first(colour2)}.")]))
+    text = " ".join(fact[0] for fact in facts)
+    asked = [pair for fact in facts for pair in fact[1]]
+    questions, answer = rng.choice(asked)
+    question = say(rng, questions, w=who, v=verb, p=past, t=thing, t2=thing2, **names)
+    return text, question, answer
+
+
+def about(rng):
+    text, question, answer = scene(rng)
+    frame = rng.random()
+    if frame < 0.55:
+        return f"{text} {question}", answer
+    if frame < 0.8:
+        return say(rng, ("[Listen|Here is a story|Read this|A story|A short story|Story|Listen to this|Remember this]: {s} {q}", "{s}\n{q}", "{s} [Question|My question|Now tell me|So tell me]: {q}", "{q} {s}"), s=text, q=question), answer
+    return f"{text} {say(rng, '[So|And|Now|Well|Tell me]')}, {question[0].lower() + question[1:]}", answer
+
+
+def ask(rng):
+    return (wanted if rng.random() < 0.5 else about)(rng)
+
+
+def told(rng):
+    beings = cast(rng)
+    return tale(rng, beings, rng.choice(STORY_THINGS))
