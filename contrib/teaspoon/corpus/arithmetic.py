@@ -161,9 +161,11 @@ def parity(rng):
 
 def story(rng):
     """Somebody has some; a thing happens; how many now?  The answer shows the sum."""
-    thing, name, other = rng.choice(GOODS), *rng.sample(NAMES + ["I"], 2)
+    thing, name, other = rng.choice(GOODS), *rng.sample(NAMES + ["I"] * 8, 2)
     if other == "I":
-        name, other = other, name
+        name, other = other, rng.choice(NAMES)
+    if name != "I" and rng.random() < 0.25:
+        name = rng.choice(WHO)
     words = rng.random() < 0.5
     i = name == "I"
     has, have = ("have", "have") if i else ("has", "have")
@@ -195,15 +197,17 @@ def story(rng):
     if sign == "+":
         act = rng.choice(("get{s} {y} more", "buy{s} {y} more", "find{s} {y} more", "pick{s} {y} more", "collect{s} {y} more",
                           "get{s} {y} from {o}", "win{s} {y}", "make{s} {y} more", "receive{s} {y} from {o}", "add{s} {y}",
-                          "get{s} another {y}", "take{s} {y} more", "borrow{s} {y} from {o}", "bring{s} {y} more"))
+                          "get{s} another {y}", "get{s} {y} as a present", "is given {y} more" if not i else "am given {y} more", "later find{s} another {y}", "take{s} {y} more", "borrow{s} {y} from {o}", "bring{s} {y} more"))
     else:
         act = rng.choice(("give{s} {y} to {o}", "give{s} {y} away", "lose{s} {y}", "sell{s} {y}", "drop{s} {y}", "use{s} {y}",
                           "hand{s} {y} to {o}", "lend{s} {y} to {o}", "throw{s} {y} away", "break{s} {y}", "send{s} {y} to {o}",
-                          "pass{es} {y} to {o}", "leave{s} {y} at home", "spend{s} {y}"))
+                          "pass{es} {y} to {o}", "leave{s} {y} at home", "spend{s} {y}", "forget{s} {y}",
+                          "put{s} {y} away", "share{s} {y} with {o}", "take{s} {y} back", "miss{es} {y}"))
     act = act.format(s=s, es="es" if s else "", y=y, o=other)
     now = rng.choice(("now", "then", "in the end", "")) if sign == "+" else rng.choice(("now", "left", "left", "still", ""))
     now = " " + now if now else ""
     things = plural(thing)
+    later = name[0].lower() + name[1:] if name in WHO else name
     subject = name
     ask_left = (f"How many {things} are left", f"How many {things} remain", f"How many are left") if sign == "-" else (
         f"How many {things} is that in all", f"How many {things} are there now", f"How many is that")
@@ -215,12 +219,47 @@ def story(rng):
                           f"{name} {has} {A}, then {act}.", f"{name} {has} {A} but {act}." if sign == "-" else f"{name} {has} {A} and then {act}.",
                           f"If {name} {has} {A} and {act}"))
     if opening.startswith("If"):
-        question = f"{opening}, {ask[0].lower() + ask[1:]}?"
+        question = f"{opening.replace('If ' + name, 'If ' + later)}, {ask[0].lower() + ask[1:]}?"
     else:
         question = f"{opening} {ask}{rng.choice(('?', '?', '?', ''))}"
     result = a + b if sign == "+" else a - b
-    who = "you have" if i else f"{name} has"
+    who = "you have" if i else f"{later.replace('my ', 'your ').replace('our ', 'your ')} has"
+    if name in WHO:
+        question = question.replace(f". Then {name}", f". Then {rng.choice(('he', 'she', later))}").replace(f" do{'es'} {name} ", f" does {later.replace('a ', 'the ', 1) if later.startswith('a ') else later} ")
+        who = who.replace("a ", "the ", 1) if who.startswith("a ") else who
     return question, _sum(rng, a, b, sign, words, result).rstrip(".") + f", so {who} {counted(result, thing, number(rng, result, words))}."
+
+
+PLACED = (("bird", "on a tree", "fly away", "fly to it"), ("sheep", "on a meadow", "run away", "come to them"), ("child", "in a room", "go home", "come in"), ("duck", "on a pond", "swim away", "swim to them"), ("person", "on a bus", "get off", "get on"),
+          ("apple", "on a tree", "fall down", "grow"), ("car", "on a street", "drive away", "arrive"), ("egg", "in a box", "break", "are added"), ("cookie", "on a plate", "are eaten", "are added"), ("candle", "on a cake", "go out", "are lit as well"), ("fish", "in a pond", "swim away", "are put in"), ("guest", "at a party", "leave", "arrive"), ("frog", "in a pond", "jump out", "jump in"),
+          ("cow", "on a farm", "are sold", "are bought"), ("book", "on a shelf", "are taken away", "are put there"), ("star", "in the sky", "fade", "appear"), ("hen", "in a coop", "run away", "come in"), ("boat", "in a harbour", "sail away", "arrive"), ("rabbit", "in a burrow", "hop away", "hop in"), ("balloon", "in a room", "burst", "are brought"))
+WHO = ("A farmer", "My sister", "My brother", "A baker", "The teacher", "Our neighbour", "The gardener", "My grandmother", "A boy", "A girl", "My father", "My mother", "A shopkeeper", "The cook", "A sailor", "My friend", "A painter", "My uncle", "My aunt")
+
+
+def placed(rng):
+    """Things that are somewhere; some go, or more come."""
+    noun, where, go, come = rng.choice(PLACED)
+    sign = rng.choice("+--")
+    a, b = rng.randint(2, 20), rng.randint(1, 19)
+    if sign == "-":
+        a, b = max(a, b) + (a == b), min(a, b)
+    words = rng.random() < 0.5
+    x, y = number(rng, a, words), number(rng, b, words)
+    many = {"child": "children", "person": "people"}.get(noun) or plural(noun)
+    does = go if sign == "-" else come
+    if b == 1:
+        does = {"go": "goes", "fly": "flies", "are": "is"}.get(does.split()[0], does.split()[0] + "s") + does[len(does.split()[0]):]
+    who = rng.choice(WHO) if rng.random() < 0.3 else None
+    opening = say(rng, ("There are {x} {m} {w}.", "{X} {m} are {w}.", "{W} there are {x} {m}.", "I see {x} {m} {w}."), x=x, X=upper_first(x), m=many, w=where, W=upper_first(where))
+    if who:
+        opening = f"{who} has {x} {many} {where}."
+    then = say(rng, ("{Y} {d}.", "Then {y} {d}.", "{Y} of them {d}." if sign == "-" else "{Y} more {d}.", "Now {y} {d}."), y=y, Y=upper_first(y), d=does)
+    if rng.random() < 0.3:
+        opening, then = opening.rstrip(".") + rng.choice((", and ", ", then ", " and ")), then[0].lower() + then[1:]
+    question = say(rng, ("How many {m} are [left|still there|still {w}|there now]?" if sign == "-" else "How many {m} are [there now|there|there in all|{w} now]?", "How many [remain|stay|are left]?" if sign == "-" else "How many is that?", "How many {m} [remain|stay|are left]?" if sign == "-" else "How many {m} are there then?"), m=many, w=where)
+    result = a + b if sign == "+" else a - b
+    noun_now = noun if result == 1 else many
+    return (opening + then if opening[-1] == " " else f"{opening} {then}") + " " + question, _sum(rng, a, b, sign, words, result).rstrip(".") + f", so there {'is' if result == 1 else 'are'} {number(rng, result, words)} {noun_now}."
 
 
 def gathered(rng):
@@ -258,5 +297,5 @@ def three(rng):
 
 
 def ask(rng):
-    kinds = (sums, sums, sums, sums, twice, neighbours, neighbours, compare, compare, parity, story, story, story, gathered, three)
+    kinds = (sums, sums, sums, sums, twice, neighbours, neighbours, compare, compare, parity, story, story, story, placed, placed, gathered, three)
     return rng.choice(kinds)(rng)

@@ -15,7 +15,7 @@ def weekdays(rng):
             "[If it is|When it is|If today is] {d}, [what|which day|what day] [comes next|will it be tomorrow|is tomorrow][?|]",
             "[The day after|After] {d} [is|comes][?| what?| which day?]", "[What comes after|What follows] {d}[?|]",
             "[Yesterday was|If yesterday was] {d}[.|,] [what|which] day is [it |]today[?|]",
-            "{d} is over[.|,] [what|which] day [starts|begins|is it now|comes][?|]",
+            "{d} is over[.|,] [what|which] day [starts|begins|is it now|comes][?|]", "[What|Which] day is it the day after {d}[?|]", "[My holiday|My course|The party|The fair|Our trip|My exam|The game] [is|starts|begins] the day after {d}[.|,] [Which|which|what] day is that[?|]", "[{d} is today|Today we have {d}|We have {d} today][.|,|:] [and tomorrow|what is tomorrow|tomorrow is]?", "[I arrive|I come back|I call you] one day after {d}[.|, so] [which day is that|what day|on which day]?", "Next day after {d}[?|, please.]",
             "[Tomorrow|One day from now|In a day], if [today is|it is now] {d}, is [which day|what day][?|]"), d=day)
         return question, rng.choice((f"{other}.", f"{other} comes after {day}.", f"It is {other}."))
     if step == -1:
@@ -25,13 +25,13 @@ def weekdays(rng):
             "[Today is|It is|If today is|Suppose it is] {d}[.|,] [what|which] day was [it |]yesterday[?|]",
             "[The day before|Before] {d} [is|comes][?| what?| which day?]", "[What comes before|What precedes] {d}[?|]",
             "[Tomorrow is|If tomorrow is|Tomorrow will be] {d}[.|,] [what|which] day is [it |]today[?|]",
-            "[If it is|When it is] {d}[ today|], what was [yesterday|the day before][?|]"), d=day)
+            "[If it is|When it is] {d}[ today|], what was [yesterday|the day before][?|]", "[What|Which] day was it [the day before|one day before] {d}[?|]", "[My holiday|The party|The fair|Our trip|My exam] [ended|was] the day before {d}[.|,] [Which|which|what] day [was|is] that[?|]", "[{d} is today|Today we have {d}][.|,|:] [and yesterday|what was yesterday]?", "[I must be ready|It has to be done] the day before {d}[.|, so] [which day is that|on which day|when]?"), d=day)
         return question, rng.choice((f"{other}.", f"{other} comes before {day}.", f"It is {other}."))
     question = say(rng, (
         "[Which|What] day [is|comes|will it be] [two days after|2 days after] {d}[?|]",
         "[What is|What's|Tell me] the day [two days after|after the day after] {d}[?|]",
         "[Today is|It is|If today is|If it is] {d}[.|,] [what|which] day [is it|will it be|comes|is] [in two days|the day after tomorrow|two days from now|in 2 days|two days later][?|]",
-        "{d} plus two days[?| is which day?| is what?]", "[Two|2] days [from|after|past] {d}[?| is which day?| is what day?]"), d=day)
+        "{d} plus two days[?| is which day?| is what?]", "[My parcel|My friend|The bus|My visitor] [comes|arrives] two days after {d}[.|,] [Which|which|what] day is that[?|]", "[It is|Today is] {d}, and in two days [I travel|we meet|the fair begins][.|,] [Which|which|what] day is that[?|]", "[Two|2] days [from|after|past] {d}[?| is which day?| is what day?]"), d=day)
     return upper_first(question), rng.choice((f"{other}.", f"It is {other}.", f"Two days after {day} is {other}."))
 
 
@@ -46,7 +46,7 @@ def months(rng):
             "[It is|If it is|This month is|We are in|Now it is] {m}[.|,] [what|which] month [comes next|is next|is next month|will it be next month][?|]",
             "[When|Once|As soon as] {m} [is over|ends|has ended], [what|which] month [begins|starts|comes][?|]",
             "[The month after|After] {m} [is|comes][?| what?| which month?]",
-            "[Last month was|If last month was] {m}[.|,] [what|which] month is it[ now|][?|]"), m=month)
+            "[I travel|The school starts|We move|My birthday is|The work begins] in the month after {m}[.|,] [Which|which] month is [it|that][?|]", "{m} is [nearly over|almost done|ending][.|,] [Which|which|what] month is next[?|]", "[Last month was|If last month was] {m}[.|,] [what|which] month is it[ now|][?|]"), m=month)
         return question, rng.choice((f"{other}.", f"{other} comes after {month}.", f"It is {other}."))
     if kind < 0.6:
         other = MONTHS[(at - 1) % 12]
@@ -55,14 +55,14 @@ def months(rng):
             "[What is|What's|Tell me|Name] the month [before|that precedes|just before|preceding] {m}[?|]",
             "[It is|If it is|We are in|Now it is] {m}[.|,] [what|which] month was [it last month|last month|the last one|it before][?|]",
             "[The month before|Before] {m} [is|comes][?| what?| which month?]",
-            "[Next month is|If next month is] {m}[.|,] [what|which] month is it[ now|][?|]"), m=month)
+            "[I travelled|It happened|We moved|My birthday is] in the month before {m}[.|,] [Which|which] month is [it|that][?|]", "[Next month is|If next month is] {m}[.|,] [what|which] month is it[ now|][?|]"), m=month)
         return question, rng.choice((f"{other}.", f"{other} comes before {month}.", f"It is {other}."))
     if kind < 0.8:
         nth = rng.choice((ORDINALS[at], ORDINALS[at], {1: "1st", 2: "2nd", 3: "3rd"}.get(at + 1, f"{at + 1}th")))
         question = say(rng, ("[Which|What] [is|month is] the {n} month[ of the year| of a year| in the year|][?|]",
                              "[Name|Tell me|What is|What's] the {n} month[ of the year| of a year| in a year|][?|]",
                              "The {n} month [is|is called][?| what?| which?]", "[Month number|Month] {k}[?| is| is which?| is called what?| of the year?]",
-                             "[What|Which] month [comes|is] {n} [in|of] [the|a] year[?|]"), n=nth, k=at + 1)
+                             "[What|Which] month [comes|is] {n} [in|of] [the|a] year[?|]", "[The|And the] {n} month, what is [it called|its name|it][?|]", "[What's|What is] the name of the {n} month[?|]", "[Of twelve months|Of all months], which is the {n}[?|]"), n=nth, k=at + 1)
         return question, rng.choice((f"{month}.", f"The {nth} month is {month}."))
     question = say(rng, ("[Which|What] number is the month {m}[?|]", "{m} is [which|what] month of the year[?|]",
                          "[What is|Tell me] the number of the month {m}[?|]", "[Where|At which place] in the year does {m} come[?|]"),
@@ -78,7 +78,7 @@ def month_days(rng):
     question = say(rng, ("How many days [are there in|are in|belong to] {m}" + year + "[?|]", "How many days has {m}" + year + "[?|]",
                          "How many days does {m} have" + year + "[?|]", "How many days long is {m}" + year + "[?|]",
                          "[How long is|What is the length of] {m}" + year + "[ in days|, in days|][?|]",
-                         "[Number of days|The number of days|Days] in {m}" + year + "[?|, please|]",
+                         "[I am away|I rent it|It lasts] all of {m}" + year + "[. How many days is that?|, how many days is that?]", "[Number of days|The number of days|Days] in {m}" + year + "[?|, please|]",
                          "{m}" + year + "[ has|: has] how many days[?|]"), m=month)
     days = 29 if leap else MONTH_DAYS[month]
     if leap:
@@ -93,7 +93,7 @@ def amounts(rng):
     question = say(rng, ("How many {p} [are there in|are in|make|make up|does it take for] {w}[?|]",
                          "How many {p} has {w}[?|]", "How many {p} does {w} have[?|]",
                          "[What is|Tell me|Give me] the number of {p} in {w}[?|.|]", "[One|1] {b} is how many {p}[?|]",
-                         "{W} [has|is|lasts|consists of|contains] how many {p}[?|]", "{P} in {w}[?|, how many?|: how many?]",
+                         "{W} [has|is|lasts|consists of|contains] how many {p}[?|]", "{P} in {w}[?|, how many?|: how many?]", "{P} per {b}[?|, please.|: how many?]", "How many {p} [are in one|go into one|fit into one|do I have in one] {b}[?|]", "[Tell me|I forgot|Do you know] how many {p} {w} has[.|?|]",
                          "[A|One] {b} [has|holds] [what|which] number of {p}[?|]",
                          "[If I wait|When I wait] {w}, how many {p} [is that|have passed|do I wait][?|]"),
                    p=part, P=upper_first(part), w=f"{'an' if whole == 'hour' else 'a'} {whole}", b=whole,
@@ -111,7 +111,7 @@ def seasons(rng):
         question = say(rng, ("[Which|What] season is {m} in[?|]", "[Which|What] season [is it|do we have|is there] in {m}[?|]",
                              "[In which|In what] season [is|lies|falls] {m}[?|]", "{m} [is in|belongs to|falls in|is part of] [which|what] season[?|]",
                              "[It is|If it is|We are in] {m}[.|,] [which|what] season is [it|that][?|]", "[Tell me|Name] the season of {m}[.|]",
-                             "{m}: [which|what] season[?|]"), m=month)
+                             "{m}: [which|what] season[?|]", "[I was born|My birthday is|We marry|The fair is|I travel] in {m}[.|,|:] [Which|which|what] season is that[?|]", "[We have|It's|Now it is|Now is] {m}[ now|][,|:] [so |and |]which season [is that|is it|do we have][?|]", "[A day in|Somewhere in|The middle of] {m} is [in|part of] which season[?|]"), m=month)
         return question, rng.choice((f"{upper_first(season)}.", f"{month} is in {season}.", f"It is {season}."))
     if kind < 0.75:
         question = say(rng, ("[Which|What] months [are in|belong to|make up] {s}[?|]", "[Name|List|Tell me] the [three |]months of {s}[.|]",

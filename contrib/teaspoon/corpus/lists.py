@@ -22,7 +22,7 @@ def names_of(rng, kind=None, count=None, without=()):
     question = say(rng, ("[Name|List|Tell me|Give me|Write|Say|Think of|Write down] {n} {k}[.|]", "[Name|List|Give me] {n} different {k}[.|]",
                          "[Can you|Could you|Please|Would you] [name|list|tell me|give me|write down|think of] {n} {k}[?|.|, please.]", "[Which|What] {n} {k} [can you name|do you know|come to mind][?|]",
                          "I [need|want|would like] {n} {k}[.|, please.|, please]", "{N} {k}[, please.| please|.|?]", "[A list of|Make a list of|Make me a list of|Write a list with|Show me] {n} {k}[.|, please|]",
-                         "[I am looking for|Help me find] {n} {k}[.|]", "Do you know {n} {k}[?|]"), n=many, N=upper_first(many), k=kind)
+                         "[I am looking for|Help me find] {n} {k}[.|]", "Do you know {n} {k}[?|]", "[Name|List|Tell me] {n} {k}, [whichever you like|any you like|it does not matter which|as you like][.|]", "[Any|Just any] {n} {k}[.|, please.|]", "{N} {k} [would be nice|will do|are enough][.|]", "[My homework is to|I have to|I must] [name|list] {n} {k}[.|. Help me.]", "[What are|Which are] {n} [examples of |]{k}[?|]"), n=many, N=upper_first(many), k=kind)
     return question, f"{upper_first(listed(words))}.", words
 
 
@@ -40,7 +40,7 @@ def counting(rng):
     way = ("[Count|Please count|Can you count|Could you count|Let us count|I want you to count]" + (" up" if up and rng.random() < 0.2 else "" if up else " [down|backwards|back|downwards]"))
     question = say(rng, (way + " from {a} to {b}[.|?|, please.]", way + " from {a} [until|till|up to|and stop at] {b}[.|]" if up else way + " from {a} [until|and stop at] {b}[.|]",
                          "[List|Write|Write down|Say|Give me|Tell me] the numbers from {a} [to|down to|until] {b}[.|]" if not up else "[List|Write|Write down|Say|Give me|Tell me|Name] [all |]the numbers [from {a} to {b}|between {a} and {b}, both included][.|]",
-                         "[Start at|Begin with|Begin at] {a} and count" + (" [to|up to]" if up else " [down to|back to]") + " {b}[.|]", "{a} to {b}, [count|counting][.|]" if up else "{a} [down|back] to {b}, [count|please count][.|]",
+                         "[Count|Please count] for me from {a}" + (" to {b}[.|]" if up else " down to {b}[.|]"), "[Start at|Begin with|Begin at] {a} and count" + (" [to|up to]" if up else " [down to|back to]") + " {b}[.|]", "{a} to {b}, [count|counting][.|]" if up else "{a} [down|back] to {b}, [count|please count][.|]",
                          "[What are|Which are] the numbers from {a} to {b}[?|]"), a=number(rng, start, words), b=number(rng, end, words))
     return upper_first(question), upper_first(", ".join(number(rng, n, words) for n in range(start, end + step, step)) + ".")
 
@@ -50,7 +50,7 @@ def sorting(rng):
     down = rng.random() < 0.3
     order = " [from largest to smallest|from big to small|in descending order|downwards|with the largest first|largest first|the biggest first]" if down else \
         "[| from smallest to largest| from small to big| in ascending order| upwards| by size| with the smallest first|, smallest first|, smallest one first]"
-    question = say(rng, ("[Sort|Please sort|Order|Arrange|Can you sort|Could you order] [these numbers|the numbers|]" + order + ": {n}[.|]", "[Sort|Order|Arrange|Please sort] {n}" + order + "[.|]",
+    question = say(rng, ("[Sort|Please sort|Order|Arrange|Can you sort|Could you order] [these numbers|the numbers|]" + order + ": {n}[.|]", "[Sort|Order|Arrange|Please sort][:|] {n}" + order + "[.|]", "[Which|What] is the [right |]order of the numbers {n}" + order + "[?|]", "[I have|These are|Given are] {n}[.|:|,] [Sort|sort|Order|order] them" + order + "[.|, please.|]",
                          "[Put|Bring|Write] {n} in order" + order + "[.|]", "{n}[:|,] [sort them|put them in order|sort these|order them|please sort]" + order + "[.|]",
                          "[What is|Give me] the [right |sorted |]order of {n}" + order + "[?|]", "[Here are|I have] [some|the] numbers: {n}. [Sort them|Put them in order|Order them|Please sort]" + order + "[.|]"),
                    n=rng.choice((listed(map(str, numbers)), ", ".join(map(str, numbers)), " ".join(map(str, numbers)))))
@@ -83,7 +83,7 @@ def turning(rng):
     joined = rng.choice((listed(words), ", ".join(words), " ".join(words)))
     question = say(rng, ("[Reverse|Turn around|Turn round|Flip|Please reverse|Can you reverse|Invert] [this list|the list|the order of|the order|these words|this]: {w}[.|]", "[Reverse|Turn around|Flip] [the list |the words |]{w}[.|]",
                          "[Say|Write|Give me|List|Read] {w} [backwards|in reverse|in reverse order|the other way round|from the end to the start|from last to first|starting with the last][.|]", "{w}: [turn it around|the other way round|backwards|reverse it|reversed][, please.|.|]",
-                         "[What is|What's] [the reverse of|the reversed list of] {w}[?|]", "[Put|Write] {w} in [reverse|the opposite] order[.|]"), w=joined)
+                         "[What is|What's|Give me|Tell me] [the reverse of|the reversed list of|the reverse of the list] {w}[?|]", "[If I|When I] read {w} backwards, [what do I get|what is it|what comes out][?|]", "[I want|I need] {w} [in reverse|backwards|the other way round][.|]", "[Put|Write] {w} in [reverse|the opposite] order[.|]"), w=joined)
     return question, ", ".join(reversed(words)) + "."
 
 
@@ -121,7 +121,7 @@ def odd_one(rng):
     words.append(odd)
     rng.shuffle(words)
     question = say(rng, ("[Which|Which word|Which one|What] does not belong[| here| to the others| in this list| with the others][:|,|?] {w}[?|]", "[Which|Which word|Which one|What] is the odd one[ out|][:|,|?] {w}[?|]", "[Find|Pick|Name|Tell me] the [odd one out|word that does not belong|one that does not fit|one that is different|word that does not fit][:| of| in] {w}[.|]",
-                         "[Which|Which word|Which one] does not fit[| in| with the rest][:|,] {w}[?|]", "{w}[:|.] [which|Which] [one |word |]does not [belong|fit][?|]", "[Of|Among] {w}, [which|what] [one |word |][does not belong|does not fit|is different|is the odd one out][?|]", "[Three of these|Three of the words] go together, one does not: {w}. [Which|Which one]?"),
+                         "[Which|Which word|Which one] does not fit[| in| with the rest][:|,] {w}[?|]", "{w}[:|.] [which|Which] [one |word |]does not [belong|fit][?|]", "[Of|Among] {w}, [which|what] [one |word |][does not belong|does not fit|is different|is the odd one out][?|]", "{w}[.|:] Which [of them |]is not like the others?", "[One of these|One of the words|One word] [does not belong|is different|is wrong here]: {w}[.|. Which?|. Which one is it?]", "[Three of these|Three of the words] go together, one does not: {w}. [Which|Which one]?"),
                    w=rng.choice((listed(words), ", ".join(words), listed(words, "or"))))
     return question, rng.choice((f"{upper_first(odd)}.", f"{upper_first(odd)}: the others are {common}.", f"{upper_first(odd)}, the others are {common}."))
 
@@ -132,7 +132,7 @@ def opposites(rng):
         rng.shuffle(pair)
     word, other = pair
     question = say(rng, ("[What is|What's|Tell me|Name|Give me] the opposite of [the word |]{w}[?|.|]", "[What|Which word] is opposite to {w}[?|]", "[What|Which word|Which] is the [opposite|contrary|reverse|other side] of {w}[?|]", "The opposite of {w}[?| is| is?| is what?|, please.]", "[If|When] [something|it|a thing] is not {w}, [it is|what is it|then it is][?|]" if word not in ("begin", "end", "win", "lose", "day", "night", "up", "down", "left", "right") else "Opposite of {w}[?|]",
-                         "[Which|What] word means the opposite of {w}[?|]", "{w} - [opposite|the opposite|what is the opposite][?|]", "[Not|The contrary of] {w} [is|means][?| what?]" if word not in ("begin", "end", "win", "lose") else "What is the contrary of {w}[?|]", "[Give|Say|Find] [me |]a word that is the opposite of {w}[.|]", "Opposite of {w}[?|]"), w=word)
+                         "[Which|What] word means the opposite of {w}[?|]", "{w} - [opposite|the opposite|what is the opposite][?|]", "[Not|The contrary of] {w} [is|means][?| what?]" if word not in ("begin", "end", "win", "lose") else "What is the contrary of {w}[?|]", "[Give|Say|Find] [me |]a word that is the opposite of {w}[.|]", "Opposite of {w}[?|]", "[What would|What might|What could] be the opposite of {w}[?|]", "[I need|I am looking for|Help me find] [the opposite of|a word opposite to|an opposite for] {w}[.|]", "{W} and its opposite[:|?| are?| is?]", "[Not {w} but what|If not {w}, then what][?|]"), w=word, W=upper_first(word))
     answer = "new" if word == "old" and other == "new" else other
     if word == "old":
         answer = "new, or young"
@@ -146,7 +146,7 @@ def letters(rng):
     if kind < 0.35:
         spaces = rng.random() < 0.3
         how = " [with spaces|with spaces between the letters|letter by letter, with spaces]" if spaces else "[| with hyphens| letter by letter| for me]"
-        question = say(rng, ("[Spell|Please spell|Can you spell|Could you spell|Spell out] [the word |]{w}" + how + "[.|?|, please.]", "How [do you|do I|does one|would you] [spell|write] {w}" + how + "[?|]", "[What is|Give me|Tell me] the spelling of {w}" + how + "[?|.|]", "[Write|Say] {w} [letter by letter|one letter at a time]" + (" with spaces" if spaces else "") + "[.|]",
+        question = say(rng, ("[Spell|Please spell|Can you spell|Could you spell|Spell out] [the word |]{w}" + how + "[.|?|, please.]", "How [do you|do I|does one|would you] [spell|write] {w}" + how + "[?|]", "[What is|Give me|Tell me] the spelling of {w}" + how + "[?|.|]", "How is {w} [spelled|written|spelt]" + how + "[?|]", "[Write|Say] {w} [letter by letter|one letter at a time]" + (" with spaces" if spaces else "") + "[.|]",
                              "[What are|Which are|Tell me|List] the letters of [the word |]{w}[?|.|]"), w=word)
         return question, (" ".join(word) if spaces else dashed)
     if kind < 0.57:

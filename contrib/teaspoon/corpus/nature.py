@@ -30,7 +30,7 @@ def mixing(rng):
         "[Mixing|If I mix|When I mix|I mix|Mix] {a} [paint |]and {b}[ paint|][?|, what colour?| gives what?|. What colour is it?|, what do I get?|. What do I get?]",
         "[What|Which colour] [is|gives] {a} [mixed with|plus|and|stirred into] {b}[?|]", "{A} [plus|and|with|mixed with] {b}[?| is what colour?| makes?| is?| gives which colour?]",
         "[What happens|What do I get|What colour appears] [when|if] I [put|stir|pour|add|blend] {a} [into|to|with|and] {b}[?|]",
-        "[What is|Tell me|Name] the [mix|mixture|blend|combination] of {a} and {b}[?|]",
+        "[What is|Tell me|Name] the [mix|mixture|blend|combination] of {a} and {b}[?|]", "[Mixing|To mix|Stirring together] {a} and {b} [gives|makes|yields|results in][...| what?|?]", "[If|When] [somebody|one|a child] [puts|stirs|mixes] {a} [into|and|with] {b}[ paint|], [it becomes what|what does it become|what colour is it|the result is][?|]", "[I have|I've got|There is] {a} and {b} paint[.|,] [what|which colour] [can I mix|comes out|do I get from them][?|]", "{A} and {b} [together|mixed|in one pot|on one brush][?| give?| become what?|, what is it?]",
         "A painter [mixes|stirs together|blends] {a} and {b}. [What|Which] colour [does he see|is that|does she get|comes out|is it]?"),
         a=pair[0], A=upper_first(pair[0]), b=pair[1])
     if not known:
@@ -57,7 +57,7 @@ def coloured(rng):
             "{T} {is} [what|which] colour[?|]", "[What's|What is|Tell me|Name] the colour of {t}[?|]", "[Which|What] colour {has} {t}[?|]",
             "[Do you know|Can you tell me|Tell me|I wonder|Say] [what|which] colour {t} {is}[?|]", "{T}: [which|what] colour[?|]",
             "[I paint|I draw|I am painting|I am drawing|My daughter draws] {t}. [What|Which] colour [do I take|should I use|do I need|is right|does she need]?",
-            "[How|In which colour] [do I|should I|would you] paint {t}[?|]"), t=one, T=upper_first(one), do=do, has=have, **{"is": are})
+            "[How|In which colour] [do I|should I|would you] paint {t}[?|]", "[I have never seen|I've never seen|I never saw|I don't know] {t}[.|:] [What|Which] colour [is it|has it|does it have|are they]?", "[Think of|Imagine|Picture] {t}[.|:] [What|Which] colour [is it|do you see]?", "[Normally|Usually], [what|which] colour {is} {t}[?|]", "[The colour of|Colour of] {t}[?|, please.| is?]"), t=one, T=upper_first(one), do=do, has=have, **{"is": are})
         return question, rng.choice((f"{upper_first(colour)}.", f"{upper_first(one)} {are} {colour}.", f"{upper_first(one)} {are} {colour}."))
     if rng.random() < 0.5:
         asked = rng.choice((colour, rng.choice(COLOURS)))
@@ -91,7 +91,7 @@ def sounds(rng):
         "[What|Which] [sound|noise] {do} {t} make[?|]", "What {do} {t} say[?|]", "How {do} {t} sound[?|]",
         "[What is|What's|Tell me|Name] the [sound|noise] of {t}[?|]", "[What|Which] [noise|sound] {is} {t} [known for|making][?|]",
         "[When|If] {t} make{s} a [sound|noise], what is it[?|]", "{T} make{s} [what|which] [sound|noise][?|]", "[Describe|Tell me] the [sound|noise] that {t} make{s}[.|]",
-        "[What|Which sound] comes out of {t}[?|]"), t=one, T=upper_first(one), **w)
+        "[What|Which sound] comes out of {t}[?|]", "What {do} {t} do to [make a noise|be heard|make a sound|call][?|]", "How {do} {t} [make itself heard|call|speak|talk][?|]" if w["s"] else "How do {t} [call|speak|talk][?|]", "[I heard|We heard|There is] {t}[.|,|:] [what|which] [sound|noise] was it[?|]" if w["s"] else "What sound comes from {t}[?|]", "What {do} {t} do when it wants to be heard[?|]" if w["s"] else "What do {t} do to be heard[?|]", "[Make|Do|Imitate] [the sound|the noise] of {t}[.|]"), t=one, T=upper_first(one), **w)
     if verb is None:
         return question, f"{upper_first(a(animal)) if PLURALS.get(animal) != animal else 'A ' + animal} makes no sound."
     if verb == "hardly a sound":
@@ -112,7 +112,7 @@ def legs(rng):
             return question, f"{upper_first(a(winner))}."
     question = say(rng, ("How many legs {do} {t} have[?|]", "How many legs {has} {t}[?|]", "[What is|Tell me|Give me] the number of legs of {t}[?|.|]", "{T} {has} how many legs[?|]",
                          "On how many legs {do} {t} [walk|stand|go][?|]", "[Count|Tell me about] the legs of {t}[.|]", "Legs of {t}[?|, how many?|: how many?]",
-                         "How many [feet|legs] [are there on|can I count on|do I see on|belong to] {t}[?|]", "[Do you know|Can you tell me] how many legs {t} {has}[?|]"),
+                         "How many [feet|legs] [are there on|can I count on|do I see on|belong to] {t}[?|]", "[Do you know|Can you tell me|I forgot|Tell me] how many legs {t} {has}[?|]", "[I draw|I am drawing|I want to draw] {t}[.|:|,] [How|how] many legs [must it have|do I draw|does it need][?|]", "How many shoes would {t} need[?|]"),
                    t=one, T=upper_first(one), **w)
     if not count:
         return question, rng.choice(("None, it has no legs: zero.", f"{upper_first(a(animal))} has no legs, zero."))
@@ -130,7 +130,7 @@ def young(rng):
     question = say(rng, ("[What is|What's] [a young|a baby|the young of a|the baby of a|the child of a] {t}[ called|][?|]", "[What|How] do [you|we|people] call [a young|a baby|the young of a|a little|a newborn] {t}[?|]",
                          "[What is|What's|Tell me|Name] the [name|word|term] for [a young|a baby|the young of a|the baby of a] {t}[?|]", "[A young|A baby|A little|A newborn] {t} is [called what|called|a][?|]",
                          "[The young|The baby|The child] of [a|the] {t} is [called|named|a][?| what?]", "[My|Our|The] {t} [had|has|got] [a baby|young ones|little ones]. [What are they called|What is it called|How are they called]?",
-                         "[Which word means|What is the right word for] [a young|a baby] {t}[?|]"), t=animal)
+                         "[Which word means|What is the right word for] [a young|a baby] {t}[?|]", "[Young|Baby|Little] {t}: [name|what is it called|the word][?|, please.]", "[Which|What] is the young of [a|the] {t}[?|]", "[A|The] {t} has a young one[.|:|,] [What|what] is it called[?|]", "[A|The] mother {t} and her what?"), t=animal)
     question = question.replace(" a owl", " an owl").replace(" a ant", " an ant")
     name = " or ".join(names) if len(names) > 1 and rng.random() < 0.5 else names[0]
     return question, rng.choice((f"{upper_first(a(name))}.", f"A young {animal} is called {a(name)}."))
@@ -145,7 +145,7 @@ def homes(rng):
         question = say(rng, ("[Who|Which animal|What animal|What] lives {h}[?|]", "[Name|Tell me] [an animal|one animal] that lives {h}[.|]", "[What|Which animal] [has its home|is at home] {h}[?|]"), h=home)
         return question, f"{upper_first(a(rng.choice(inside)))}."
     question = say(rng, ("Where {do} {t} live[?|]", "[Where|In what place] {do} {t} [sleep|live|stay][?|]", "[What is|Tell me] the home of {t}[?|]", "Where [can I find|do I find|would I find|should I look for|is the home of] {t}[?|]",
-                         "{T} live{s} [where|in what place][?|]", "Where {is} {t} at home[?|]", "[In which place|In what kind of home] {do} {t} live[?|]", "[Where does one|Where do you] [keep|see|meet|find] {t}[?|]"), t=one, T=upper_first(one), **w)
+                         "{T} live{s} [where|in what place][?|]", "Where {is} {t} at home[?|]", "[In which place|In what kind of home] {do} {t} live[?|]", "{T} sleep{s} [where|in what place][?|]", "Where {do} {t} [go to sleep|go home to|spend the night|belong][?|]", "[I look for|I am looking for|I want to see] {t}[.|,|:] [Where|where] [should I look|do I go|do I find one][?|]", "[What|Which place] {do} {t} call home[?|]", "[Where does one|Where do you] [keep|see|meet|find] {t}[?|]"), t=one, T=upper_first(one), **w)
     return question, rng.choice((f"{upper_first(home)}.", f"{upper_first(a(animal))} lives {home}."))
 
 
@@ -155,7 +155,7 @@ def food(rng):
     one, w = said(rng, animal)
     question = say(rng, ("What {do} {t} eat[?|]", "[What is|What's|Tell me] the food of {t}[?|]", "[What|Which food] {do} {t} [like to eat|like|feed on|live on|eat most|need][?|]", "{T} eat{s} what[?|]",
                          "[What|Which food] [do I|should I|can I|does one] [give|feed|offer] [to |]{t}[?|]", "What [do you|does one|do people] feed {t}[ with|][?|]", "[I have|I want to feed] {t}. What [do I give it|does it eat|should it eat]?" if w["s"] else "What {do} {t} eat[?|]",
-                         "[On what|From what] {do} {t} live[?|]", "[What is for dinner|What is on the menu|What is dinner] for {t}[?|]"), t=one, T=upper_first(one), **w)
+                         "[On what|From what] {do} {t} live[?|]", "[Tell me|Say|Do you know] what {t} eat{s}[.|?|]", "[What|Which food] makes {t} happy[?|]", "{T} is hungry[.|:|,] [What|what] {do} it [want|get|eat][?|]" if w["s"] else "Hungry {t} eat what[?|]", "[Food for|The food of] {t}[?|, please.]", "[What is for dinner|What is on the menu|What is dinner] for {t}[?|]"), t=one, T=upper_first(one), **w)
     return question, rng.choice((f"{upper_first(meal)}.", f"It eats {meal}." if w["s"] else f"They eat {meal}.", f"{upper_first(a(animal))} eats {meal}."))
 
 

@@ -84,7 +84,7 @@ def wanted(rng):
     short = "[|short |little |small |nice |funny |tiny |new |bedtime |good ]"
     question = say(rng, ("[Tell|Please tell|Can you tell|Could you tell|Would you tell] [me |us |]a " + short + "[story|tale] [about|with|of] {w}[.|?|, please.|]", "[Write|Please write|Can you write|Make up|Invent|Think of] [me |]a " + short + "[story|tale] [about|with|in which there is] {w}[.|?|, please.|]",
                          "[I want|I would like|I'd like|I'd love|Give me|I need|Let me hear|We want|Let us hear] a " + short + "[story|tale] [about|with] {w}[.|, please.|]", "A " + short + "[story|tale] [about|with|of] {w}[.|, please.|?|]", "[Story|Tale] about {w}[.|, please.|]", "[What can you tell me|What happens in a story|Do you know a story|Have you got a story] about {w}[?|]", "[There should be|It must have] {w} in it: [tell me|write] a " + short + "story[.|]",
-                         "[My daughter|My son|The child|Our little one] wants a story [about|with] {w}[.|]", "[Once more a story|Another story|Now a story], [this time|now] [about|with] {w}[.|]", "{W}[:|.] [make a story of it|tell me a story about that|write a story][.|]", "[Put|Use] {w} [in|into] a " + short + "story[.|]"), w=listed(parts), W=upper_first(listed(parts)))
+                         "[My daughter|My son|The child|Our little one] wants a story [about|with] {w}[.|]", "[Once more a story|Another story|Now a story], [this time|now] [about|with] {w}[.|]", "{W}[:|.] [make a story of it|tell me a story about that|write a story][.|]", "A " + short + "[story|tale] [about|with] {w} would be [nice|lovely|good|great][.|]", "[Can|Could|Will] you [tell|make up|write] a " + short + "[story|tale] [with|about|in which we meet] {w}[?|]", "[How about|What about|Let's have|I feel like] a " + short + "story [with|about] {w}[?|.|]", "[Put|Use] {w} [in|into] a " + short + "story[.|]"), w=listed(parts), W=upper_first(listed(parts)))
     return question, tale(rng, beings, thing, second)
 
 
@@ -134,13 +134,37 @@ def scene(rng):
     return text, question, answer
 
 
+MOVES = (("danced", "dance"), ("slept", "sleep"), ("sang", "sing"), ("swam", "swim"), ("laughed", "laugh"), ("ran away", "run away"), ("jumped", "jump"), ("waited", "wait"), ("cried", "cry"), ("hid", "hide"), ("fell down", "fall down"), ("came out", "come out"), ("went home", "go home"), ("won", "win"), ("woke up", "wake up"), ("sat down", "sit down"))
+HOLDS = (("beat", "drum"), ("wore", "hat"), ("rang", "bell"), ("lit", "lantern"), ("flew", "kite"), ("filled", "basket"), ("climbed", "ladder"), ("opened", "box"), ("read", "map"), ("rowed", "boat"), ("painted", "door"), ("ate", "apple"), ("baked", "cake"), ("built", "house"), ("wrote", "letter"), ("bought", "book"), ("broke", "cup"), ("washed", "shirt"), ("found", "coin"), ("lost", "key"), ("saw", "star"), ("carried", "stone"), ("drew", "picture"), ("mended", "chair"))
+SPOTS = "at the bridge,in the garden,on the hill,by the river,at the market,in the kitchen,in the forest,on the beach,at school,in the barn,near the mill,at the lake,in the tower,on the roof,under a tree,behind the house,at the station,in the street".split(",")
+
+
+def two(rng):
+    """Two act; who did what, with which thing, where?"""
+    pool = rng.sample(NAMES, 2) + ["the " + b for b in rng.sample(BEINGS, 2)]
+    first, second = rng.sample(pool, 2)
+    (did, thing), (past, verb) = rng.choice(HOLDS), rng.choice(MOVES)
+    colour, spot = rng.choice(COLOURS), rng.choice(SPOTS)
+    (did2, thing2), other = rng.choice(HOLDS), rng.choice(COLOURS)
+    one = f"{upper_first(first)} {did} {a(colour + ' ' + thing)} {spot}."
+    another = rng.random() < 0.5 and did2 != did
+    then = f"{upper_first(second)} {did2} {a(other + ' ' + thing2)}." if another else say(rng, ("{S} {p}.", "Then {s} {p}.", "When {s} saw it, {s} {p}."), S=upper_first(second), s=second, p=past)
+    if second not in NAMES and rng.random() < 0.4:
+        then = then.replace("The ", "A ", 1) if not second[4] in "aeiou" else then.replace("The ", "An ", 1)
+    asked = [("Who {p}[?|]" if not another else "Who {d2} {t2}[?|]", upper_first(second)), ("Who {d} the {t}[?|]", upper_first(first)), ("Where was {f}[?|]", upper_first(spot)), ("[What|Which] colour was the {t}[?|]", upper_first(colour)), ("Where did it happen[?|]", upper_first(spot)), ("What [colour did the {t} have|was the colour of the {t}][?|]", upper_first(colour))]
+    if another:
+        asked.append(("[What|Which] colour was the {t2}[?|]", upper_first(other)) if thing2 != thing else asked[0])
+    question, answer = rng.choice(asked)
+    return f"{one} {then}", say(rng, question, p=past, d=did, t=thing, f=first, d2=did2, t2="the " + thing2 if "{d2}" in question else thing2), answer + "."
+
+
 def about(rng):
-    text, question, answer = scene(rng)
+    text, question, answer = (scene if rng.random() < 0.6 else two)(rng)
     frame = rng.random()
     if frame < 0.55:
         return f"{text} {question}", answer
     if frame < 0.8:
-        return say(rng, ("[Listen|Here is a story|Read this|A story|A short story|Story|Listen to this|Remember this]: {s} {q}", "{s}\n{q}", "{s} [Question|My question|Now tell me|So tell me]: {q}", "{q} {s}"), s=text, q=question), answer
+        return say(rng, ("[Listen|Here is a story|Read this|A story|A short story|Story|Listen to this|Remember this]: {s} {q}", "{s}\n{q}", "{s} [Question|My question|Now tell me|So tell me]: {q}", "{asked} {s}"), s=text, q=question, asked=question.rstrip("?") + "?"), answer
     return f"{text} {say(rng, '[So|And|Now|Well|Tell me]')}, {question[0].lower() + question[1:]}", answer
 
 
