@@ -74,8 +74,10 @@ class Layer(torch.nn.Module):
         self.up = torch.nn.Parameter(torch.empty(shape.inner, shape.width))
         self.down = torch.nn.Parameter(torch.empty(shape.width, shape.inner))
 
-    def forward(self, x, cos, sin, mask):
+    def forward(self, x, cos, sin, mask, at=None):
         x = x + self.attention(self.norm(x, self.input_norm), cos, sin, mask)
+        if at is not None:
+            x = x.flatten(0, 1)[at]
         return x + self.feed(self.norm(x, self.post_norm))
 
     def norm(self, x, weight):
@@ -116,10 +118,13 @@ class Llama(torch.nn.Module):
                 torch.nn.init.normal_(weight, 0.0, 0.02 * small, generator=dice)
         return self
 
-    def forward(self, tokens, mask=None):
+    def forward(self, tokens, mask=None, at=None):
+        """Logits after each token, or at some places (counted through all rows) only: of most of
+        the last layer, and of the head, nothing but what is asked for is computed."""
         x = F.embedding(tokens, self.embedding)
         cos, sin = self.cos[: tokens.shape[1]], self.sin[: tokens.shape[1]]
-        for layer in self.layers:
+        for layer in self.layers[:-1]:
             x = layer(x, cos, sin, mask)
+        x = self.layers[-1](x, cos, sin, mask, at)
         x = F.rms_norm(x, self.norm.shape, self.norm, self.shape.epsilon)
         return F.linear(x, self.embedding)

@@ -1,8 +1,8 @@
 """Documents into rows of tokens, so that a row is full and no document is cut that fits in one.
 
-What is known of a token: its id, how much its loss counts, and the document it belongs to within
-its row (a token sees its own document only). Which documents come when depends on the seed alone,
-so training that is taken up again goes on where it stopped.
+What is known of a token: its id, whether the model is to say it, and the document it belongs to
+within its row (a token sees its own document only). Which documents come when depends on the seed
+alone, so training that is taken up again goes on where it stopped.
 """
 import itertools
 
@@ -14,22 +14,22 @@ from documents import documents, render, spoken
 class Corpus:
     """All tokens of a part of the corpus, one after the other, and where each document begins."""
 
-    def __init__(self, folder, part, tokenizer, given):
-        ids, weights, starts, self.chat = [], [], [0], []
+    def __init__(self, folder, part, tokenizer):
+        ids, said, starts, chat = [], [], [0], []
         for document in documents(folder, part):
             text = render(document)
             pieces = [(text, True)] if "text" in document else spoken(text)
-            for piece, said in pieces:
+            for piece, is_said in pieces:
                 tokens = tokenizer.encode(piece)
                 ids.extend(tokens)
-                weights.extend([1.0 if said else given] * len(tokens))
+                said.extend([is_said] * len(tokens))
             starts.append(len(ids))
-            self.chat.append("text" not in document and document["messages"][0]["role"] != "system"
-                             and not document.get("tools"))
+            chat.append("text" not in document and document["messages"][0]["role"] != "system"
+                        and not document.get("tools"))
         self.ids = numpy.array(ids, dtype=numpy.int16)
-        self.weights = numpy.array(weights, dtype=numpy.float16)
+        self.said = numpy.array(said)
         self.starts = numpy.array(starts)
-        self.chat = numpy.array(self.chat)
+        self.chat = numpy.array(chat)
         self.pad = tokenizer.special["<|endoftext|>"]
 
     def __len__(self):
@@ -83,9 +83,9 @@ def long_rows(corpus, room, seed):
 class Stream:
     """Batches of one kind without end. How many have been taken says where it stands."""
 
-    def __init__(self, corpus, rows, room, many, joined=False):
+    def __init__(self, corpus, rows, room, many, seed, joined=False):
         self.corpus, self.rows, self.room, self.many = corpus, rows, room, many
-        self.joined = joined
+        self.seed, self.joined = seed, joined
         self.taken, self.due = 0, 0.0
 
     def state(self):
@@ -96,32 +96,50 @@ class Stream:
         self.taken, self.due = taken, due
         self.rows = itertools.islice(self.rows, taken * self.many, None)
 
-    def next(self):
+    def next(self, given):
+        """Arrays of ids, documents, positions to guess after, and which of those are real."""
         self.taken += 1
-        return batch(self.corpus, list(itertools.islice(self.rows, self.many)), self.room,
-                     self.joined)
+        dice = numpy.random.default_rng([self.seed, self.room, self.taken])
+        rows = list(itertools.islice(self.rows, self.many))
+        ids, which, wanted = batch(self.corpus, rows, self.room, self.joined, given, dice)
+        return ids, which, *guesses(wanted, wanted.size // 2, dice)
 
 
-def filled(corpus, row, room, joined):
-    """A row's tokens, weights and documents: room + 1 tokens, as each has to guess the next.
+def filled(corpus, row, room, joined, given, dice):
+    """A row's tokens and documents, one token more than there is room for, as each has to guess
+    the next, and after which the guess counts.
 
-    The guess of a document's first token counts for nothing, as nothing before it can tell it.
+    It counts where the model is to say what comes, and at a share `given` of all other places. The
+    first token of a document is no guess: nothing before it can tell it.
     """
     ids = numpy.full(room + 1, corpus.pad, dtype=numpy.int64)
-    weights = numpy.zeros(room + 1, dtype=numpy.float32)
     which = numpy.full(room + 1, -1, dtype=numpy.int64)
+    counts = numpy.zeros(room + 1, dtype=bool)
     at = 0
     for number, i in enumerate(row):
         begin, end = corpus.starts[i], min(corpus.starts[i + 1], corpus.starts[i] + room + 1 - at)
-        ids[at : at + end - begin] = corpus.ids[begin:end]
-        weights[at : at + end - begin] = corpus.weights[begin:end]
-        which[at : at + end - begin] = 0 if joined else number
+        here = slice(at, at + end - begin)
+        ids[here] = corpus.ids[begin:end]
+        which[here] = 0 if joined else number
+        counts[here] = corpus.said[begin:end] | (dice.random(end - begin) < given)
         if not joined:
-            weights[at] = 0.0
+            counts[at] = False
         at += end - begin
-    return ids, weights, which
+    return ids, which[:-1], counts[1:]
 
 
-def batch(corpus, rows, room, joined=False):
-    """Arrays (rows, room + 1) of ids, weights and documents."""
-    return [numpy.stack(x) for x in zip(*(filled(corpus, row, room, joined) for row in rows))]
+def batch(corpus, rows, room, joined, given, dice):
+    """Arrays of ids (rows, room + 1), documents and guesses that count (rows, room)."""
+    parts = (filled(corpus, row, room, joined, given, dice) for row in rows)
+    return [numpy.stack(x) for x in zip(*parts)]
+
+
+def guesses(wanted, many, dice):
+    """Exactly `many` places of those wanted, with a weight each: what has one shape is compiled
+    once. If there are more some are left out by chance; if fewer, place 0 fills up for nothing."""
+    places = numpy.flatnonzero(wanted)
+    if len(places) > many:
+        places = numpy.sort(dice.choice(places, many, replace=False))
+    weights = numpy.zeros(many, dtype=numpy.float32)
+    weights[: len(places)] = 1.0
+    return numpy.pad(places, (0, many - len(places))), weights

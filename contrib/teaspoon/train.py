@@ -23,8 +23,10 @@ import torch.nn.functional as F
 import curve
 from model import SHAPES, Llama
 from muon import optimizers
-from packing import Corpus, Stream, batch, long_rows, whole_rows
+from packing import Corpus, Stream, batch, binned, guesses, long_rows, whole_rows
 from tokenizer import Tokenizer
+
+VALID_ROWS = 48
 
 
 def arguments():
@@ -46,11 +48,12 @@ def arguments():
     ask.add_argument("--falls", type=float, default=0.4, help="from this share on the rate falls")
     ask.add_argument("--room", type=int, default=256, help="tokens in a row")
     ask.add_argument("--rows", type=int, default=32, help="rows in a step")
-    ask.add_argument("--wide", type=int, default=1024, help="in a row of longer documents")
+    ask.add_argument("--wide", type=int, default=512, help="in a row of longer documents")
     ask.add_argument("--long", type=int, default=4096, help="tokens in a long row")
     ask.add_argument("--long-share", type=float, default=0.03, help="of the steps, once there are")
     ask.add_argument("--long-from", type=float, default=0.7, help="share of the budget")
-    ask.add_argument("--given", type=float, default=0.1, help="weight of what is said to the model")
+    ask.add_argument("--given", type=float, default=0.1,
+                     help="share of what is said to the model that it has to guess as well")
     ask.add_argument("--distil", metavar="RUN_DIR", help="learn from that model's logits as well")
     ask.add_argument("--kl", type=float, default=0.9, help="share of the teacher in the loss")
     ask.add_argument("--eager", action="store_true", help="do not compile")
@@ -75,15 +78,20 @@ def sight(which):
     return torch.where(same & before, torch.zeros_like(never), never)[:, None]
 
 
-def losses(logits, ids):
-    return F.cross_entropy(logits.float().flatten(0, 1), ids[:, 1:].flatten(), reduction="none")
+def losses(logits, ids, at):
+    """Of the guesses after some places."""
+    return F.cross_entropy(logits.float(), ids[:, 1:].flatten()[at], reduction="none")
+
+
+def tensors(*arrays):
+    return [torch.from_numpy(array) for array in arrays]
 
 
 class Trainer:
     def __init__(self, args):
         self.args = args
         self.tokenizer = Tokenizer(args.tokenizer)
-        self.corpus = Corpus(args.corpus, "train", self.tokenizer, args.given)
+        self.corpus = Corpus(args.corpus, "train", self.tokenizer)
         self.valid = self.validation()
         self.model = Llama(SHAPES[args.shape]).initialise(args.seed)
         self.teacher = load_model(args.distil) if args.distil else None
@@ -96,38 +104,35 @@ class Trainer:
 
     def validation(self):
         """Some rows of what is not trained on; only what the model has to say counts."""
-        corpus = Corpus(self.args.corpus, "valid", self.tokenizer, 0.0)
+        corpus, room = Corpus(self.args.corpus, "valid", self.tokenizer), self.args.room
         lengths = corpus.lengths()
-        many = min(len(corpus), 64)
-        whole = [[i] for i in range(len(corpus)) if lengths[i] <= 512][:many]
-        return self.tensors(batch(corpus, whole, 512))
+        fits = numpy.flatnonzero(lengths <= room)
+        rows = next(binned(fits, lengths, room))[:VALID_ROWS]
+        dice = numpy.random.default_rng(self.args.seed)
+        ids, which, wanted = batch(corpus, rows, room, False, 0.0, dice)
+        return tensors(ids, which, *guesses(wanted, wanted.sum(), dice))
 
-    def tensors(self, arrays):
-        ids, weights, which = map(torch.from_numpy, arrays)
-        return ids, weights[:, 1:].flatten(), which[:, :-1]
-
-    def loss(self, ids, weights, which, joined):
+    def loss(self, ids, which, at, weights, joined):
         mask = None if joined else sight(which)
         with torch.autocast("cpu", torch.bfloat16):
-            logits = self.model(ids[:, :-1], mask)
+            logits = self.model(ids[:, :-1], mask, at)
             if self.teacher:
                 with torch.no_grad():
-                    taught = self.teacher(ids[:, :-1], mask)
-        told = (losses(logits, ids) * weights).sum() / weights.sum()
+                    taught = self.teacher(ids[:, :-1], mask, at)
+        told = (losses(logits, ids, at) * weights).sum() / weights.sum()
         if not self.teacher:
             return told
-        taught, logits = taught.float().flatten(0, 1), logits.float().flatten(0, 1)
-        away = F.kl_div(logits.log_softmax(-1), taught.log_softmax(-1), log_target=True,
-                        reduction="none").sum(-1)
-        here = (weights > 0).float()
-        return self.args.kl * (away * here).sum() / here.sum() + (1 - self.args.kl) * told
+        away = F.kl_div(logits.float().log_softmax(-1), taught.float().log_softmax(-1),
+                        log_target=True, reduction="none").sum(-1)
+        away = (away * weights).sum() / weights.sum()
+        return self.args.kl * away + (1 - self.args.kl) * told
 
     @torch.no_grad()
     def validate(self):
-        ids, weights, which = self.valid
+        ids, which, at, weights = self.valid
         with torch.autocast("cpu", torch.bfloat16):
-            logits = self.model(ids[:, :-1], sight(which))
-        return float((losses(logits, ids) * weights).sum() / weights.sum())
+            logits = self.model(ids[:, :-1], sight(which), at)
+        return float((losses(logits, ids, at) * weights).sum() / weights.sum())
 
     def progress(self):
         if self.args.tokens:
@@ -146,14 +151,14 @@ class Trainer:
         lengths = corpus.lengths()
         fits = lengths <= args.room
         made = [Stream(corpus, whole_rows(corpus, numpy.flatnonzero(fits), args.room, args.seed),
-                       args.room, args.rows)]
+                       args.room, args.rows, args.seed)]
         if not fits.all():
             wide = numpy.flatnonzero(~fits)
             made.append(Stream(corpus, whole_rows(corpus, wide, args.wide, args.seed),
-                               args.wide, max(1, size // args.wide)))
+                               args.wide, max(1, size // args.wide), args.seed))
         if corpus.chat.any() and args.long_share:
             made.append(Stream(corpus, long_rows(corpus, args.long, args.seed), args.long,
-                               max(1, size // args.long), joined=True))
+                               max(1, size // args.long), args.seed, joined=True))
         self.wide_share = float(lengths[~fits].sum() / lengths[fits].sum())
         return made
 
@@ -165,11 +170,11 @@ class Trainer:
             elif self.progress() >= self.args.long_from:
                 stream.due += self.args.long_share
             if stream.due >= stream.taken + 1:
-                return *self.tensors(stream.next()), stream.joined
-        return *self.tensors(self.streams[0].next()), False
+                return *tensors(*stream.next(self.args.given)), stream.joined
+        return *tensors(*self.streams[0].next(self.args.given)), False
 
-    def step(self, ids, weights, which, joined):
-        loss = self.compiled(ids, weights, which, joined)
+    def step(self, ids, which, at, weights, joined):
+        loss = self.compiled(ids, which, at, weights, joined)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         rate = self.rate()

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Asks a model prompts and says how many of its replies pass, of each kind and in all.
+
+    evaluate.py OUT_DIR/teaspoon PROMPTS.jsonl [--show failures]
+
+A line of PROMPTS is {"id", "kind", "messages", "tools" if there are any, "check"}; checks.py says
+what a check may hold. Replies are greedy. By default only numbers are printed: prompts that are
+held out are not to be looked at.
+"""
+import argparse
+import collections
+import json
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers.utils import logging
+
+from checks import passes
+from documents import chat
+
+BATCH = 64
+
+
+def from_folder(folder, prompts, most):
+    """Replies of a model as Hugging Face has it. Prompts of like length go together."""
+    logging.disable_progress_bar()
+    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    texts = [chat(p["messages"], p.get("tools"), ask=True) for p in prompts]
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    replies = [""] * len(texts)
+    for at in range(0, len(order), BATCH):
+        some = order[at : at + BATCH]
+        asked = tokenizer([texts[i] for i in some], return_tensors="pt", padding=True,
+                          return_token_type_ids=False)
+        with torch.no_grad():
+            told = model.generate(**asked, max_new_tokens=most, do_sample=False)
+        told = told[:, asked["input_ids"].shape[1] :]
+        for i, reply in zip(some, tokenizer.batch_decode(told, skip_special_tokens=True)):
+            replies[i] = reply.strip()
+    return replies
+
+
+def show(prompt, reply, passed):
+    print("%s %s" % ("pass" if passed else "FAIL", prompt["id"]))
+    for message in prompt["messages"]:
+        print("    %s: %s" % (message["role"], message.get("content") or message["tool_calls"]))
+    print("    -> %s\n    %s" % (reply, json.dumps(prompt["check"])))
+
+
+def main():
+    ask = argparse.ArgumentParser(description=__doc__,
+                                  formatter_class=argparse.RawDescriptionHelpFormatter)
+    ask.add_argument("model")
+    ask.add_argument("prompts")
+    ask.add_argument("--show", choices=["failures", "all", "none"], default="none")
+    ask.add_argument("--max", type=int, default=200, help="most tokens in a reply")
+    args = ask.parse_args()
+    with open(args.prompts, encoding="utf-8") as file:
+        prompts = [json.loads(line) for line in file if line.strip()]
+    replies = from_folder(args.model, prompts, args.max)
+    score = collections.defaultdict(list)
+    for prompt, reply in zip(prompts, replies):
+        passed = passes(prompt["check"], reply)
+        score[prompt["kind"]].append(passed)
+        if args.show == "all" or args.show == "failures" and not passed:
+            show(prompt, reply, passed)
+    for kind in sorted(score):
+        print("%-12s %3d of %3d" % (kind, sum(score[kind]), len(score[kind])))
+    every = sum(score.values(), [])
+    print("%-12s %3d of %3d   %.1f %%" % ("all", sum(every), len(every),
+                                         100 * sum(every) / len(every)))
+
+
+if __name__ == "__main__":
+    main()
