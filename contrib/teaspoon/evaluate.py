@@ -11,34 +11,9 @@ import argparse
 import collections
 import json
 
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-from transformers.utils import logging
-
 from checks import passes
 from documents import chat
-
-BATCH = 64
-
-
-def from_folder(folder, prompts, most):
-    """Replies of a model as Hugging Face has it. Prompts of like length go together."""
-    logging.disable_progress_bar()
-    tokenizer = AutoTokenizer.from_pretrained(folder, padding_side="left")
-    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    texts = [chat(p["messages"], p.get("tools"), ask=True) for p in prompts]
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    replies = [""] * len(texts)
-    for at in range(0, len(order), BATCH):
-        some = order[at : at + BATCH]
-        asked = tokenizer([texts[i] for i in some], return_tensors="pt", padding=True,
-                          return_token_type_ids=False)
-        with torch.no_grad():
-            told = model.generate(**asked, max_new_tokens=most, do_sample=False)
-        told = told[:, asked["input_ids"].shape[1] :]
-        for i, reply in zip(some, tokenizer.batch_decode(told, skip_special_tokens=True)):
-            replies[i] = reply.strip()
-    return replies
+from served import Folder
 
 
 def show(prompt, reply, passed):
@@ -58,7 +33,8 @@ def main():
     args = ask.parse_args()
     with open(args.prompts, encoding="utf-8") as file:
         prompts = [json.loads(line) for line in file if line.strip()]
-    replies = from_folder(args.model, prompts, args.max)
+    texts = [chat(p["messages"], p.get("tools"), ask=True) for p in prompts]
+    replies = Folder(args.model).replies(texts, args.max)
     score = collections.defaultdict(list)
     for prompt, reply in zip(prompts, replies):
         passed = passes(prompt["check"], reply)
