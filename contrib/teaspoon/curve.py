@@ -7,11 +7,6 @@ WIDE, HIGH, LEFT, RIGHT, TOP, BOTTOM = 720, 400, 56, 16, 20, 44
 COLOURS = {"train": "#7a9cc6", "valid": "#c0392b"}
 
 
-def load(path):
-    with open(path, encoding="utf-8", newline="") as file:
-        return [{k: float(v) if v else None for k, v in row.items()} for row in csv.DictReader(file)]
-
-
 def save(path, rows):
     with open(path + ".new", "w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, FIELDS, lineterminator="\n")

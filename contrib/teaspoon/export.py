@@ -23,8 +23,9 @@ from train import load_model
 NAMES = [("input_norm", "input_layernorm", "attn_norm"), ("q", "self_attn.q_proj", "attn_q"),
          ("k", "self_attn.k_proj", "attn_k"), ("v", "self_attn.v_proj", "attn_v"),
          ("o", "self_attn.o_proj", "attn_output"),
-         ("post_norm", "post_attention_layernorm", "ffn_norm"), ("gate", "mlp.gate_proj", "ffn_gate"),
-         ("up", "mlp.up_proj", "ffn_up"), ("down", "mlp.down_proj", "ffn_down")]
+         ("post_norm", "post_attention_layernorm", "ffn_norm"),
+         ("gate", "mlp.gate_proj", "ffn_gate"), ("up", "mlp.up_proj", "ffn_up"),
+         ("down", "mlp.down_proj", "ffn_down")]
 FILE_TYPES = {"F32": 0, "Q4_0": 2, "Q8_0": 7}
 NORMAL, CONTROL, USER = 1, 3, 4
 

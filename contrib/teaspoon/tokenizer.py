@@ -3,10 +3,10 @@
 
     tokenizer.py CORPUS_DIR tokenizer.json
 
-A text is composed (NFC) and cut into words by Qwen2's pattern (a digit is always a word of its own), and within a word
-the most frequent pair of neighbours becomes a token, again and again.  Of pairs that are equally
-frequent the one whose left token has the lowest id is taken, then the lowest right one: the same
-corpus gives the same file, byte for byte.
+A text is composed (NFC) and cut into words by Qwen2's pattern (a digit is always a word of its
+own), and within a word the most frequent pair of neighbours becomes a token, again and again. Of
+pairs that are equally frequent the one whose left token has the lowest id is taken, then the lowest
+right one: the same corpus gives the same file, byte for byte.
 
 Ids: 256 bytes in the order of GPT-2's alphabet, then the merges in the order they were learnt, then
 the special tokens.
