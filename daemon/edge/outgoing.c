@@ -132,7 +132,8 @@ void peer_reply_made(struct peer *peer, struct buffer *reply)
 
         if (!peer_may_reply(peer))
                 return;
-        if (buffer_prepend(reply, out->bytes + out->start, buffer_count(out))) {
+        if (!buffer_count(out) ||
+            buffer_prepend(reply, out->bytes + out->start, buffer_count(out))) {
                 buffer_deinit(out);
                 reply->max = out->max;
                 *out = *reply;
