@@ -7,16 +7,21 @@
 #include "daemon/sys.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+#define PAIR(text, number)                                                                         \
+        {                                                                                          \
+                .name = (text), .bytes = sizeof(text) - 1, .value = (number)                       \
+        }
 
 struct pair {
         const char *name;
+        uint32_t bytes; /* of the name: the compiler counts */
         uint64_t value;
 };
 
 static void put_pairs(struct wire_writer *writer, const struct pair *pairs, uint32_t count)
 {
         for (uint32_t i = 0; i < count; i++) {
-                wire_put_text(writer, pairs[i].name);
+                wire_put_bytes(writer, pairs[i].name, pairs[i].bytes);
                 wire_put_uint(writer, pairs[i].value);
         }
 }
@@ -33,11 +38,11 @@ static void put_model(struct wire_writer *writer, const struct served *served)
 {
         const struct traits *traits = &served->traits;
         const struct pair pairs[] = {
-                { "vocab", traits->vocab },       { "context", served->context },
-                { "layers", traits->layers },     { "width", traits->width },
-                { "heads", traits->heads },       { "kv_heads", traits->kv_heads },
-                { "head_dim", traits->head_dim }, { "ffn", traits->ffn },
-                { "holds", served->holds },
+                PAIR("vocab", traits->vocab),       PAIR("context", served->context),
+                PAIR("layers", traits->layers),     PAIR("width", traits->width),
+                PAIR("heads", traits->heads),       PAIR("kv_heads", traits->kv_heads),
+                PAIR("head_dim", traits->head_dim), PAIR("ffn", traits->ffn),
+                PAIR("holds", served->holds),
         };
 
         wire_put_text(writer, "model");
@@ -50,10 +55,10 @@ static void put_model(struct wire_writer *writer, const struct served *served)
 static void put_blocks(struct wire_writer *writer, const struct stats *stats)
 {
         const struct pair pairs[] = {
-                { "total", counter_get(&stats->blocks_total) },
-                { "free", counter_get(&stats->blocks_free) },
-                { "held", counter_get(&stats->blocks_held) },
-                { "promised", counter_get(&stats->blocks_promised) },
+                PAIR("total", counter_get(&stats->blocks_total)),
+                PAIR("free", counter_get(&stats->blocks_free)),
+                PAIR("held", counter_get(&stats->blocks_held)),
+                PAIR("promised", counter_get(&stats->blocks_promised)),
         };
 
         put_map(writer, "blocks", pairs, COUNT_OF(pairs));
@@ -63,8 +68,8 @@ static void put_blocks(struct wire_writer *writer, const struct stats *stats)
 static void put_loading(struct wire_writer *writer, const struct stats *stats)
 {
         const struct pair pairs[] = {
-                { "bytes", counter_get(&stats->load_bytes) },
-                { "total", counter_get(&stats->load_total) },
+                PAIR("bytes", counter_get(&stats->load_bytes)),
+                PAIR("total", counter_get(&stats->load_total)),
         };
 
         wire_put_text(writer, "loading");
@@ -78,16 +83,16 @@ static void put_requests(struct wire_writer *writer, const struct edge *edge)
 {
         const struct stats *stats = edge->conf.stats;
         const struct pair pairs[] = {
-                { "alive", admit_alive(edge->admit) },
-                { "live", edge->live_count },
-                { "waiting", counter_get(&stats->waiting) },
-                { "running", counter_get(&stats->running) },
-                { "stalled", counter_get(&stats->stalled) },
-                { "ending", counter_get(&stats->ending) },
-                { "ends_waiting", counter_get(&stats->ends_waiting) },
-                { "passed_over", counter_get(&stats->passed_over) },
-                { "seen", counter_get(&stats->requests_seen) },
-                { "refused", counter_get(&stats->requests_refused) },
+                PAIR("alive", admit_alive(edge->admit)),
+                PAIR("live", edge->live_count),
+                PAIR("waiting", counter_get(&stats->waiting)),
+                PAIR("running", counter_get(&stats->running)),
+                PAIR("stalled", counter_get(&stats->stalled)),
+                PAIR("ending", counter_get(&stats->ending)),
+                PAIR("ends_waiting", counter_get(&stats->ends_waiting)),
+                PAIR("passed_over", counter_get(&stats->passed_over)),
+                PAIR("seen", counter_get(&stats->requests_seen)),
+                PAIR("refused", counter_get(&stats->requests_refused)),
         };
 
         put_map(writer, "requests", pairs, COUNT_OF(pairs));
@@ -97,14 +102,14 @@ static void put_connections(struct wire_writer *writer, const struct edge *edge)
 {
         const struct stats *stats = edge->conf.stats;
         const struct pair connections[] = {
-                { "open", edge->peer_count },
-                { "seen", counter_get(&stats->connections_seen) },
-                { "refused", counter_get(&stats->connections_refused) },
-                { "max", edge->conf.config->connections },
+                PAIR("open", edge->peer_count),
+                PAIR("seen", counter_get(&stats->connections_seen)),
+                PAIR("refused", counter_get(&stats->connections_refused)),
+                PAIR("max", edge->conf.config->connections),
         };
         const struct pair channels[] = {
-                { "open", counter_get(&stats->channels_open) },
-                { "made", edge->channels_open },
+                PAIR("open", counter_get(&stats->channels_open)),
+                PAIR("made", edge->channels_open),
         };
 
         put_map(writer, "connections", connections, COUNT_OF(connections));
@@ -135,28 +140,28 @@ static void put_charges(struct wire_writer *writer, const struct quota *quota)
 static void put_limits(struct wire_writer *writer, const struct config *config)
 {
         const struct pair pairs[] = {
-                { "ctx", config->ctx },
-                { "kv_bytes", config->kv_bytes },
-                { "max_seqs", config->max_seqs },
-                { "step_tokens", config->step_tokens },
-                { "threads", config->threads },
-                { "depth", config->depth },
-                { "max_tokens", config->max_tokens },
-                { "uid_connections", config->uid_connections },
-                { "uid_requests", config->uid_requests },
-                { "uid_prompt_bytes", config->uid_prompt_bytes },
-                { "uid_connects_burst", config->uid_connects_burst },
-                { "uid_connects_per_s", config->uid_connects_per_s },
-                { "uid_ring_bytes", config->uid_ring_bytes },
-                { "ring_bytes", config->ring_bytes },
-                { "frame_bytes", config->frame_bytes },
-                { "reply_bytes", config->reply_bytes },
-                { "hello_ms", config->hello_ms },
-                { "frame_ms", config->frame_ms },
-                { "connections", config->connections },
-                { "requests", config->requests },
-                { "stall_ms", config->stall_ms },
-                { "drain_ms", config->drain_ms },
+                PAIR("ctx", config->ctx),
+                PAIR("kv_bytes", config->kv_bytes),
+                PAIR("max_seqs", config->max_seqs),
+                PAIR("step_tokens", config->step_tokens),
+                PAIR("threads", config->threads),
+                PAIR("depth", config->depth),
+                PAIR("max_tokens", config->max_tokens),
+                PAIR("uid_connections", config->uid_connections),
+                PAIR("uid_requests", config->uid_requests),
+                PAIR("uid_prompt_bytes", config->uid_prompt_bytes),
+                PAIR("uid_connects_burst", config->uid_connects_burst),
+                PAIR("uid_connects_per_s", config->uid_connects_per_s),
+                PAIR("uid_ring_bytes", config->uid_ring_bytes),
+                PAIR("ring_bytes", config->ring_bytes),
+                PAIR("frame_bytes", config->frame_bytes),
+                PAIR("reply_bytes", config->reply_bytes),
+                PAIR("hello_ms", config->hello_ms),
+                PAIR("frame_ms", config->frame_ms),
+                PAIR("connections", config->connections),
+                PAIR("requests", config->requests),
+                PAIR("stall_ms", config->stall_ms),
+                PAIR("drain_ms", config->drain_ms),
         };
 
         put_map(writer, "limits", pairs, COUNT_OF(pairs));
@@ -177,23 +182,23 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
         const struct stats *stats = edge->conf.stats;
         const struct edge_holds *holds = count_holds(edge);
         struct pair pairs[] = {
-                { "protocol", SMV_PROTOCOL_VERSION },
-                { "pid", (uint64_t)getpid() },
-                { "uid", (uint64_t)getuid() },
-                { "uptime_s", (sys_clock_ns() - edge->conf.started_ns) / 1000000000u },
-                { "steps", counter_get(&stats->steps) },
-                { "rows", counter_get(&stats->rows) },
-                { "tokens_in", counter_get(&stats->tokens_in) },
-                { "tokens_out", counter_get(&stats->tokens_out) },
-                { "ends", counter_get(&stats->ends) },
-                { "numeric_faults", counter_get(&stats->numeric_faults) },
-                { "wakes", counter_get(&stats->wakes) },
-                { "doorbells", counter_get(&stats->doorbells) },
-                { "jobs", edge->jobs_out },
-                { "log_lost", log_lost() },
-                { "descriptors", 0 },
-                { "mappings", 0 },
-                { "threads", 0 },
+                PAIR("protocol", SMV_PROTOCOL_VERSION),
+                PAIR("pid", (uint64_t)getpid()),
+                PAIR("uid", (uint64_t)getuid()),
+                PAIR("uptime_s", (sys_clock_ns() - edge->conf.started_ns) / 1000000000u),
+                PAIR("steps", counter_get(&stats->steps)),
+                PAIR("rows", counter_get(&stats->rows)),
+                PAIR("tokens_in", counter_get(&stats->tokens_in)),
+                PAIR("tokens_out", counter_get(&stats->tokens_out)),
+                PAIR("ends", counter_get(&stats->ends)),
+                PAIR("numeric_faults", counter_get(&stats->numeric_faults)),
+                PAIR("wakes", counter_get(&stats->wakes)),
+                PAIR("doorbells", counter_get(&stats->doorbells)),
+                PAIR("jobs", edge->jobs_out),
+                PAIR("log_lost", log_lost()),
+                PAIR("descriptors", 0),
+                PAIR("mappings", 0),
+                PAIR("threads", 0),
         };
         uint32_t count = COUNT_OF(pairs);
 

@@ -291,12 +291,16 @@ void wire_release(struct wire_request *request)
 
 /* ---- writing ---- */
 
+/* Most calls are for one byte: the head of a short text, or a small number. */
 static int on_bytes(void *arg, const char *bytes, size_t count)
 {
         struct wire_writer *writer = arg;
+        struct buffer *to = writer->to;
 
-        if (!writer->result)
-                writer->result = buffer_append(writer->to, bytes, count);
+        if (!writer->result && count == 1 && to->end < to->room)
+                to->bytes[to->end++] = (uint8_t)bytes[0];
+        else if (!writer->result)
+                writer->result = buffer_append(to, bytes, count);
         return writer->result ? -1 : 0;
 }
 
