@@ -11,7 +11,8 @@
 #include "daemon/log.h"
 #include "daemon/sys.h"
 
-#define READ_BYTES    (64u << 10)
+#define READ_FIRST    (8u << 10)   /* what was sent meanwhile is mostly less than that ... */
+#define READ_BYTES    (64u << 10)  /* ... or much more */
 #define READ_TURN     (256u << 10) /* of one peer, then the others have theirs */
 #define FRAME_SMALL   (8u << 10)   /* is read by the loop itself ... */
 #define FRAME_COSTS   (2u << 10)   /* ... for so many bytes more than it has ... */
@@ -184,12 +185,13 @@ static void read_is_over(struct peer *peer)
 }
 
 /* Of a large frame no more than there is memory for already: it is not to be moved. */
-static size_t read_room(const struct peer *peer)
+static size_t read_room(const struct peer *peer, size_t taken)
 {
         const struct buffer *in = &peer->in;
         size_t left = peer->frame_charged ? in->room - in->end : in->max - buffer_count(in);
+        size_t most = taken || peer->frame_charged ? READ_BYTES : READ_FIRST;
 
-        return left < READ_BYTES ? left : READ_BYTES;
+        return left < most ? left : most;
 }
 
 static void read_in(struct peer *peer)
@@ -201,7 +203,7 @@ static void read_in(struct peer *peer)
         peer->more = false;
         take_frames(peer, &frames);
         while (taken < READ_TURN && !peer->more && is_listened_to(peer)) {
-                size_t room = read_room(peer);
+                size_t room = read_room(peer, taken);
                 ssize_t n;
 
                 if (buffer_reserve(in, room)) {
@@ -222,6 +224,8 @@ static void read_in(struct peer *peer)
                 in->end += (size_t)n;
                 taken += (size_t)n;
                 take_frames(peer, &frames);
+                if ((size_t)n < room)
+                        break; /* that was all; if more has come since, the loop calls again */
         }
         if (!buffer_count(in))
                 buffer_deinit(in);
