@@ -27,6 +27,7 @@ struct road {
         struct road_facts *facts;
         int bell;
         struct mailbox *to_engine, *retired, *to_waker, *to_loop, *to_scribe, *from_scribe;
+        struct loop *loop;
         struct edge *edge;
         struct listener *listener;
         struct engine *engine;
@@ -120,6 +121,7 @@ static int open_edge(struct road *road, const char *socket)
 {
         const struct edge_conf conf = {
                 .config = &road->config,
+                .loop = road->loop,
                 .admit = { .sched = road->sched,
                            .max_tokens = road->config.max_tokens,
                            .requests_max = road->config.requests,
@@ -233,11 +235,13 @@ int road_open(const struct road_conf *conf, struct road **ret_road)
         if (!r)
                 r = open_mailboxes(road);
         if (!r)
+                r = loop_new(&road->loop);
+        if (!r)
                 r = open_edge(road, conf->socket);
         if (!r)
-                r = loop_signal(road->edge->loop, SIGTERM, on_stop, road);
+                r = loop_signal(road->loop, SIGTERM, on_stop, road);
         if (!r)
-                r = loop_signal(road->edge->loop, SIGUSR1, on_show, road);
+                r = loop_signal(road->loop, SIGUSR1, on_show, road);
         if (!r)
                 r = start_threads(road);
         *ret_road = road;
@@ -262,6 +266,7 @@ struct road *road_close(struct road *road)
                 return NULL;
         listener_close(road->listener);
         edge_free(road->edge);
+        loop_free(road->loop);
         mailbox_free(road->from_scribe);
         mailbox_free(road->to_scribe);
         mailbox_free(road->to_loop);

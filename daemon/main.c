@@ -32,6 +32,7 @@ struct house {
         struct stats stats;
         int bell;
         struct mailbox *to_engine, *retired, *to_waker, *to_loop, *to_scribe, *from_scribe;
+        struct loop *loop;
         struct edge *edge;
         struct listener *listener;
         char socket[256]; /* where it listens; empty: it does not */
@@ -122,6 +123,7 @@ static int open_edge(struct house *house)
 {
         const struct edge_conf conf = {
                 .config = &house->config,
+                .loop = house->loop,
                 .admit = { .sched = house->opening.sched,
                            .max_tokens = house->config.max_tokens,
                            .requests_max = house->config.requests,
@@ -237,11 +239,13 @@ static int run(struct house *house)
         want_descriptors(house);
         r = open_mailboxes(house);
         if (!r)
+                r = loop_new(&house->loop);
+        if (!r)
                 r = open_edge(house);
         if (!r)
-                r = loop_signal(house->edge->loop, SIGTERM, on_stop, house);
+                r = loop_signal(house->loop, SIGTERM, on_stop, house);
         if (!r)
-                r = loop_signal(house->edge->loop, SIGINT, on_stop, house);
+                r = loop_signal(house->loop, SIGINT, on_stop, house);
         if (!r)
                 r = open_listener(house);
         if (!r)
@@ -262,6 +266,7 @@ static void close_house(struct house *house)
         stop_threads(house, false);
         listener_close(house->listener);
         edge_free(house->edge);
+        loop_free(house->loop);
         mailbox_free(house->from_scribe);
         mailbox_free(house->to_scribe);
         mailbox_free(house->to_loop);

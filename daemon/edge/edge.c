@@ -417,8 +417,6 @@ static int begin(struct edge *edge)
         if (!r)
                 r = admit_new(&edge->conf.admit, edge->quota, &edge->admit);
         if (!r)
-                r = loop_new(&edge->loop);
-        if (!r)
                 r = loop_timer_new(edge->loop, on_drain_timer, edge, &edge->drain_timer);
         if (!r)
                 r = loop_timer_new(edge->loop, on_gone_timer, edge, &edge->gone_timer);
@@ -436,6 +434,7 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
         if (!edge)
                 return error_raise(-ENOMEM);
         edge->conf = *conf;
+        edge->loop = conf->loop;
         edge->alone = conf->config->fd >= 0;
         r = begin(edge);
         if (r) {
@@ -462,7 +461,6 @@ struct edge *edge_free(struct edge *edge)
         loop_timer_free(edge->gone_timer);
         admit_free(edge->admit);
         quota_free(edge->quota);
-        loop_free(edge->loop);
         free(edge);
         return NULL;
 }

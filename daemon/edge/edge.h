@@ -30,6 +30,7 @@ struct listener;
 
 struct edge_conf {
         const struct config *config;
+        struct loop *loop; /* main's; it outlives the edge */
         struct admit_conf admit;
         struct served *served;
         struct stats *stats;

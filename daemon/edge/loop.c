@@ -75,6 +75,7 @@ int loop_run(struct loop *loop)
         while (!loop->stopped)
                 if (event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
                         return error_raise(-EIO);
+        loop->stopped = false;
         return 0;
 }
 

@@ -29,7 +29,7 @@ typedef void (*loop_fd_handler)(void *arg, unsigned mask);
 
 int loop_new(struct loop **ret_loop);
 struct loop *loop_free(struct loop *loop); /* after everything on it */
-int loop_run(struct loop *loop);           /* until loop_stop() */
+int loop_run(struct loop *loop);           /* until loop_stop(); it may be run again */
 void loop_stop(struct loop *loop);
 
 /* Mask 0 watches nothing for now; setting the same mask does nothing.  The fd is not the watch's

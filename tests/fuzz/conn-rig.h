@@ -21,12 +21,13 @@
 #define MAILS        128u
 #define FRAMES_MAX   32u
 #define PENDING_MAX  (16u << 10)
+#define READ_MAX     65536u
 #define STREAMS      16u   /* ids whose sequence a client follows */
 #define SCRIPT_MAX   192u  /* bytes: what a script can say in so many is enough */
 #define TOKENS_MAX   1400u /* of a script: two halves of a ring */
 #define FLOODS_MAX   12u   /* of a script: who does not read that much is hung up */
 #define TURNS_MAX    256u  /* until it is quiet */
-#define QUIET_TURNS  3u
+#define QUIET_TURNS  2u    /* the loop has its turn between them */
 #define RUNS_A_COUNT 1000u /* scripts between two looks at the descriptors */
 
 struct script {
@@ -46,6 +47,9 @@ struct world {
         struct stats stats;
         struct served served;
         int bell;
+        struct loop *loop;
+        struct loop_timer *tick;
+        struct publish *publish; /* the engine's */
         struct mailbox *to_engine, *from_engine, *to_waker, *from_waker, *to_scribe, *from_scribe;
         struct buffer frames[FRAMES_MAX];
         const struct buffer *flood; /* one of these */
@@ -53,14 +57,12 @@ struct world {
 
         /* for one */
         struct edge *edge;
-        struct loop_timer *tick;
         struct script script;
         struct client clients[CLIENTS];
         bool cleaning, drained, failed;
         uint32_t turns, quiet, tokens, floods;
 
         /* the engine */
-        struct publish *publish;
         struct request *live[REQUESTS]; /* by number */
         struct mail ends[REQUESTS];     /* of those that are ending: how */
         bool waits[REQUESTS];           /* ... for room */

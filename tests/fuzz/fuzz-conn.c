@@ -117,7 +117,7 @@ static bool act(enum action action, uint8_t how)
         case RAW:
                 return say_raw(client, much), true;
         case READ:
-                return listen_to_edge(client, much == 63 ? 65536 : much * 32 + 1), true;
+                return listen_to_edge(client, much == 63 ? READ_MAX : much * 32 + 1), true;
         case SHUT:
                 if (client->fd >= 0)
                         shutdown(client->fd, SHUT_WR);
@@ -187,6 +187,7 @@ static void clean_up(void)
         world.drained = true;
         edge_drain(world.edge);
         edge_drain(world.edge);
+        others_move(); /* they stop */
 }
 
 static void on_tick(void *arg)
@@ -241,6 +242,7 @@ static struct edge_conf edge_conf(void)
 {
         return (struct edge_conf){
                 .config = &world.config,
+                .loop = world.loop,
                 .admit = { .sched = { .blocks = 64,
                                       .slots = 8,
                                       .rows = 64,
@@ -271,12 +273,6 @@ static uint64_t seed(void)
 static void begin(const uint8_t *data, size_t count)
 {
         struct edge_conf conf = edge_conf();
-        const struct publish_conf publish = {
-                .requests_max = REQUESTS,
-                .channels = CHANNELS,
-                .piece_max = tokenizer_piece_max(world.served.tokenizer),
-                .waker = world.to_waker,
-        };
         uint64_t rung;
         int r;
 
@@ -285,11 +281,7 @@ static void begin(const uint8_t *data, size_t count)
         world.script = (struct script){ .at = data, .end = data + count };
         world.cleaning = world.drained = world.failed = false;
         world.turns = world.quiet = world.tokens = world.floods = 0;
-        r = publish_new(&publish, &world.publish);
-        assert(!r);
         r = edge_new(&conf, &world.edge);
-        assert(!r);
-        r = loop_timer_new(world.edge->loop, on_tick, NULL, &world.tick);
         assert(!r);
         r = loop_timer_set(world.tick, 0);
         assert(!r);
@@ -310,9 +302,8 @@ static void end(void)
         assert(!mailbox_take(world.to_waker, &mail, 1, 0));
         assert(!mailbox_take(world.from_waker, &mail, 1, 0));
         assert(!mailbox_take(world.from_scribe, &mail, 1, 0));
-        world.tick = loop_timer_free(world.tick);
+        loop_timer_clear(world.tick);
         world.edge = edge_free(world.edge);
-        world.publish = publish_free(world.publish);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
@@ -334,6 +325,18 @@ static int no_files(const char *call, void *arg)
 {
         (void)arg;
         return strcmp(call, "open") ? 0 : -EMFILE;
+}
+
+static int open_publish(void)
+{
+        const struct publish_conf conf = {
+                .requests_max = REQUESTS,
+                .channels = CHANNELS,
+                .piece_max = tokenizer_piece_max(world.served.tokenizer),
+                .waker = world.to_waker,
+        };
+
+        return publish_new(&conf, &world.publish);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -378,6 +381,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         r |= mailbox_new(MAILS, world.bell, &world.from_waker);
         r |= mailbox_new(MAILS, -1, &world.to_scribe);
         r |= mailbox_new(MAILS, world.bell, &world.from_scribe);
+        r |= loop_new(&world.loop);
+        r |= loop_timer_new(world.loop, on_tick, NULL, &world.tick);
+        r |= open_publish();
         assert(!r);
         make_frames();
         return 0;

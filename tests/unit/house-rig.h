@@ -38,6 +38,7 @@ struct house {
         int arriving;
         struct mailbox *to_engine, *from_engine, *from_waker, *to_scribe, *from_scribe;
         struct scribe *scribe;
+        struct loop *loop;
         struct edge *edge;
         struct loop_watch *drain_watch, *arrive_watch;
         pthread_t thread;
@@ -169,11 +170,13 @@ static inline void house_start(struct house *house, bool with_scribe)
         conf.to_scribe = house->to_scribe;
         conf.from_scribe = house->from_scribe;
         conf.started_ns = sys_clock_ns();
+        assert_int_equal(loop_new(&house->loop), 0);
+        conf.loop = house->loop;
         assert_int_equal(edge_new(&conf, &house->edge), 0);
-        assert_int_equal(loop_watch_new(house->edge->loop, house->drain_bell, LOOP_READ, on_drain,
-                                        house, &house->drain_watch),
+        assert_int_equal(loop_watch_new(house->loop, house->drain_bell, LOOP_READ, on_drain, house,
+                                        &house->drain_watch),
                          0);
-        assert_int_equal(loop_watch_new(house->edge->loop, house->arrive_bell, LOOP_READ, on_arrive,
+        assert_int_equal(loop_watch_new(house->loop, house->arrive_bell, LOOP_READ, on_arrive,
                                         house, &house->arrive_watch),
                          0);
         if (with_scribe)
@@ -359,6 +362,7 @@ static inline int house_stop(struct house *house)
         loop_watch_free(house->arrive_watch);
         assert_int_equal(house->served.holds, 0);
         edge_free(house->edge);
+        loop_free(house->loop);
         mailbox_free(house->to_engine);
         mailbox_free(house->from_engine);
         mailbox_free(house->from_waker);
