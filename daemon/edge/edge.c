@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/edge/listener.h"
 #include "daemon/edge/peer.h"
@@ -434,6 +435,8 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
         if (!edge)
                 return error_raise(-ENOMEM);
         edge->conf = *conf;
+        edge->pid = (uint64_t)getpid();
+        edge->uid = (uint64_t)getuid();
         edge->loop = conf->loop;
         edge->alone = conf->config->fd >= 0;
         r = begin(edge);

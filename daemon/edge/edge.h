@@ -54,6 +54,7 @@ enum edge_phase {
 
 struct edge {
         struct edge_conf conf;
+        uint64_t pid, uid; /* ours, for replies */
         struct loop *loop;
         struct quota *quota;
         struct admit *admit;

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/edge/peer.h"
 #include "daemon/edge/status.h"
@@ -71,7 +70,7 @@ static void put_welcome(struct peer *peer, uint32_t id)
         wire_put_text(&writer, "server");
         wire_put_text(&writer, "samovard " SAMOVAR_VERSION);
         wire_put_text(&writer, "pid");
-        wire_put_uint(&writer, (uint64_t)getpid());
+        wire_put_uint(&writer, edge->pid);
         wire_put_text(&writer, "uid");
         wire_put_uint(&writer, peer->uid);
         wire_put_text(&writer, "frame_bytes");

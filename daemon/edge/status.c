@@ -1,7 +1,5 @@
 #include "daemon/edge/status.h"
 
-#include <unistd.h>
-
 #include "daemon/load-way.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
@@ -183,8 +181,8 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
         const struct edge_holds *holds = count_holds(edge);
         struct pair pairs[] = {
                 PAIR("protocol", SMV_PROTOCOL_VERSION),
-                PAIR("pid", (uint64_t)getpid()),
-                PAIR("uid", (uint64_t)getuid()),
+                PAIR("pid", edge->pid),
+                PAIR("uid", edge->uid),
                 PAIR("uptime_s", (sys_clock_ns() - edge->conf.started_ns) / 1000000000u),
                 PAIR("steps", counter_get(&stats->steps)),
                 PAIR("rows", counter_get(&stats->rows)),
