@@ -291,17 +291,20 @@ void wire_release(struct wire_request *request)
 
 /* ---- writing ---- */
 
-/* Most calls are for one byte: the head of a short text, or a small number. */
 static int on_bytes(void *arg, const char *bytes, size_t count)
 {
         struct wire_writer *writer = arg;
-        struct buffer *to = writer->to;
 
-        if (!writer->result && count == 1 && to->end < to->room)
-                to->bytes[to->end++] = (uint8_t)bytes[0];
-        else if (!writer->result)
-                writer->result = buffer_append(to, bytes, count);
+        if (!writer->result)
+                writer->result = buffer_append(writer->to, bytes, count);
         return writer->result ? -1 : 0;
+}
+
+/* Most of a reply is short texts and small numbers, whose heads are one byte; where there is room
+ * they go in at once. */
+static bool has_room(const struct wire_writer *writer, size_t count)
+{
+        return !writer->result && count <= writer->to->room - writer->to->end;
 }
 
 static msgpack_packer packer(struct wire_writer *writer)
@@ -336,8 +339,15 @@ void wire_put_text(struct wire_writer *writer, const char *text)
 
 void wire_put_bytes(struct wire_writer *writer, const char *bytes, size_t count)
 {
+        struct buffer *to = writer->to;
         msgpack_packer p = packer(writer);
 
+        if (count && count < 32 && has_room(writer, 1 + count)) {
+                to->bytes[to->end] = (uint8_t)(0xa0 | count);
+                memcpy(to->bytes + to->end + 1, bytes, count);
+                to->end += 1 + count;
+                return;
+        }
         msgpack_pack_str(&p, count);
         msgpack_pack_str_body(&p, bytes, count);
 }
@@ -352,8 +362,13 @@ void wire_put_bin(struct wire_writer *writer, const void *bytes, size_t count)
 
 void wire_put_uint(struct wire_writer *writer, uint64_t value)
 {
+        struct buffer *to = writer->to;
         msgpack_packer p = packer(writer);
 
+        if (value < 128 && has_room(writer, 1)) {
+                to->bytes[to->end++] = (uint8_t)value;
+                return;
+        }
         msgpack_pack_uint64(&p, value);
 }
 
