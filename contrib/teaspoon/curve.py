@@ -20,7 +20,7 @@ def text(x, y, words, anchor="middle"):
 
 
 def draw(path, rows, title):
-    """Losses against tokens, as SVG. What lies above the first tenth's middle is cut off."""
+    """Losses against tokens, as SVG. The first and highest few are cut off."""
     lines = {name: [(r["tokens"], r[name]) for r in rows if r[name] is not None]
              for name in ("train", "valid")}
     losses = sorted(y for points in lines.values() for _, y in points)
