@@ -2,8 +2,9 @@
 """Asks a model prompts and says how many of its replies pass, of each kind and in all.
 
     evaluate.py OUT_DIR/teaspoon PROMPTS.jsonl [--show failures]
+    evaluate.py --build BUILD_DIR MODEL.gguf PROMPTS.jsonl
 
-A line of PROMPTS is {"id", "kind", "messages", "tools" if there are any, "check"}; checks.py says
+The first asks transformers, the second samovard, which needs nothing of Python's. A line of PROMPTS is {"id", "kind", "messages", "tools" if there are any, "check"}; checks.py says
 what a check may hold. Replies are greedy. By default only numbers are printed: prompts that are
 held out are not to be looked at.
 """
@@ -12,8 +13,6 @@ import collections
 import json
 
 from checks import passes
-from documents import chat
-from served import Folder
 
 
 def show(prompt, reply, passed):
@@ -23,6 +22,21 @@ def show(prompt, reply, passed):
     print("    -> %s\n    %s" % (reply, json.dumps(prompt["check"])))
 
 
+def replies_of(args, prompts):
+    if args.build:
+        from asked import Daemon
+
+        daemon = Daemon(args.build, args.model)
+        replies = daemon.replies(prompts, args.max)
+        daemon.close()
+        return replies
+    from documents import chat
+    from served import Folder
+
+    texts = [chat(p["messages"], p.get("tools"), ask=True) for p in prompts]
+    return Folder(args.model).replies(texts, args.max)
+
+
 def main():
     ask = argparse.ArgumentParser(description=__doc__,
                                   formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -30,11 +44,12 @@ def main():
     ask.add_argument("prompts")
     ask.add_argument("--show", choices=["failures", "all", "none"], default="none")
     ask.add_argument("--max", type=int, default=200, help="most tokens in a reply")
+    ask.add_argument("--build", help="where samovar was built; MODEL is a file it can serve")
+    ask.add_argument("--at-least", type=float, default=0.0, help="per cent; fewer is a failure")
     args = ask.parse_args()
     with open(args.prompts, encoding="utf-8") as file:
         prompts = [json.loads(line) for line in file if line.strip()]
-    texts = [chat(p["messages"], p.get("tools"), ask=True) for p in prompts]
-    replies = Folder(args.model).replies(texts, args.max)
+    replies = replies_of(args, prompts)
     score = collections.defaultdict(list)
     for prompt, reply in zip(prompts, replies):
         passed = passes(prompt["check"], reply)
@@ -46,6 +61,8 @@ def main():
     every = sum(score.values(), [])
     print("%-12s %3d of %3d   %.1f %%" % ("all", sum(every), len(every),
                                          100 * sum(every) / len(every)))
+    if 100 * sum(every) < args.at_least * len(every):
+        raise SystemExit("fewer than %g %%" % args.at_least)
 
 
 if __name__ == "__main__":
