@@ -229,3 +229,11 @@ bool json_bool(const struct json *json, uint32_t node, bool *ret_bool)
         *ret_bool = json->nodes[node].value;
         return true;
 }
+
+const char *json_number(const struct json *json, uint32_t node)
+{
+        size_t bytes;
+
+        return json_kind(json, node) == JSON_NUMBER ? text_at(json, json->nodes[node].value, &bytes)
+                                                    : NULL;
+}

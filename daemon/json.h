@@ -68,5 +68,6 @@ bool json_real(const struct json *json, uint32_t node, double *ret_real); /* and
 /* Written as a whole number, without sign, fraction or exponent, and it fits. */
 bool json_whole(const struct json *json, uint32_t node, uint64_t *ret_whole);
 bool json_bool(const struct json *json, uint32_t node, bool *ret_bool);
+const char *json_number(const struct json *json, uint32_t node); /* as it is written, or NULL */
 
 #endif

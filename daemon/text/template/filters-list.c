@@ -1,0 +1,593 @@
+/*
+ * Filters of lists.  What they sort, group or choose by is a path into each item, and of
+ * strings their small letters, unless case counts.
+ */
+#include "daemon/text/template/filters.h"
+
+#include "daemon/text/template/case.h"
+#include "daemon/text/template/operate.h"
+#include "daemon/text/template/print.h"
+#include "daemon/text/template/strings.h"
+#include "daemon/text/template/text.h"
+#include "daemon/why.h"
+
+static const struct value missing = { .kind = MISSING };
+
+/* ---- one of them, or how many ---- */
+
+static int nothing(struct value *ret_value)
+{
+        *ret_value = (struct value){ .kind = VALUE_UNDEFINED };
+        return 0;
+}
+
+int filter_first(struct run *run, struct value self, const struct call *call,
+                 struct value *ret_value)
+{
+        const struct value *items;
+        uint32_t count;
+        int r = value_items(run, self, &items, &count);
+
+        (void)call;
+        if (r || !count)
+                return error_pass(r ? r : nothing(ret_value));
+        *ret_value = items[0];
+        return 0;
+}
+
+int filter_last(struct run *run, struct value self, const struct call *call,
+                struct value *ret_value)
+{
+        const struct value *items;
+        uint32_t count;
+        int r = value_items(run, self, &items, &count);
+
+        (void)call;
+        if (!r && (self.kind == VALUE_UNDEFINED ||
+                   (self.kind == VALUE_LIST && self.flavour == LIST_STREAM)))
+                r = run_fail(run, "'last' of a %s", value_type(self));
+        if (r || !count)
+                return error_pass(r ? r : nothing(ret_value));
+        *ret_value = items[count - 1];
+        return 0;
+}
+
+int filter_length(struct run *run, struct value self, const struct call *call,
+                  struct value *ret_value)
+{
+        uint32_t length;
+        bool has;
+        int r = value_length(run, self, &length, &has);
+
+        (void)call;
+        if (!r && !has)
+                r = run_fail(run, "a %s has no length", value_type(self));
+        *ret_value = value_integer(length);
+        return error_pass(r);
+}
+
+/* ---- the same in another order ---- */
+
+static int make_list(struct run *run, const struct value *items, uint32_t count,
+                     enum list_flavour flavour, struct value *ret_value)
+{
+        int r = run_list(run, count, flavour, ret_value);
+
+        for (uint32_t i = 0; !r && i < count; i++)
+                r = run_list_add(run, ret_value, items[i]);
+        return error_pass(r);
+}
+
+int filter_list(struct run *run, struct value self, const struct call *call,
+                struct value *ret_value)
+{
+        const struct value *items;
+        uint32_t count;
+        int r = value_items(run, self, &items, &count);
+
+        (void)call;
+        return error_pass(r ? r : make_list(run, items, count, LIST_LIST, ret_value));
+}
+
+int filter_reverse(struct run *run, struct value self, const struct call *call,
+                   struct value *ret_value)
+{
+        static const struct value parts[] = { { .kind = VALUE_NONE },
+                                              { .kind = VALUE_NONE },
+                                              { .kind = VALUE_INTEGER, .integer = -1 } };
+        const struct value *items;
+        uint32_t count;
+        int r;
+
+        (void)call;
+        if (self.kind == VALUE_STRING)
+                return error_pass(value_slice(run, self, parts, ret_value));
+        r = value_items(run, self, &items, &count);
+        if (!r)
+                r = run_list(run, count, LIST_STREAM, ret_value);
+        while (!r && count--)
+                r = run_list_add(run, ret_value, items[count]);
+        return error_pass(r);
+}
+
+int filter_items(struct run *run, struct value self, const struct call *call,
+                 struct value *ret_value)
+{
+        const struct arguments none = { .count = 0 };
+        int r;
+
+        (void)call;
+        if (self.kind == VALUE_UNDEFINED)
+                return error_pass(run_list(run, 0, LIST_STREAM, ret_value));
+        if (self.kind != VALUE_MAP)
+                return error_raise(run_fail(run, "'items' of a %s", value_type(self)));
+        r = builtin_call(run, &map_methods, builtin_find(&map_methods, "items", 5), self, &none,
+                         ret_value);
+        ret_value->flavour = LIST_STREAM;
+        return error_pass(r);
+}
+
+/* What something is sorted by: none of a path: itself. */
+static int key_of(struct run *run, struct value item, struct value path, struct value otherwise,
+                  bool cased, struct value *ret_key)
+{
+        int r = 0;
+
+        *ret_key = item;
+        if (!is_missing(path) && path.kind != VALUE_NONE)
+                r = value_path(run, item, path, otherwise, ret_key);
+        if (!r && !cased && ret_key->kind == VALUE_STRING)
+                r = string_in_case(run, ret_key->text, CASE_LOWER, ret_key);
+        return error_pass(r);
+}
+
+/* "a,b": by both. */
+static int keys_of(struct run *run, struct value item, struct value path, bool cased,
+                   struct value *ret_key)
+{
+        const struct text comma = TEXT_WORD(comma, ",");
+        uint32_t from = 0, end, count = 1;
+        struct value part, key;
+        int r;
+
+        if (path.kind != VALUE_STRING)
+                return error_pass(key_of(run, item, path, missing, cased, ret_key));
+        for (uint32_t i = 0; i < path.text->count; i++)
+                count += path.text->bytes[i] == ',';
+        r = run_list(run, count, LIST_LIST, ret_key);
+        while (!r && count--) {
+                end = text_find(path.text, &comma, from, path.text->count);
+                if (end == TEXT_NOWHERE)
+                        end = path.text->count;
+                r = text_slice(run, path.text, from, end, &part);
+                if (!r)
+                        r = key_of(run, item, part, missing, cased, &key);
+                if (!r)
+                        r = run_list_add(run, ret_key, key);
+                from = end + 1;
+        }
+        return error_pass(r);
+}
+
+static int sort_by(struct run *run, struct value self, struct value path, bool cased, bool reverse,
+                   struct sortable **ret_things, uint32_t *ret_count)
+{
+        const struct value *items;
+        struct sortable *things;
+        int r = value_items(run, self, &items, ret_count);
+
+        if (!r)
+                r = run_charge(run, *ret_count / 2);
+        if (r || !(things = run_take(run, (size_t)*ret_count * sizeof(*things), &r)))
+                return error_pass(r);
+        for (uint32_t i = 0; !r && i < *ret_count; i++) {
+                things[i].value = items[i];
+                r = keys_of(run, items[i], path, cased, &things[i].key);
+        }
+        *ret_things = things;
+        return error_pass(r ? r : value_sort(run, things, *ret_count, reverse));
+}
+
+static int list_things(struct run *run, const struct sortable *things, uint32_t count,
+                       struct value *ret_value)
+{
+        int r = run_list(run, count, LIST_LIST, ret_value);
+
+        for (uint32_t i = 0; !r && i < count; i++)
+                r = run_list_add(run, ret_value, things[i].value);
+        return error_pass(r);
+}
+
+int filter_sort(struct run *run, struct value self, const struct call *call,
+                struct value *ret_value)
+{
+        struct sortable *things = NULL;
+        uint32_t count = 0;
+        int r = sort_by(run, self, call->slots[2], truth_argument(call->slots[1], false),
+                        truth_argument(call->slots[0], false), &things, &count);
+
+        return error_pass(r ? r : list_things(run, things, count, ret_value));
+}
+
+int filter_dictsort(struct run *run, struct value self, const struct call *call,
+                    struct value *ret_value)
+{
+        struct value by = call->slots[1], pairs;
+        struct sortable *things = NULL;
+        bool keys = is_missing(by) || (by.kind == VALUE_STRING && text_is(by.text, "key"));
+        uint32_t count = 0;
+        int r;
+
+        if (self.kind == VALUE_UNDEFINED)
+                return error_pass(value_is_undefined(run, self));
+        if (!keys && !(by.kind == VALUE_STRING && text_is(by.text, "value")))
+                return error_raise(run_fail(run, "'dictsort' is by neither key nor value"));
+        r = filter_items(run, self, call, &pairs);
+        if (!r)
+                r = sort_by(run, pairs, value_integer(!keys), truth_argument(call->slots[0], false),
+                            truth_argument(call->slots[2], false), &things, &count);
+        return error_pass(r ? r : list_things(run, things, count, ret_value));
+}
+
+/* ---- the same, by groups ---- */
+
+/* Pairs of a value and the items that have it; in order of the values. */
+int filter_groupby(struct run *run, struct value self, const struct call *call,
+                   struct value *ret_value)
+{
+        struct value path = call->slots[0], otherwise = call->slots[1], group, key, pair;
+        bool cased = truth_argument(call->slots[2], false), equal;
+        const struct value *items;
+        struct sortable *things;
+        uint32_t count, end;
+        int r = value_items(run, self, &items, &count);
+
+        if (!r)
+                r = run_list(run, count, LIST_LIST, ret_value);
+        if (r || !(things = run_take(run, (size_t)count * sizeof(*things), &r)))
+                return error_pass(r);
+        for (uint32_t i = 0; !r && i < count; i++) {
+                things[i].value = items[i];
+                r = key_of(run, items[i], path, otherwise, cased, &things[i].key);
+        }
+        if (!r)
+                r = value_sort(run, things, count, false);
+        for (uint32_t i = 0; !r && i < count; i = end) {
+                for (end = i + 1, equal = true; !r && end < count && equal; end += equal)
+                        r = value_equal(run, things[i].key, things[end].key, &equal);
+                if (!r)
+                        r = list_things(run, things + i, end - i, &group);
+                if (!r)
+                        r = key_of(run, things[i].value, path, otherwise, true, &key);
+                if (!r)
+                        r = run_list(run, 2, LIST_TUPLE, &pair);
+                if (!r)
+                        r = run_list_add(run, &pair, key);
+                if (!r)
+                        r = run_list_add(run, &pair, group);
+                if (!r)
+                        r = run_list_add(run, ret_value, pair);
+        }
+        return error_pass(r);
+}
+
+/* The first of each that are equal, in their order: sorted, they stand together. */
+int filter_unique(struct run *run, struct value self, const struct call *call,
+                  struct value *ret_value)
+{
+        bool cased = truth_argument(call->slots[0], false);
+        const struct value *items;
+        struct value seen, key;
+        uint32_t count;
+        int r = value_items(run, self, &items, &count);
+
+        if (!r)
+                r = run_list(run, count, LIST_STREAM, ret_value);
+        if (!r)
+                r = run_list(run, count, LIST_LIST, &seen);
+        for (uint32_t i = 0; !r && i < count; i++) {
+                bool twice = false;
+
+                r = key_of(run, items[i], call->slots[1], missing, cased, &key);
+                if (!r && (key.kind == VALUE_MAP ||
+                           (key.kind == VALUE_LIST && key.flavour != LIST_TUPLE)))
+                        r = run_fail(run, "a %s can not be a key", value_type(key));
+                if (!r)
+                        r = value_in(run, key, seen, &twice);
+                if (!r && !twice)
+                        r = run_list_add(run, &seen, key);
+                if (!r && !twice)
+                        r = run_list_add(run, ret_value, items[i]);
+        }
+        return error_pass(r);
+}
+
+static int pack(struct run *run, const struct value *items, uint32_t count, uint32_t room,
+                struct value fill, struct value *ret_list)
+{
+        int r = make_list(run, items, count, LIST_LIST, ret_list);
+
+        if (r || is_missing(fill) || fill.kind == VALUE_NONE || room <= count)
+                return error_pass(r);
+        r = run_list(run, room, LIST_LIST, ret_list);
+        for (uint32_t i = 0; !r && i < room; i++)
+                r = run_list_add(run, ret_list, i < count ? items[i] : fill);
+        return error_pass(r);
+}
+
+int filter_batch(struct run *run, struct value self, const struct call *call,
+                 struct value *ret_value)
+{
+        const struct value *items;
+        struct value part;
+        uint32_t count, n;
+        int64_t size;
+        int r = value_items(run, self, &items, &count);
+
+        if (!r)
+                r = integer_argument(run, call->slots[0], 1, &size);
+        if (!r && (size < 1 || size > UINT32_MAX))
+                r = run_fail(run, "a batch of %lld", (long long)size);
+        if (!r)
+                r = run_list(run, (uint32_t)(count / size) + 1, LIST_STREAM, ret_value);
+        for (uint32_t from = 0; !r && from < count; from += n) {
+                n = count - from < size ? count - from : (uint32_t)size;
+                r = pack(run, items + from, n, (uint32_t)size, call->slots[1], &part);
+                if (!r)
+                        r = run_list_add(run, ret_value, part);
+        }
+        return error_pass(r);
+}
+
+int filter_slice(struct run *run, struct value self, const struct call *call,
+                 struct value *ret_value)
+{
+        const struct value *items;
+        struct value part;
+        uint32_t count, from = 0;
+        int64_t slices;
+        int r = value_items(run, self, &items, &count);
+
+        if (!r)
+                r = integer_argument(run, call->slots[0], 1, &slices);
+        if (!r && slices < 1)
+                r = run_fail(run, "%lld slices", (long long)slices);
+        if (!r)
+                r = run_charge(run, (uint64_t)slices);
+        if (!r)
+                r = run_list(run, (uint32_t)slices, LIST_STREAM, ret_value);
+        for (int64_t i = 0; !r && i < slices; i++) {
+                uint32_t each = (uint32_t)(count / slices), more = i < count % slices;
+
+                r = pack(run, items + from, each + more, each + 1,
+                         i >= count % slices ? call->slots[1] : missing, &part);
+                if (!r)
+                        r = run_list_add(run, ret_value, part);
+                from += each + more;
+        }
+        return error_pass(r);
+}
+
+/* ---- what they are together ---- */
+
+int filter_join(struct run *run, struct value self, const struct call *call,
+                struct value *ret_value)
+{
+        const struct value *items;
+        struct value between, parts;
+        uint32_t count;
+        int r = value_items(run, self, &items, &count);
+
+        if (!r)
+                r = is_missing(call->slots[0]) ? text_ours(run, "", 0, &between)
+                                               : print_text(run, call->slots[0], &between);
+        if (!r && !is_missing(call->slots[1]) && call->slots[1].kind != VALUE_NONE) {
+                r = run_list(run, count, LIST_LIST, &parts);
+                for (uint32_t i = 0; !r && i < count; i++) {
+                        struct value part;
+
+                        r = value_path(run, items[i], call->slots[1], missing, &part);
+                        if (!r)
+                                r = run_list_add(run, &parts, part);
+                }
+                items = parts.list->items;
+        }
+        return error_pass(r ? r : string_join(run, between.text, items, count, false, ret_value));
+}
+
+int filter_sum(struct run *run, struct value self, const struct call *call, struct value *ret_value)
+{
+        const struct value *items;
+        struct value item;
+        uint32_t count;
+        int r = value_items(run, self, &items, &count);
+
+        *ret_value = is_missing(call->slots[1]) ? value_integer(0) : call->slots[1];
+        if (!r && ret_value->kind == VALUE_STRING)
+                r = run_fail(run, "strings are joined, not summed up");
+        for (uint32_t i = 0; !r && i < count; i++) {
+                r = key_of(run, items[i], call->slots[0], missing, true, &item);
+                if (!r)
+                        r = run_charge(run, 1);
+                if (!r)
+                        r = value_binary(run, BINARY_ADD, *ret_value, item, ret_value);
+        }
+        return error_pass(r);
+}
+
+static int extreme(struct run *run, struct value self, const struct call *call, int sign,
+                   struct value *ret_value)
+{
+        bool cased = truth_argument(call->slots[0], false);
+        const struct value *items;
+        struct value key, best = missing;
+        uint32_t count;
+        int r = value_items(run, self, &items, &count), order = -1;
+
+        nothing(ret_value);
+        for (uint32_t i = 0; !r && i < count; i++) {
+                r = key_of(run, items[i], call->slots[1], missing, cased, &key);
+                if (!r && i)
+                        r = value_order(run, key, best, &order);
+                if (r || (i && order * sign >= 0))
+                        continue;
+                best = key;
+                *ret_value = items[i];
+        }
+        return error_pass(r);
+}
+
+int filter_min(struct run *run, struct value self, const struct call *call, struct value *ret_value)
+{
+        return error_pass(extreme(run, self, call, 1, ret_value));
+}
+
+int filter_max(struct run *run, struct value self, const struct call *call, struct value *ret_value)
+{
+        return error_pass(extreme(run, self, call, -1, ret_value));
+}
+
+/* ---- choosing ---- */
+
+/* The rest of a call's arguments, behind the first `taken` of those without names. */
+static struct arguments rest(const struct arguments *all, uint32_t taken)
+{
+        return (struct arguments){ all->values + taken, all->count - taken, all->names };
+}
+
+static uint32_t positional(const struct arguments *all)
+{
+        return all->count - (all->names ? all->names->count : 0);
+}
+
+static int row_by_name(struct run *run, const struct builtins *builtins, struct value name,
+                       uint32_t *ret_row)
+{
+        *ret_row = name.kind == VALUE_STRING
+                           ? builtin_find(builtins, name.text->bytes, name.text->count)
+                           : NO_BUILTIN;
+        if (*ret_row != NO_BUILTIN && builtins->rows[*ret_row].work)
+                return 0;
+        if (name.kind != VALUE_STRING)
+                return error_raise(
+                        run_fail(run, "a %s is no %s's name", value_type(name), builtins->what));
+        return error_raise(run_fail(run, "%s '%s' is not known here", builtins->what,
+                                    text_shown(name.text).text));
+}
+
+/* Whether each is chosen: by a test's name and arguments, or by being true. */
+static int choose(struct run *run, struct value self, const struct call *call, bool attribute,
+                  bool wanted, struct value *ret_value)
+{
+        const struct arguments *all = &call->all, arguments = rest(all, attribute + 1u);
+        bool tested = positional(all) > attribute;
+        const struct value *items;
+        uint32_t count, row = 0;
+        int r = value_items(run, self, &items, &count);
+
+        if (!r && attribute && !positional(all))
+                r = run_fail(run, "an attribute's name is missing");
+        if (!r && !tested && all->names)
+                r = run_fail(run, "a test's name is missing");
+        if (!r && tested)
+                r = row_by_name(run, &tests, all->values[attribute], &row);
+        if (!r)
+                r = run_list(run, count, LIST_STREAM, ret_value);
+        for (uint32_t i = 0; !r && i < count; i++) {
+                struct value item = items[i];
+
+                if (attribute)
+                        r = value_path(run, item, all->values[0], missing, &item);
+                if (!r)
+                        r = run_charge(run, 1);
+                if (!r && tested)
+                        r = builtin_call(run, &tests, row, item, &arguments, &item);
+                if (!r && value_truth(item) == wanted)
+                        r = run_list_add(run, ret_value, items[i]);
+        }
+        return error_pass(r);
+}
+
+int filter_select(struct run *run, struct value self, const struct call *call,
+                  struct value *ret_value)
+{
+        return error_pass(choose(run, self, call, false, true, ret_value));
+}
+
+int filter_reject(struct run *run, struct value self, const struct call *call,
+                  struct value *ret_value)
+{
+        return error_pass(choose(run, self, call, false, false, ret_value));
+}
+
+int filter_selectattr(struct run *run, struct value self, const struct call *call,
+                      struct value *ret_value)
+{
+        return error_pass(choose(run, self, call, true, true, ret_value));
+}
+
+int filter_rejectattr(struct run *run, struct value self, const struct call *call,
+                      struct value *ret_value)
+{
+        return error_pass(choose(run, self, call, true, false, ret_value));
+}
+
+/* map(attribute=..., default=...) */
+static int map_paths(struct run *run, const struct value *items, uint32_t count,
+                     const struct arguments *all, struct value *ret_value)
+{
+        struct value path = missing, otherwise = missing, item;
+        int r = run_list(run, count, LIST_STREAM, ret_value);
+
+        for (uint32_t i = 0; !r && all->names && i < all->names->count; i++) {
+                const struct text *name = all->names->items[i].text;
+
+                if (text_is(name, "attribute"))
+                        path = all->values[i];
+                else if (text_is(name, "default"))
+                        otherwise = all->values[i];
+                else
+                        r = run_fail(run, "filter 'map' takes no argument '%s'",
+                                     text_shown(name).text);
+        }
+        if (!r && is_missing(path))
+                r = run_fail(run, "filter 'map' lacks an argument");
+        if (otherwise.kind == VALUE_NONE)
+                otherwise = missing;
+        for (uint32_t i = 0; !r && i < count; i++) {
+                r = value_path(run, items[i], path, otherwise, &item);
+                if (!r)
+                        r = run_list_add(run, ret_value, item);
+        }
+        return error_pass(r);
+}
+
+int filter_map(struct run *run, struct value self, const struct call *call, struct value *ret_value)
+{
+        const struct arguments *all = &call->all;
+        struct arguments arguments;
+        const struct value *items;
+        struct value item;
+        uint32_t count, row;
+        int r = value_items(run, self, &items, &count);
+
+        if (r || !positional(all))
+                return error_pass(r ? r : map_paths(run, items, count, all, ret_value));
+        arguments = rest(all, 1);
+        r = row_by_name(run, &filters, all->values[0], &row);
+        /* A filter that calls filters by name could call itself that way, ever deeper. */
+        if (!r && filters.rows[row].work == filter_map && run->calls >= TEMPLATE_DEPTH_MAX)
+                r = run_fail(run, "'map' calls itself deeper than %u", TEMPLATE_DEPTH_MAX);
+        run->calls++;
+        if (!r)
+                r = run_list(run, count, LIST_STREAM, ret_value);
+        for (uint32_t i = 0; !r && i < count; i++) {
+                r = run_charge(run, 1);
+                if (!r)
+                        r = builtin_call(run, &filters, row, items[i], &arguments, &item);
+                if (!r)
+                        r = run_list_add(run, ret_value, item);
+        }
+        run->calls--;
+        return error_pass(r);
+}

@@ -1,0 +1,533 @@
+/*
+ * The table of filters, and those of texts and numbers.
+ */
+#include "daemon/text/template/filters.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/text/template/blank.h"
+#include "daemon/text/template/case.h"
+#include "daemon/text/template/format.h"
+#include "daemon/text/template/operate.h"
+#include "daemon/text/template/print.h"
+#include "daemon/text/template/strings.h"
+#include "daemon/text/template/text.h"
+
+#define DIGITS_MAX 400u
+
+/* ---- texts ---- */
+
+static int filter_string(struct run *run, struct value self, const struct call *call,
+                         struct value *ret_value)
+{
+        (void)call;
+        return error_pass(print_text(run, self, ret_value));
+}
+
+static int filter_trim(struct run *run, struct value self, const struct call *call,
+                       struct value *ret_value)
+{
+        const struct text *characters;
+        int r = print_text(run, self, &self);
+
+        if (!r)
+                r = string_argument(run, call->slots[0], &characters);
+        return error_pass(r ? r : string_strip(run, self.text, characters, true, true, ret_value));
+}
+
+static int in_case(struct run *run, struct value self, enum letter_case how,
+                   struct value *ret_value)
+{
+        int r = print_text(run, self, &self);
+
+        return error_pass(r ? r : string_in_case(run, self.text, how, ret_value));
+}
+
+static int filter_lower(struct run *run, struct value self, const struct call *call,
+                        struct value *ret_value)
+{
+        (void)call;
+        return error_pass(in_case(run, self, CASE_LOWER, ret_value));
+}
+
+static int filter_upper(struct run *run, struct value self, const struct call *call,
+                        struct value *ret_value)
+{
+        (void)call;
+        return error_pass(in_case(run, self, CASE_UPPER, ret_value));
+}
+
+static int filter_capitalize(struct run *run, struct value self, const struct call *call,
+                             struct value *ret_value)
+{
+        int r = print_text(run, self, &self);
+
+        (void)call;
+        return error_pass(r ? r : string_capitalize(run, self.text, ret_value));
+}
+
+static bool begins_word(uint32_t code)
+{
+        return blank_is(code) || (code < 0x80 && strchr("-({[<", (int)code));
+}
+
+/* A word begins behind blanks and opening brackets, and nowhere else. */
+static int filter_title(struct run *run, struct value self, const struct call *call,
+                        struct value *ret_value)
+{
+        struct builder to = { .bytes = NULL };
+        bool inside = false;
+        uint32_t code;
+        int r = print_text(run, self, &self);
+
+        (void)call;
+        if (!r)
+                r = run_charge(run, self.text->count / 4);
+        for (uint32_t at = 0; !r && at < self.text->count;) {
+                unsigned n = unicode_next(self.text->bytes + at, self.text->count - at, &code);
+                bool starts = code && begins_word(code);
+
+                r = case_add(run, &to, self.text, at, at + n,
+                             inside || starts ? CASE_LOWER : CASE_UPPER);
+                inside = !starts;
+                at += n;
+        }
+        return error_pass(r ? r : text_end(run, &to, ret_value));
+}
+
+static int filter_replace(struct run *run, struct value self, const struct call *call,
+                          struct value *ret_value)
+{
+        struct value old, new, count = call->slots[2];
+        int64_t most;
+        int r = print_text(run, self, &self);
+
+        if (!r)
+                r = print_text(run, call->slots[0], &old);
+        if (!r)
+                r = print_text(run, call->slots[1], &new);
+        if (count.kind == VALUE_NONE)
+                count.kind = MISSING;
+        if (!r)
+                r = integer_argument(run, count, -1, &most);
+        return error_pass(r ? r
+                            : string_replace(run, self.text, old.text, new.text, most, ret_value));
+}
+
+static int indent_lines(struct run *run, struct value lines, const struct text *by, bool first,
+                        bool blank, struct builder *to)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; !r && i < lines.list->count; i++) {
+                const struct text *line = lines.list->items[i].text;
+
+                r = i ? text_add(run, to, "\n", 1, TEXT_OURS) : 0;
+                if (!r && (i ? blank || line->count : first))
+                        r = text_add_all(run, to, by);
+                if (!r)
+                        r = text_add_all(run, to, line);
+        }
+        return error_pass(r);
+}
+
+/* A newline more is put behind the text first, as Jinja does, so that it is one line at least. */
+static int filter_indent(struct run *run, struct value self, const struct call *call,
+                         struct value *ret_value)
+{
+        struct builder to = { .bytes = NULL }, whole = { .bytes = NULL };
+        struct value lines, by = call->slots[0];
+        int64_t width;
+        int r = 0;
+
+        if (self.kind == VALUE_UNDEFINED)
+                return error_pass(value_is_undefined(run, self));
+        if (self.kind != VALUE_STRING)
+                return error_raise(run_fail(run, "a %s is indented", value_type(self)));
+        if (is_missing(by) || by.kind != VALUE_STRING) {
+                r = integer_argument(run, by, 4, &width);
+                if (!r)
+                        r = text_ours(run, "", 0, &by);
+                if (!r)
+                        r = string_center(run, by.text, width, NULL, -1, &by);
+        }
+        if (!r)
+                r = text_add_all(run, &whole, self.text);
+        if (!r)
+                r = text_add(run, &whole, "\n", 1, TEXT_OURS);
+        if (!r)
+                r = text_end(run, &whole, &self);
+        if (!r)
+                r = string_lines(run, self.text, false, &lines);
+        if (!r)
+                r = indent_lines(run, lines, by.text, truth_argument(call->slots[1], false),
+                                 truth_argument(call->slots[2], false), &to);
+        return error_pass(r ? r : text_end(run, &to, ret_value));
+}
+
+static int filter_center(struct run *run, struct value self, const struct call *call,
+                         struct value *ret_value)
+{
+        int64_t width;
+        int r = print_text(run, self, &self);
+
+        if (!r)
+                r = integer_argument(run, call->slots[0], 80, &width);
+        return error_pass(r ? r : string_center(run, self.text, width, NULL, 0, ret_value));
+}
+
+static int filter_format(struct run *run, struct value self, const struct call *call,
+                         struct value *ret_value)
+{
+        struct value all;
+        int r = print_text(run, self, &self);
+
+        if (!r && call->all.names)
+                r = run_fail(run, "'format' with names is not known here");
+        if (!r)
+                r = run_list(run, call->all.count, LIST_TUPLE, &all);
+        for (uint32_t i = 0; !r && i < call->all.count; i++)
+                r = run_list_add(run, &all, call->all.values[i]);
+        return error_pass(r ? r : format_percent(run, self.text, all, ret_value));
+}
+
+static int filter_escape(struct run *run, struct value self, const struct call *call,
+                         struct value *ret_value)
+{
+        static const char *const entities[] = {
+                ['&'] = "&amp;", ['<'] = "&lt;", ['>'] = "&gt;", ['"'] = "&#34;", ['\''] = "&#39;"
+        };
+        struct builder to = { .bytes = NULL };
+        uint32_t same = 0;
+        int r = print_text(run, self, &self);
+
+        (void)call;
+        for (uint32_t at = 0; !r && at < self.text->count; at++) {
+                unsigned char c = (unsigned char)self.text->bytes[at];
+
+                if (c > '>' || !entities[c])
+                        continue;
+                r = run_charge(run, 1);
+                if (!r)
+                        r = text_add_slice(run, &to, self.text, same, at);
+                if (!r)
+                        r = text_add(run, &to, entities[c], strlen(entities[c]),
+                                     text_origin_at(self.text, at));
+                same = at + 1;
+        }
+        if (!r)
+                r = text_add_slice(run, &to, self.text, same, self.text->count);
+        return error_pass(r ? r : text_end(run, &to, ret_value));
+}
+
+static int filter_wordcount(struct run *run, struct value self, const struct call *call,
+                            struct value *ret_value)
+{
+        int64_t words = 0;
+        bool inside = false;
+        uint32_t code;
+        int r = print_text(run, self, &self);
+
+        (void)call;
+        if (!r)
+                r = run_charge(run, self.text->count / 16);
+        for (uint32_t at = 0; !r && at < self.text->count;) {
+                bool word;
+
+                at += unicode_next(self.text->bytes + at, self.text->count - at, &code);
+                word = code == '_' || unicode_kind(code) == UNICODE_LETTER ||
+                       unicode_kind(code) == UNICODE_NUMBER;
+                words += word && !inside;
+                inside = word;
+        }
+        *ret_value = value_integer(words);
+        return error_pass(r);
+}
+
+/* ---- JSON ---- */
+
+static const struct text comma_word = TEXT_WORD(comma_word, ",");
+static const struct text comma_blank_word = TEXT_WORD(comma_blank_word, ", ");
+static const struct text colon_blank_word = TEXT_WORD(colon_blank_word, ": ");
+
+static int json_separators(struct run *run, struct value given, struct json_style *style)
+{
+        if (is_missing(given) || given.kind == VALUE_NONE)
+                return 0;
+        if (given.kind != VALUE_LIST || given.list->count != 2 ||
+            given.list->items[0].kind != VALUE_STRING || given.list->items[1].kind != VALUE_STRING)
+                return error_raise(run_fail(run, "'separators' are not two strings"));
+        style->comma = given.list->items[0].text;
+        style->colon = given.list->items[1].text;
+        return 0;
+}
+
+static int json_indent(struct run *run, struct value given, struct json_style *style)
+{
+        struct value by = given;
+        int64_t width;
+        int r = 0;
+
+        if (is_missing(given) || given.kind == VALUE_NONE)
+                return 0;
+        if (given.kind != VALUE_STRING) {
+                r = integer_argument(run, given, 0, &width);
+                if (!r)
+                        r = text_ours(run, "", 0, &by);
+                if (!r)
+                        r = string_center(run, by.text, width, NULL, -1, &by);
+        }
+        style->indent = by.text;
+        style->comma = &comma_word;
+        return error_pass(r);
+}
+
+static int filter_tojson(struct run *run, struct value self, const struct call *call,
+                         struct value *ret_value)
+{
+        struct json_style style = { .comma = &comma_blank_word, .colon = &colon_blank_word };
+        struct builder to = { .bytes = NULL };
+        int r;
+
+        style.ascii = truth_argument(call->slots[0], false);
+        style.sorted = truth_argument(call->slots[3], false);
+        r = json_indent(run, call->slots[1], &style);
+        if (!r)
+                r = json_separators(run, call->slots[2], &style);
+        if (!r)
+                r = print_json(run, &to, self, &style);
+        return error_pass(r ? r : text_end_as_one(run, &to, ret_value));
+}
+
+/* ---- numbers ---- */
+
+static int whole_of_real(struct run *run, double real, struct value *ret_value)
+{
+        if (!(real >= -9223372036854775808.0 && real < 9223372036854775808.0))
+                return error_raise(run_fail(run, "an integer has more than 64 bits"));
+        *ret_value = value_integer((int64_t)real);
+        return 0;
+}
+
+/* The digits of a number as Python reads them: blanks around, single underscores within. */
+static bool number_text(const struct text *text, bool hexadecimal, char *to)
+{
+        uint32_t from = blank_leading(text->bytes, text->count);
+        uint32_t end = text->count - blank_trailing(text->bytes + from, text->count - from), n = 0;
+
+        if (from >= end || end - from >= DIGITS_MAX)
+                return false;
+        for (uint32_t i = from; i < end; i++) {
+                char c = text->bytes[i];
+
+                if (c == '_' && i > from && i + 1 < end && text->bytes[i - 1] != '_')
+                        continue;
+                if (!c || c == '_' || ((c | 0x20) == 'x' && !hexadecimal) || c == 'p' || c == 'P' ||
+                    c == '(')
+                        return false;
+                to[n++] = c;
+        }
+        to[n] = '\0';
+        return true;
+}
+
+static bool parse_whole(const char *digits, int base, int64_t *ret_whole, bool *ret_over)
+{
+        char *end;
+
+        errno = 0;
+        *ret_whole = strtoll(digits, &end, base);
+        *ret_over = errno == ERANGE;
+        return end != digits && !*end && !strchr(" \t\n\v\f\r", *digits);
+}
+
+static bool parse_real(const char *digits, double *ret_real)
+{
+        char *end;
+
+        *ret_real = strtod(digits, &end);
+        return end != digits && !*end;
+}
+
+static int filter_int(struct run *run, struct value self, const struct call *call,
+                      struct value *ret_value)
+{
+        char digits[DIGITS_MAX];
+        int64_t whole, base;
+        bool over = false;
+        double real;
+        int r = integer_argument(run, call->slots[1], 10, &base);
+
+        if (!r && (base < 2 || base > 36))
+                r = run_fail(run, "an integer to base %lld is not known here", (long long)base);
+        if (r)
+                return error_pass(r);
+        if (self.kind == VALUE_UNDEFINED)
+                return error_pass(value_is_undefined(run, self));
+        *ret_value = is_missing(call->slots[0]) ? value_integer(0) : call->slots[0];
+        if (self.kind == VALUE_FLOAT && isfinite(self.real))
+                return error_pass(whole_of_real(run, self.real, ret_value));
+        if (self.kind == VALUE_BOOL || self.kind == VALUE_INTEGER)
+                *ret_value = value_integer(value_whole(self));
+        if (self.kind != VALUE_STRING || !number_text(self.text, base == 16, digits))
+                return 0;
+        if (parse_whole(digits, (int)base, &whole, &over)) {
+                if (over)
+                        return error_raise(run_fail(run, "an integer has more than 64 bits"));
+                *ret_value = value_integer(whole);
+                return 0;
+        }
+        if (!strpbrk(digits, "xX") && parse_real(digits, &real) && isfinite(real))
+                return error_pass(whole_of_real(run, real, ret_value));
+        return 0;
+}
+
+static int filter_float(struct run *run, struct value self, const struct call *call,
+                        struct value *ret_value)
+{
+        char digits[DIGITS_MAX];
+        double real;
+
+        if (self.kind == VALUE_UNDEFINED)
+                return error_pass(value_is_undefined(run, self));
+        *ret_value = is_missing(call->slots[0]) ? value_float(0) : call->slots[0];
+        if (value_is_number(self))
+                *ret_value = value_float(value_real(self));
+        else if (self.kind == VALUE_STRING && number_text(self.text, false, digits) &&
+                 parse_real(digits, &real))
+                *ret_value = value_float(real);
+        return 0;
+}
+
+static int filter_abs(struct run *run, struct value self, const struct call *call,
+                      struct value *ret_value)
+{
+        (void)call;
+        if (!value_is_number(self))
+                return error_pass(value_sign(run, self, true, ret_value));
+        return error_pass(value_sign(run, self, value_real(self) < 0, ret_value));
+}
+
+/* Half to even, by decimal digits: printf does that exactly. */
+static double round_real(double real, int64_t digits)
+{
+        char text[DIGITS_MAX];
+        double scale = pow(10, (double)-digits);
+
+        if (!isfinite(real) || digits > 300)
+                return real;
+        if (digits < 0)
+                return digits < -300 ? 0 : nearbyint(real / scale) * scale;
+        snprintf(text, sizeof(text), "%.*f", (int)(digits < 60 ? digits : 60), real);
+        return strtod(text, NULL);
+}
+
+static int filter_round(struct run *run, struct value self, const struct call *call,
+                        struct value *ret_value)
+{
+        struct value method = call->slots[1];
+        int64_t digits;
+        double scale;
+        bool up;
+        int r = integer_argument(run, call->slots[0], 0, &digits);
+
+        if (!r && !value_is_number(self))
+                r = value_sign(run, self, false, ret_value);
+        if (r)
+                return error_pass(r);
+        if (is_missing(method) || (method.kind == VALUE_STRING && text_is(method.text, "common"))) {
+                if (self.kind == VALUE_FLOAT)
+                        *ret_value = value_float(round_real(self.real, digits));
+                else if (digits < 0)
+                        return error_raise(
+                                run_fail(run, "an int rounded to tens is not known here"));
+                else
+                        *ret_value = value_integer(value_whole(self));
+                return 0;
+        }
+        up = method.kind == VALUE_STRING && text_is(method.text, "ceil");
+        if (!up && !(method.kind == VALUE_STRING && text_is(method.text, "floor")))
+                return error_raise(run_fail(run, "'round' is neither common, ceil nor floor"));
+        scale = pow(10, (double)digits);
+        *ret_value = value_float((up ? ceil : floor)(value_real(self) * scale) / scale);
+        return 0;
+}
+
+/* ---- the rest ---- */
+
+static int filter_default(struct run *run, struct value self, const struct call *call,
+                          struct value *ret_value)
+{
+        bool all = truth_argument(call->slots[1], false);
+
+        *ret_value = self;
+        if (self.kind != VALUE_UNDEFINED && !(all && !value_truth(self)))
+                return 0;
+        *ret_value = call->slots[0];
+        return error_pass(is_missing(call->slots[0]) ? text_ours(run, "", 0, ret_value) : 0);
+}
+
+static int filter_attr(struct run *run, struct value self, const struct call *call,
+                       struct value *ret_value)
+{
+        const struct text *name;
+        int r = string_argument(run, call->slots[0], &name);
+
+        if (!r && !name)
+                r = run_fail(run, "'attr' has no name");
+        if (!r && self.kind == VALUE_MAP)
+                return error_pass(run_undefined(run, name, "dict", ret_value));
+        return error_pass(r ? r : value_attribute(run, self, name, ret_value));
+}
+
+static const struct builtin rows[] = {
+        { "abs", filter_abs, "", 0 },
+        { "attr", filter_attr, "name", 1 },
+        { "batch", filter_batch, "linecount fill_with", 1 },
+        { "capitalize", filter_capitalize, "", 0 },
+        { "center", filter_center, "width", 0 },
+        { "count", filter_length, "", 0 },
+        { "d", filter_default, "default_value boolean", 0 },
+        { "default", filter_default, "default_value boolean", 0 },
+        { "dictsort", filter_dictsort, "case_sensitive by reverse", 0 },
+        { "e", filter_escape, "", 0 },
+        { "escape", filter_escape, "", 0 },
+        { "first", filter_first, "", 0 },
+        { "float", filter_float, "default", 0 },
+        { "format", filter_format, "*", 0 },
+        { "groupby", filter_groupby, "attribute default case_sensitive", 1 },
+        { "indent", filter_indent, "width first blank", 0 },
+        { "int", filter_int, "default base", 0 },
+        { "items", filter_items, "", 0 },
+        { "join", filter_join, "d attribute", 0 },
+        { "last", filter_last, "", 0 },
+        { "length", filter_length, "", 0 },
+        { "list", filter_list, "", 0 },
+        { "lower", filter_lower, "", 0 },
+        { "map", filter_map, "*", 0 },
+        { "max", filter_max, "case_sensitive attribute", 0 },
+        { "min", filter_min, "case_sensitive attribute", 0 },
+        { "reject", filter_reject, "*", 0 },
+        { "rejectattr", filter_rejectattr, "*", 0 },
+        { "replace", filter_replace, "old new count", 2 },
+        { "reverse", filter_reverse, "", 0 },
+        { "round", filter_round, "precision method", 0 },
+        { "safe", filter_string, "", 0 },
+        { "select", filter_select, "*", 0 },
+        { "selectattr", filter_selectattr, "*", 0 },
+        { "slice", filter_slice, "slices fill_with", 1 },
+        { "sort", filter_sort, "reverse case_sensitive attribute", 0 },
+        { "string", filter_string, "", 0 },
+        { "sum", filter_sum, "attribute start", 0 },
+        { "title", filter_title, "", 0 },
+        { "tojson", filter_tojson, "ensure_ascii indent separators sort_keys", 0 },
+        { "trim", filter_trim, "chars", 0 },
+        { "unique", filter_unique, "case_sensitive attribute", 0 },
+        { "upper", filter_upper, "", 0 },
+        { "wordcount", filter_wordcount, "", 0 },
+};
+const struct builtins filters = { "filter", rows, sizeof(rows) / sizeof(*rows) };

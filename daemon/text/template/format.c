@@ -1,0 +1,210 @@
+#include "daemon/text/template/format.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/text/template/operate.h"
+#include "daemon/text/template/print.h"
+#include "daemon/text/template/text.h"
+#include "daemon/why.h"
+
+#define WIDTH_MAX 1000u
+
+struct formatting {
+        struct run *run;
+        const struct text *format;
+        uint32_t at, used; /* used: of the tuple's values */
+        struct value values;
+        struct builder to;
+        /* Of one directive. */
+        char flags[8], kind;
+        uint32_t width;
+        int precision; /* -1: not given */
+};
+
+static char next(struct formatting *f)
+{
+        return f->at < f->format->count ? f->format->bytes[f->at] : '\0';
+}
+
+static int read_number(struct formatting *f, uint32_t *ret_number)
+{
+        *ret_number = 0;
+        for (; next(f) >= '0' && next(f) <= '9'; f->at++) {
+                *ret_number = *ret_number * 10 + (uint32_t)(next(f) - '0');
+                if (*ret_number > WIDTH_MAX)
+                        return error_raise(
+                                run_fail(f->run, "a format is wider than %u", WIDTH_MAX));
+        }
+        return 0;
+}
+
+/* The value of %(name)s. */
+static int take_named(struct formatting *f, struct value *ret_value)
+{
+        const char *end = memchr(f->format->bytes + f->at, ')', f->format->count - f->at);
+        const struct entry *entry;
+        struct value name;
+        int r;
+
+        if (!end || f->values.kind != VALUE_MAP)
+                return error_raise(run_fail(f->run, "a format asks for a name"));
+        r = text_slice(f->run, f->format, f->at + 1, (uint32_t)(end - f->format->bytes), &name);
+        if (r)
+                return error_pass(r);
+        entry = value_map_find(f->values.map, name);
+        if (!entry)
+                return error_raise(run_fail(f->run, "a format asks for '%s', which is not given",
+                                            text_shown(name.text).text));
+        f->at = (uint32_t)(end - f->format->bytes) + 1;
+        *ret_value = entry->value;
+        return 0;
+}
+
+static int take_next(struct formatting *f, struct value *ret_value)
+{
+        bool tuple = f->values.kind == VALUE_LIST && f->values.flavour == LIST_TUPLE;
+
+        if (f->used >= (tuple ? f->values.list->count : 1))
+                return error_raise(
+                        run_fail(f->run, "a format asks for more values than are given"));
+        *ret_value = tuple ? f->values.list->items[f->used] : f->values;
+        f->used++;
+        return 0;
+}
+
+static int read_directive(struct formatting *f, struct value *ret_value, bool *ret_named)
+{
+        uint32_t flags = 0, precision;
+        int r = 0;
+
+        *ret_named = next(f) == '(';
+        if (*ret_named && (r = take_named(f, ret_value)))
+                return error_pass(r);
+        for (; next(f) && strchr("-+ #0", next(f)); f->at++)
+                if (flags < sizeof(f->flags) - 1)
+                        f->flags[flags++] = next(f);
+        f->flags[flags] = '\0';
+        f->precision = -1;
+        r = read_number(f, &f->width);
+        if (!r && next(f) == '.') {
+                f->at++;
+                r = read_number(f, &precision);
+                f->precision = (int)precision;
+        }
+        f->kind = next(f);
+        f->at += f->at < f->format->count;
+        return error_pass(r);
+}
+
+static int add_padded(struct formatting *f, const struct text *text)
+{
+        bool left = strchr(f->flags, '-');
+        uint32_t length, end = text->count;
+        int r = text_length(f->run, text, &length);
+
+        if (f->precision >= 0 && (uint32_t)f->precision < length) {
+                end = text_place(text, f->precision);
+                length = (uint32_t)f->precision;
+        }
+        for (uint32_t i = length; !r && !left && i < f->width; i++)
+                r = text_add(f->run, &f->to, " ", 1, TEXT_OURS);
+        if (!r)
+                r = text_add_slice(f->run, &f->to, text, 0, end);
+        for (uint32_t i = length; !r && left && i < f->width; i++)
+                r = text_add(f->run, &f->to, " ", 1, TEXT_OURS);
+        return error_pass(r);
+}
+
+static int add_shown(struct formatting *f, struct value value)
+{
+        struct builder repr = { .bytes = NULL };
+        struct value text;
+        int r;
+
+        if (f->kind == 's')
+                r = print_text(f->run, value, &text);
+        else if (!(r = print_repr(f->run, &repr, value)))
+                r = text_end_as_one(f->run, &repr, &text);
+        return error_pass(r ? r : add_padded(f, text.text));
+}
+
+/* What is left to C's own printf. */
+static int add_number(struct formatting *f, struct value value)
+{
+        char directive[32], text[WIDTH_MAX * 2 + 400];
+        bool whole = strchr("diuxXo", f->kind);
+        double real = value_real(value);
+        int n;
+
+        n = snprintf(directive, sizeof(directive), "%%%s", f->flags);
+        if (f->width)
+                n += snprintf(directive + n, sizeof(directive) - (size_t)n, "%u", f->width);
+        if (f->precision >= 0)
+                n += snprintf(directive + n, sizeof(directive) - (size_t)n, ".%d", f->precision);
+        if (whole && value.kind == VALUE_FLOAT) {
+                if (!(fabs(real) < 9e18) || strchr("xXo", f->kind))
+                        return error_raise(run_fail(f->run, "'%%%c' of a float", f->kind));
+                value = value_integer((int64_t)real);
+        }
+        if (whole && value_whole(value) < 0 && strchr("xXo", f->kind))
+                return error_raise(run_fail(f->run, "'%%%c' below 0 is not known here", f->kind));
+        snprintf(directive + n, sizeof(directive) - (size_t)n, "%s%c", whole ? "ll" : "",
+                 f->kind == 'u' ? 'd' : f->kind);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        n = whole ? snprintf(text, sizeof(text), directive, (long long)value_whole(value))
+                  : snprintf(text, sizeof(text), directive, real);
+#pragma GCC diagnostic pop
+        return error_pass(text_add(f->run, &f->to, text, (size_t)n, TEXT_OURS));
+}
+
+static int add_directive(struct formatting *f)
+{
+        struct value value;
+        bool named;
+        int r;
+
+        if (next(f) == '%') {
+                f->at++;
+                return error_pass(text_add(f->run, &f->to, "%", 1, TEXT_OURS));
+        }
+        r = read_directive(f, &value, &named);
+        if (!r && !named)
+                r = take_next(f, &value);
+        if (r)
+                return error_pass(r);
+        if (f->kind == 's' || f->kind == 'r')
+                return error_pass(add_shown(f, value));
+        if (!f->kind || !strchr("diuxXofFeEgG", f->kind))
+                return error_raise(run_fail(f->run, "a format has a directive that is not known "
+                                                    "here"));
+        if (!value_is_number(value))
+                return error_raise(
+                        run_fail(f->run, "'%%%c' is not for a %s", f->kind, value_type(value)));
+        return error_pass(add_number(f, value));
+}
+
+int format_percent(struct run *run, const struct text *format, struct value values,
+                   struct value *ret_value)
+{
+        struct formatting f = { .run = run, .format = format, .values = values };
+        bool tuple = values.kind == VALUE_LIST && values.flavour == LIST_TUPLE;
+        int r = 0;
+
+        while (!r && f.at < format->count) {
+                const char *sign = memchr(format->bytes + f.at, '%', format->count - f.at);
+                uint32_t end = sign ? (uint32_t)(sign - format->bytes) : format->count;
+
+                r = text_add_slice(run, &f.to, format, f.at, end);
+                f.at = end + (sign != NULL);
+                if (!r)
+                        r = run_charge(run, 1);
+                if (!r && sign)
+                        r = add_directive(&f);
+        }
+        if (!r && values.kind != VALUE_MAP && f.used < (tuple ? values.list->count : 1))
+                return error_raise(run_fail(run, "a format is given more values than it asks for"));
+        return error_pass(r ? r : text_end(run, &f.to, ret_value));
+}

@@ -1,0 +1,13 @@
+/*
+ * `"%s of %d" % (a, b)`, as Python has it, and the filter `format`.
+ */
+#ifndef DAEMON_TEXT_TEMPLATE_FORMAT_H
+#define DAEMON_TEXT_TEMPLATE_FORMAT_H
+
+#include "daemon/text/template/run.h"
+
+/* values: a tuple, a map for %(name)s, or one value. */
+int format_percent(struct run *run, const struct text *format, struct value values,
+                   struct value *ret_value);
+
+#endif

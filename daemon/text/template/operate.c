@@ -1,0 +1,486 @@
+#include "daemon/text/template/operate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "daemon/text/template/format.h"
+#include "daemon/text/template/text.h"
+#include "daemon/why.h"
+
+const char *value_type(struct value value)
+{
+        static const char *const names[] = {
+                [VALUE_UNDEFINED] = "Undefined", [VALUE_NONE] = "NoneType",
+                [VALUE_BOOL] = "bool",           [VALUE_INTEGER] = "int",
+                [VALUE_FLOAT] = "float",         [VALUE_STRING] = "str",
+                [VALUE_LIST] = "list",           [VALUE_MAP] = "dict",
+                [VALUE_NAMESPACE] = "namespace", [VALUE_LOOP] = "loop",
+                [VALUE_MACRO] = "macro",         [VALUE_FUNCTION] = "function",
+                [VALUE_METHOD] = "method",
+        };
+        static const char *const flavours[] = { "list", "tuple", "range", "view", "generator" };
+
+        return value.kind == VALUE_LIST ? flavours[value.flavour] : names[value.kind];
+}
+
+bool value_truth(struct value value)
+{
+        switch (value.kind) {
+        case VALUE_UNDEFINED:
+        case VALUE_NONE:
+                return false;
+        case VALUE_BOOL:
+                return value.truth;
+        case VALUE_INTEGER:
+                return value.integer;
+        case VALUE_FLOAT:
+                return value.real != 0;
+        case VALUE_STRING:
+                return value.text->count;
+        case VALUE_LIST:
+                return value.list->count || value.flavour == LIST_STREAM;
+        case VALUE_MAP:
+                return value.map->count;
+        default:
+                return true;
+        }
+}
+
+bool value_is_number(struct value value)
+{
+        return value.kind >= VALUE_BOOL && value.kind <= VALUE_FLOAT;
+}
+
+int64_t value_whole(struct value number)
+{
+        return number.kind == VALUE_BOOL ? number.truth : number.integer;
+}
+
+double value_real(struct value number)
+{
+        return number.kind == VALUE_FLOAT ? number.real : (double)value_whole(number);
+}
+
+int value_is_undefined(struct run *run, struct value value)
+{
+        const struct lack *lack = value.lack;
+
+        if (!lack)
+                return error_raise(run_fail(run, "a value is undefined"));
+        if (!lack->owner)
+                return error_raise(run_fail(run, "'%s' is undefined", text_shown(lack->name).text));
+        return error_raise(run_fail(run, "a %s has no attribute '%s'", lack->owner,
+                                    text_shown(lack->name).text));
+}
+
+/* ---- arithmetic ---- */
+
+static int no_operator(struct run *run, enum binary op, struct value a, struct value b)
+{
+        static const char *const signs[] = { "+", "-", "*", "/", "//", "%", "**" };
+
+        if (a.kind == VALUE_UNDEFINED || b.kind == VALUE_UNDEFINED)
+                return error_pass(value_is_undefined(run, a.kind == VALUE_UNDEFINED ? a : b));
+        return error_raise(run_fail(run, "'%s' is not for a %s and a %s", signs[op], value_type(a),
+                                    value_type(b)));
+}
+
+static int too_large(struct run *run)
+{
+        return error_raise(run_fail(run, "an integer has more than 64 bits"));
+}
+
+/* Python rounds down, C towards nothing. */
+static int64_t floor_whole(int64_t a, int64_t b)
+{
+        return a / b - (a % b && (a < 0) != (b < 0));
+}
+
+static int power_whole(struct run *run, int64_t base, int64_t power, struct value *ret_value)
+{
+        int64_t result = 1;
+
+        if (power < 0) {
+                if (!base)
+                        return error_raise(run_fail(run, "0 to a negative power"));
+                *ret_value = value_float(pow((double)base, (double)power));
+                return 0;
+        }
+        for (; power; power >>= 1) {
+                if ((power & 1) && __builtin_mul_overflow(result, base, &result))
+                        return error_pass(too_large(run));
+                if (power > 1 && __builtin_mul_overflow(base, base, &base))
+                        return error_pass(too_large(run));
+        }
+        *ret_value = value_integer(result);
+        return 0;
+}
+
+static int binary_whole(struct run *run, enum binary op, int64_t a, int64_t b,
+                        struct value *ret_value)
+{
+        int64_t c = 0;
+        bool over = false;
+
+        if ((op == BINARY_FLOOR || op == BINARY_MODULO || op == BINARY_DIVIDE) && !b)
+                return error_raise(run_fail(run, "a division by 0"));
+        switch (op) {
+        case BINARY_ADD:
+                over = __builtin_add_overflow(a, b, &c);
+                break;
+        case BINARY_SUBTRACT:
+                over = __builtin_sub_overflow(a, b, &c);
+                break;
+        case BINARY_MULTIPLY:
+                over = __builtin_mul_overflow(a, b, &c);
+                break;
+        case BINARY_DIVIDE:
+                *ret_value = value_float((double)a / (double)b);
+                return 0;
+        case BINARY_FLOOR:
+                over = a == INT64_MIN && b == -1;
+                c = over ? 0 : floor_whole(a, b);
+                break;
+        case BINARY_MODULO:
+                c = b == -1 ? 0 : a - b * floor_whole(a, b);
+                break;
+        case BINARY_POWER:
+                return error_pass(power_whole(run, a, b, ret_value));
+        }
+        if (over)
+                return error_pass(too_large(run));
+        *ret_value = value_integer(c);
+        return 0;
+}
+
+static double modulo_real(double a, double b)
+{
+        double m = fmod(a, b);
+
+        return m && (m < 0) != (b < 0) ? m + b : m;
+}
+
+static int binary_real(struct run *run, enum binary op, double a, double b, struct value *ret_value)
+{
+        double c = 0;
+
+        if ((op == BINARY_FLOOR || op == BINARY_MODULO || op == BINARY_DIVIDE) && b == 0)
+                return error_raise(run_fail(run, "a division by 0"));
+        switch (op) {
+        case BINARY_ADD:
+                c = a + b;
+                break;
+        case BINARY_SUBTRACT:
+                c = a - b;
+                break;
+        case BINARY_MULTIPLY:
+                c = a * b;
+                break;
+        case BINARY_DIVIDE:
+                c = a / b;
+                break;
+        case BINARY_FLOOR:
+                c = floor((a - modulo_real(a, b)) / b + 0.5);
+                break;
+        case BINARY_MODULO:
+                c = modulo_real(a, b);
+                break;
+        case BINARY_POWER:
+                if ((a < 0 && b != floor(b)) || (a == 0 && b < 0))
+                        return error_raise(run_fail(run, "a power that is not real"));
+                c = pow(a, b);
+                if (isinf(c) && isfinite(a) && isfinite(b))
+                        return error_raise(run_fail(run, "a power is too large"));
+                break;
+        }
+        *ret_value = value_float(c);
+        return 0;
+}
+
+static int add_lists(struct run *run, struct value a, struct value b, struct value *ret_value)
+{
+        struct value all;
+        int r = run_list(run, a.list->count + b.list->count, a.flavour, &all);
+
+        for (uint32_t i = 0; !r && i < a.list->count; i++)
+                r = run_list_add(run, &all, a.list->items[i]);
+        for (uint32_t i = 0; !r && i < b.list->count; i++)
+                r = run_list_add(run, &all, b.list->items[i]);
+        *ret_value = all;
+        return error_pass(r);
+}
+
+/* Charged as a whole before anything is made. */
+static int repeat(struct run *run, struct value what, int64_t times, struct value *ret_value)
+{
+        bool text = what.kind == VALUE_STRING;
+        uint64_t count = text ? what.text->count : what.list->count, all;
+        struct builder to = { .bytes = NULL };
+        int r;
+
+        if (times < 0)
+                times = 0;
+        if (__builtin_mul_overflow(count, (uint64_t)times, &all) || all >= UINT32_MAX)
+                return error_pass(error_raise(run_no_fuel(run)));
+        r = run_charge(run, all / (text ? 64 : 1));
+        if (!r && !text)
+                r = run_list(run, (uint32_t)all, what.flavour, ret_value);
+        for (; !r && count && times; times--) {
+                if (text)
+                        r = text_add_all(run, &to, what.text);
+                for (uint32_t i = 0; !r && !text && i < count; i++)
+                        r = run_list_add(run, ret_value, what.list->items[i]);
+                if (!r)
+                        r = run_charge(run, 1);
+        }
+        return error_pass(r || !text ? r : text_end(run, &to, ret_value));
+}
+
+static bool is_real_list(struct value value)
+{
+        return value.kind == VALUE_LIST && value.flavour <= LIST_TUPLE;
+}
+
+int value_binary(struct run *run, enum binary op, struct value a, struct value b,
+                 struct value *ret_value)
+{
+        struct builder to = { .bytes = NULL };
+        int r;
+
+        if (value_is_number(a) && value_is_number(b)) {
+                if (a.kind == VALUE_FLOAT || b.kind == VALUE_FLOAT)
+                        return error_pass(
+                                binary_real(run, op, value_real(a), value_real(b), ret_value));
+                return error_pass(binary_whole(run, op, value_whole(a), value_whole(b), ret_value));
+        }
+        if (op == BINARY_ADD && a.kind == VALUE_STRING && b.kind == VALUE_STRING) {
+                r = text_add_all(run, &to, a.text);
+                if (!r)
+                        r = text_add_all(run, &to, b.text);
+                return error_pass(r ? r : text_end(run, &to, ret_value));
+        }
+        if (op == BINARY_ADD && is_real_list(a) && is_real_list(b) && a.flavour == b.flavour)
+                return error_pass(add_lists(run, a, b, ret_value));
+        if (op == BINARY_MODULO && a.kind == VALUE_STRING)
+                return error_pass(format_percent(run, a.text, b, ret_value));
+        if (op == BINARY_MULTIPLY && (b.kind == VALUE_STRING || is_real_list(b)))
+                return error_pass(value_binary(run, op, b, a, ret_value));
+        if (op == BINARY_MULTIPLY && (a.kind == VALUE_STRING || is_real_list(a)) &&
+            (b.kind == VALUE_INTEGER || b.kind == VALUE_BOOL))
+                return error_pass(repeat(run, a, value_whole(b), ret_value));
+        return error_pass(no_operator(run, op, a, b));
+}
+
+int value_sign(struct run *run, struct value value, bool negate, struct value *ret_value)
+{
+        if (value.kind == VALUE_UNDEFINED)
+                return error_pass(value_is_undefined(run, value));
+        if (!value_is_number(value))
+                return error_raise(run_fail(run, "a sign in front of a %s", value_type(value)));
+        if (value.kind == VALUE_FLOAT) {
+                *ret_value = value_float(negate ? -value.real : value.real);
+                return 0;
+        }
+        if (negate && value_whole(value) == INT64_MIN)
+                return error_pass(too_large(run));
+        *ret_value = value_integer(negate ? -value_whole(value) : value_whole(value));
+        return 0;
+}
+
+/* ---- comparing ---- */
+
+/* Only while both are as long as each other. */
+static int equal_lists(struct run *run, const struct list *a, const struct list *b, bool *ret_equal)
+{
+        int r = 0;
+
+        *ret_equal = a->count == b->count;
+        for (uint32_t i = 0; !r && *ret_equal && i < a->count; i++)
+                r = value_equal(run, a->items[i], b->items[i], ret_equal);
+        return error_pass(r);
+}
+
+static int equal_maps(struct run *run, const struct map *a, const struct map *b, bool *ret_equal)
+{
+        int r = 0;
+
+        *ret_equal = a->count == b->count;
+        for (uint32_t i = 0; !r && *ret_equal && i < a->count; i++) {
+                const struct entry *other = value_map_find(b, a->entries[i].key);
+
+                *ret_equal = other;
+                if (other)
+                        r = value_equal(run, a->entries[i].value, other->value, ret_equal);
+        }
+        return error_pass(r);
+}
+
+/* As deep as values are. */
+int value_equal(struct run *run, struct value a, struct value b, bool *ret_equal)
+{
+        int r = run_charge(run, 1);
+
+        *ret_equal = false;
+        if (r)
+                return error_pass(r);
+        if (value_is_number(a) && value_is_number(b)) {
+                *ret_equal = a.kind == VALUE_FLOAT || b.kind == VALUE_FLOAT
+                                     ? value_real(a) == value_real(b)
+                                     : value_whole(a) == value_whole(b);
+                return 0;
+        }
+        if (a.kind != b.kind || a.flavour != b.flavour)
+                return 0;
+        switch (a.kind) {
+        case VALUE_UNDEFINED:
+        case VALUE_NONE:
+                *ret_equal = true;
+                return 0;
+        case VALUE_STRING:
+                *ret_equal = text_same(a.text, b.text);
+                return error_pass(*ret_equal ? run_charge_bytes(run, a.text->count) : 0);
+        case VALUE_LIST:
+                return error_pass(equal_lists(run, a.list, b.list, ret_equal));
+        case VALUE_MAP:
+                return error_pass(equal_maps(run, a.map, b.map, ret_equal));
+        case VALUE_FUNCTION:
+                *ret_equal = a.function == b.function;
+                return 0;
+        default:
+                *ret_equal = a.names == b.names;
+                return 0;
+        }
+}
+
+static int order_lists(struct run *run, const struct list *a, const struct list *b, int *ret_order)
+{
+        bool equal = true;
+        int r = 0;
+
+        for (uint32_t i = 0; i < a->count && i < b->count; i++) {
+                r = value_equal(run, a->items[i], b->items[i], &equal);
+                if (r || !equal)
+                        return error_pass(
+                                r ? r : value_order(run, a->items[i], b->items[i], ret_order));
+        }
+        *ret_order = a->count < b->count ? -1 : a->count > b->count;
+        return 0;
+}
+
+int value_order(struct run *run, struct value a, struct value b, int *ret_order)
+{
+        int r = run_charge(run, 1);
+
+        *ret_order = 0;
+        if (r)
+                return error_pass(r);
+        if (a.kind == VALUE_UNDEFINED || b.kind == VALUE_UNDEFINED)
+                return error_pass(value_is_undefined(run, a.kind == VALUE_UNDEFINED ? a : b));
+        if (a.kind == VALUE_STRING && b.kind == VALUE_STRING) {
+                *ret_order = value_key_order(a, b);
+                return error_pass(run_charge_bytes(
+                        run, a.text->count < b.text->count ? a.text->count : b.text->count));
+        }
+        if (value_is_number(a) && value_is_number(b)) {
+                *ret_order = value_key_order(a, b);
+                return 0;
+        }
+        if (is_real_list(a) && is_real_list(b) && a.flavour == b.flavour)
+                return error_pass(order_lists(run, a.list, b.list, ret_order));
+        return error_raise(
+                run_fail(run, "a %s and a %s have no order", value_type(a), value_type(b)));
+}
+
+int value_in(struct run *run, struct value item, struct value holder, bool *ret_in)
+{
+        const struct value *items;
+        uint32_t count;
+        int r;
+
+        *ret_in = false;
+        if (holder.kind == VALUE_STRING) {
+                if (item.kind != VALUE_STRING)
+                        return error_raise(
+                                run_fail(run, "a %s is looked for in a str", value_type(item)));
+                *ret_in = text_find(holder.text, item.text, 0, holder.text->count) != TEXT_NOWHERE;
+                return error_pass(
+                        run_charge_bytes(run, (uint64_t)holder.text->count + item.text->count));
+        }
+        if (holder.kind == VALUE_MAP) {
+                if (item.kind == VALUE_MAP ||
+                    (item.kind == VALUE_LIST && item.flavour != LIST_TUPLE))
+                        return error_raise(
+                                run_fail(run, "a %s can not be a key", value_type(item)));
+                *ret_in = value_map_find(holder.map, item);
+                return error_pass(
+                        run_charge_bytes(run, item.kind == VALUE_STRING ? item.text->count : 0));
+        }
+        r = value_items(run, holder, &items, &count);
+        for (uint32_t i = 0; !r && !*ret_in && i < count; i++)
+                r = value_equal(run, item, items[i], ret_in);
+        return error_pass(r);
+}
+
+int value_compare(struct run *run, enum compare op, struct value a, struct value b, bool *ret_truth)
+{
+        int order, r;
+
+        if (op == COMPARE_EQ || op == COMPARE_NE) {
+                r = value_equal(run, a, b, ret_truth);
+                *ret_truth = *ret_truth == (op == COMPARE_EQ);
+                return error_pass(r);
+        }
+        if (op == COMPARE_IN || op == COMPARE_NOT_IN) {
+                r = value_in(run, a, b, ret_truth);
+                *ret_truth = *ret_truth == (op == COMPARE_IN);
+                return error_pass(r);
+        }
+        r = value_order(run, a, b, &order);
+        *ret_truth = op == COMPARE_LT   ? order < 0
+                     : op == COMPARE_LE ? order <= 0
+                     : op == COMPARE_GT ? order > 0
+                                        : order >= 0;
+        return error_pass(r);
+}
+
+/* ---- sorting ---- */
+
+static int merge_sorted(struct run *run, const struct sortable *from, struct sortable *to,
+                        uint32_t count, uint32_t width, bool reverse)
+{
+        int order, r;
+
+        for (uint64_t start = 0; start < count; start += 2ull * width) {
+                uint64_t middle = start + width < count ? start + width : count;
+                uint64_t end = middle + width < count ? middle + width : count;
+                uint64_t a = start, b = middle;
+
+                for (uint64_t i = start; i < end; i++) {
+                        order = a == middle ? 1 : -1;
+                        if (a < middle && b < end) {
+                                if ((r = value_order(run, from[a].key, from[b].key, &order)))
+                                        return error_pass(r);
+                                order = reverse ? -order : order;
+                        }
+                        to[i] = order <= 0 ? from[a++] : from[b++];
+                }
+        }
+        return 0;
+}
+
+int value_sort(struct run *run, struct sortable *things, uint32_t count, bool reverse)
+{
+        struct sortable *other, *from = things, *swap;
+        int r;
+
+        other = run_take(run, (size_t)count * sizeof(*other), &r);
+        for (uint32_t width = 1; !r && width < count; width *= 2) {
+                r = merge_sorted(run, from, other, count, width, reverse);
+                swap = from;
+                from = other;
+                other = swap;
+        }
+        if (!r && from != things)
+                memcpy(things, from, (size_t)count * sizeof(*things));
+        return error_pass(r);
+}

@@ -1,0 +1,55 @@
+/*
+ * What Python does with values: operators, comparisons, attributes, items, iteration.
+ */
+#ifndef DAEMON_TEXT_TEMPLATE_OPERATE_H
+#define DAEMON_TEXT_TEMPLATE_OPERATE_H
+
+#include "daemon/text/template/run.h"
+
+const char *value_type(struct value value); /* Python's name of it */
+bool value_truth(struct value value);
+bool value_is_number(struct value value); /* true and false are */
+double value_real(struct value number);
+int64_t value_whole(struct value number); /* of a bool or an integer */
+
+/* Raises what happens to who uses it. */
+int value_is_undefined(struct run *run, struct value value);
+
+int value_binary(struct run *run, enum binary op, struct value a, struct value b,
+                 struct value *ret_value);
+int value_sign(struct run *run, struct value value, bool negate, struct value *ret_value);
+int value_compare(struct run *run, enum compare op, struct value a, struct value b,
+                  bool *ret_truth);
+int value_equal(struct run *run, struct value a, struct value b, bool *ret_equal);
+/* -1, 0, 1; a fault for what has no order. */
+int value_order(struct run *run, struct value a, struct value b, int *ret_order);
+int value_in(struct run *run, struct value item, struct value holder, bool *ret_in);
+
+/* What a loop over it gets.  A text's characters, a map's keys; an undefined value has none. */
+int value_items(struct run *run, struct value value, const struct value **ret_items,
+                uint32_t *ret_count);
+bool value_is_iterable(struct value value);
+/* False: it has no length. */
+int value_length(struct run *run, struct value value, uint32_t *ret_length, bool *ret_has);
+
+int value_attribute(struct run *run, struct value value, const struct text *name,
+                    struct value *ret_value);
+int value_item(struct run *run, struct value value, struct value key, struct value *ret_value);
+/* parts: start, stop and step, none where they are not given. */
+int value_slice(struct run *run, struct value value, const struct value *parts,
+                struct value *ret_value);
+
+int namespace_set(struct run *run, struct namespace *names, const struct text *name,
+                  struct value value);
+
+/* What Jinja asks of "a.b.0": item by item. */
+int value_path(struct run *run, struct value value, struct value path, struct value otherwise,
+               struct value *ret_value);
+
+/* Sorted by their own keys, stable. */
+struct sortable {
+        struct value key, value;
+};
+int value_sort(struct run *run, struct sortable *things, uint32_t count, bool reverse);
+
+#endif

@@ -1,0 +1,655 @@
+/*
+ * Statements: text, what is printed, and tags.
+ */
+#include "daemon/text/template/parser.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/text/template/text.h"
+#include "daemon/why.h"
+
+/* ---- what is assigned to ---- */
+
+#define TARGETS 32u
+
+struct target {
+        enum op op; /* OP_STORE, OP_STORE_IN, OP_UNPACK */
+        uint32_t arg, more;
+};
+
+/* In the order in which they are done. */
+struct targets {
+        struct target items[TARGETS];
+        uint32_t count;
+};
+
+static int add_target(struct parser *p, struct targets *targets, struct target target)
+{
+        if (targets->count == TARGETS)
+                return error_raise(
+                        parser_refuse(p, "more than %u things are assigned to", TARGETS));
+        targets->items[targets->count++] = target;
+        return 0;
+}
+
+static int parse_target_name(struct parser *p, struct targets *targets, bool attributes)
+{
+        static const char *const constants[] = { "true", "True", "false", "False", "none", "None" };
+        struct target target = { .op = OP_STORE };
+        int r, dot;
+
+        for (size_t i = 0; i < sizeof(constants) / sizeof(*constants); i++)
+                if (parser_is_name(p, constants[i]))
+                        return error_raise(parser_refuse(p, "'%s' is assigned to", constants[i]));
+        if (p->now.kind != TOKEN_NAME)
+                return error_pass(parser_expect(p, TOKEN_NAME));
+        r = parser_text_constant(p, &p->now, &target.arg);
+        if (!r)
+                r = parser_advance(p);
+        dot = r || !attributes ? 0 : parser_take(p, TOKEN_DOT);
+        if (r || dot < 0)
+                return error_pass(r ? r : dot);
+        if (dot) {
+                if (p->now.kind != TOKEN_NAME)
+                        return error_pass(parser_expect(p, TOKEN_NAME));
+                target.op = OP_STORE_IN;
+                r = parser_text_constant(p, &p->now, &target.more);
+                if (!r)
+                        r = parser_advance(p);
+        }
+        return error_pass(r ? r : add_target(p, targets, target));
+}
+
+/* Names with commas between them, some of them in brackets. */
+static int parse_targets(struct parser *p, struct targets *targets, bool attributes)
+{
+        uint32_t place = targets->count, count = 0;
+        bool commas = false;
+        int r = parser_enter(p), taken;
+
+        if (!r)
+                r = add_target(p, targets, (struct target){ .op = OP_UNPACK });
+        while (!r) {
+                if (count && p->now.kind != TOKEN_NAME && p->now.kind != TOKEN_LPAREN)
+                        break;
+                if (count && parser_is_name(p, "in"))
+                        break;
+                taken = parser_take(p, TOKEN_LPAREN);
+                if (taken == 1) {
+                        r = parse_targets(p, targets, attributes);
+                        if (!r)
+                                r = parser_expect(p, TOKEN_RPAREN);
+                } else {
+                        r = taken ? taken : parse_target_name(p, targets, attributes);
+                }
+                count++;
+                if (r || !(taken = parser_take(p, TOKEN_COMMA)))
+                        break;
+                commas = true;
+                r = taken < 0 ? taken : 0;
+        }
+        p->depth--;
+        if (r)
+                return error_pass(r);
+        targets->items[place].arg = count;
+        if (!commas) {
+                memmove(&targets->items[place], &targets->items[place + 1],
+                        (targets->count - place - 1) * sizeof(*targets->items));
+                targets->count--;
+        }
+        return 0;
+}
+
+static int emit_targets(struct parser *p, const struct targets *targets)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; !r && i < targets->count; i++) {
+                const struct target *t = &targets->items[i];
+
+                r = parser_emit(p, (struct instruction){ .op = (uint8_t)t->op,
+                                                         .arg = (int32_t)t->arg,
+                                                         .more = t->more });
+        }
+        return error_pass(r);
+}
+
+/* ---- bodies ---- */
+
+/* From the end of a tag to the tag that ends its body, which is left standing. */
+static int parse_body(struct parser *p)
+{
+        int r = parser_take(p, TOKEN_COLON); /* as Python has it */
+
+        if (r >= 0)
+                r = parser_expect(p, TOKEN_BLOCK_END);
+        if (!r)
+                r = parser_enter(p);
+        if (!r)
+                r = parse_statements(p);
+        p->depth--;
+        return error_pass(r);
+}
+
+static int expect_end(struct parser *p, const char *name)
+{
+        int r = parser_take_name(p, name);
+
+        if (r < 0)
+                return error_pass(r);
+        if (!r)
+                return error_raise(parser_refuse(p, "'%s' stands where '%s' should",
+                                                 parser_shown(&p->now).text, name));
+        return 0;
+}
+
+static int parse_scope(struct parser *p, enum op begin, enum op end, const char *name)
+{
+        int r = parser_op(p, begin);
+
+        if (!r)
+                r = parse_body(p);
+        if (!r)
+                r = parser_op(p, end);
+        return error_pass(r ? r : expect_end(p, name));
+}
+
+/* ---- if ---- */
+
+static int parse_if(struct parser *p)
+{
+        uint32_t ends = UINT32_MAX, asked;
+        int r = 0, more = 1, other = 0;
+
+        while (!r && more == 1) {
+                r = parse_tuple(p, false);
+                asked = parser_here(p);
+                if (!r)
+                        r = parser_op(p, OP_JUMP_FALSE);
+                if (!r)
+                        r = parse_body(p);
+                if (r)
+                        break;
+                more = parser_take_name(p, "elif");
+                if (!more)
+                        other = parser_take_name(p, "else");
+                if (more || other) {
+                        r = more < 0 ? more : other < 0 ? other : parser_op_arg(p, OP_JUMP, ends);
+                        ends = parser_here(p) - 1;
+                }
+                if (!r)
+                        parser_land(p, asked);
+        }
+        if (!r && other)
+                r = parse_body(p);
+        while (!r && ends != UINT32_MAX) {
+                uint32_t before = (uint32_t)p->template->code[ends].arg;
+
+                parser_land(p, ends);
+                ends = before;
+        }
+        return error_pass(r ? r : expect_end(p, "endif"));
+}
+
+/* ---- for ---- */
+
+/* The items for which the condition behind `if` is true. */
+static int parse_for_filter(struct parser *p, const struct targets *targets)
+{
+        uint32_t next;
+        int r = parser_op(p, OP_KEEP_BEGIN);
+
+        next = parser_here(p);
+        if (!r)
+                r = parser_op(p, OP_KEEP_NEXT);
+        if (!r)
+                r = emit_targets(p, targets);
+        if (!r)
+                r = parse_expression(p);
+        if (!r)
+                r = parser_op(p, OP_KEEP);
+        if (!r)
+                r = parser_op_arg(p, OP_JUMP, next - parser_here(p));
+        if (!r)
+                parser_land(p, next);
+        return error_pass(r);
+}
+
+/*
+ * In Jinja `else` is for a loop of which no turn came to its end, so a break asks for that too;
+ * skip: from the loop's last instruction to what a break goes to then.
+ */
+static void land_breaks(struct parser *p, uint32_t from, uint32_t next, uint32_t skip)
+{
+        for (uint32_t i = from; i < next; i++) {
+                struct instruction *c = &p->template->code[i];
+
+                if (c->op == OP_BREAK && c->arg == PENDING) {
+                        parser_land(p, i);
+                        c->more = skip ? next + skip - i : (uint32_t)c->arg;
+                } else if (c->op == OP_CONTINUE && c->arg == PENDING) {
+                        c->arg = (int32_t)(next - i);
+                }
+        }
+}
+
+static int parse_for_body(struct parser *p, const struct targets *targets)
+{
+        uint32_t begin = parser_here(p), next, over;
+        int r = parser_op(p, OP_FOR_BEGIN), other;
+
+        if (!r)
+                r = emit_targets(p, targets);
+        p->loops++;
+        if (!r)
+                r = parse_body(p);
+        p->loops--;
+        next = parser_here(p);
+        if (!r)
+                r = parser_op_arg(p, OP_FOR_NEXT, begin + 1 - next);
+        other = r ? r : parser_take_name(p, "else");
+        if (other < 0)
+                return error_pass(other);
+        over = parser_here(p);
+        if (other)
+                r = parser_op(p, OP_JUMP);
+        parser_land(p, begin);
+        if (!r && other)
+                r = parse_scope(p, OP_SCOPE_BEGIN, OP_SCOPE_END, "endfor");
+        if (!r && !other)
+                r = expect_end(p, "endfor");
+        if (r)
+                return error_pass(r);
+        if (other)
+                parser_land(p, over);
+        p->template->code[next].flag = (uint8_t)other;
+        land_breaks(p, begin, next, other ? 2 : 0);
+        return 0;
+}
+
+static int parse_for(struct parser *p)
+{
+        struct targets targets = { .count = 0 };
+        int r = parse_targets(p, &targets, false), taken;
+
+        if (!r)
+                r = expect_end(p, "in");
+        if (!r)
+                r = parse_tuple(p, false);
+        taken = r ? r : parser_take_name(p, "if");
+        if (taken == 1)
+                taken = parse_for_filter(p, &targets);
+        if (taken)
+                return error_pass(taken);
+        if (parser_is_name(p, "recursive"))
+                return error_raise(parser_refuse(p, "a 'recursive' loop is not known here"));
+        return error_pass(parse_for_body(p, &targets));
+}
+
+static int parse_leave(struct parser *p, enum op op)
+{
+        if (!p->loops)
+                return error_raise(parser_refuse(p, "'%s' stands in no loop",
+                                                 op == OP_BREAK ? "break" : "continue"));
+        return error_pass(parser_op_arg(p, op, PENDING));
+}
+
+static int parse_break(struct parser *p)
+{
+        return error_pass(parse_leave(p, OP_BREAK));
+}
+
+static int parse_continue(struct parser *p)
+{
+        return error_pass(parse_leave(p, OP_CONTINUE));
+}
+
+/* ---- set, with ---- */
+
+static int parse_set(struct parser *p)
+{
+        struct targets targets = { .count = 0 };
+        uint32_t start, middle;
+        int r = parse_targets(p, &targets, true), taken;
+
+        taken = r ? r : parser_take(p, TOKEN_ASSIGN);
+        if (taken < 0)
+                return error_pass(taken);
+        if (taken) {
+                r = parse_tuple(p, true);
+                return error_pass(r ? r : emit_targets(p, &targets));
+        }
+        /* Filters are written before the body, and done after it. */
+        start = parser_here(p);
+        taken = parser_take(p, TOKEN_PIPE);
+        r = taken < 0 ? taken : taken ? parse_filters(p) : 0;
+        middle = parser_here(p);
+        if (!r)
+                r = parse_scope(p, OP_CAPTURE_BEGIN, OP_CAPTURE_END, "endset");
+        if (!r)
+                r = parser_swap(p, start, middle);
+        return error_pass(r ? r : emit_targets(p, &targets));
+}
+
+static int parse_with(struct parser *p)
+{
+        struct targets targets = { .count = 0 };
+        uint32_t starts[TARGETS + 1], count = 0;
+        int r = 0;
+
+        while (!r && p->now.kind != TOKEN_BLOCK_END) {
+                if (count && (r = parser_expect(p, TOKEN_COMMA)))
+                        break;
+                if (count == TARGETS)
+                        return error_raise(
+                                parser_refuse(p, "more than %u things are assigned to", TARGETS));
+                starts[count++] = targets.count;
+                r = parse_target_name(p, &targets, false);
+                if (!r)
+                        r = parser_expect(p, TOKEN_ASSIGN);
+                if (!r)
+                        r = parse_expression(p);
+        }
+        if (!r)
+                r = parser_op(p, OP_SCOPE_BEGIN);
+        while (!r && count--) {
+                struct targets one = { .items = { targets.items[starts[count]] }, .count = 1 };
+
+                r = emit_targets(p, &one);
+        }
+        if (!r)
+                r = parse_body(p);
+        if (!r)
+                r = parser_op(p, OP_SCOPE_END);
+        return error_pass(r ? r : expect_end(p, "endwith"));
+}
+
+/* ---- macro, call ---- */
+
+static int add_parameter(struct parser *p, struct macro_code *macro)
+{
+        struct value name;
+        int r;
+
+        if (p->now.kind != TOKEN_NAME)
+                return error_pass(parser_expect(p, TOKEN_NAME));
+        if (macro->parameter_count == PARAMETERS)
+                return error_raise(
+                        parser_refuse(p, "a macro has more than %u parameters", PARAMETERS));
+        r = parser_text(p, &p->now, &name);
+        if (r)
+                return error_pass(r);
+        for (uint32_t i = 0; i < macro->parameter_count; i++)
+                if (text_same(macro->parameters[i].name, name.text))
+                        return error_raise(parser_refuse(p, "a parameter is named twice"));
+        macro->parameters[macro->parameter_count++].name = name.text;
+        return error_pass(parser_advance(p));
+}
+
+/* `(a, b=1)`; the code of defaults becomes the beginning of the macro's own. */
+static int parse_signature(struct parser *p, struct macro_code *macro, bool defaults)
+{
+        uint32_t place, n;
+        int r = parser_expect(p, TOKEN_LPAREN), taken;
+
+        while (!r && p->now.kind != TOKEN_RPAREN) {
+                n = macro->parameter_count;
+                if (n && (r = parser_expect(p, TOKEN_COMMA)))
+                        break;
+                if ((r = add_parameter(p, macro)) || !(taken = parser_take(p, TOKEN_ASSIGN))) {
+                        if (!r && n && macro->parameters[n - 1].has_default)
+                                return error_raise(parser_refuse(
+                                        p, "a parameter without a default follows one with it"));
+                        continue;
+                }
+                if (taken < 0)
+                        return error_pass(taken);
+                if (!defaults)
+                        return error_raise(parser_refuse(
+                                p, "a default in a call's signature is not known here"));
+                macro->parameters[n].has_default = true;
+                place = parser_here(p);
+                r = parser_op_arg(p, OP_DEFAULT, n);
+                if (!r)
+                        r = parse_expression(p);
+                if (!r)
+                        r = parser_emit(p, (struct instruction){ .op = OP_STORE_PARAMETER,
+                                                                 .arg = (int32_t)n });
+                if (!r)
+                        p->template->code[place].more = parser_here(p) - place;
+        }
+        return error_pass(r ? r : parser_expect(p, TOKEN_RPAREN));
+}
+
+static int add_macro(struct parser *p, const struct text *name, struct macro_code **ret_macro)
+{
+        struct template *t = p->template;
+        struct macro_code *macro = arena_take(t->arena, sizeof(*macro));
+
+        if (!macro)
+                return error_raise(why_say(p->why, p->why_bytes, -ENOMEM, "no memory for a macro"));
+        *macro = (struct macro_code){ .name = name };
+        if (t->macro_count == p->macro_room) {
+                uint32_t room = t->macro_count ? t->macro_count * 2 : 16;
+                struct macro_code **macros = arena_take(t->arena, room * sizeof(*macros));
+
+                if (!macros)
+                        return error_raise(
+                                why_say(p->why, p->why_bytes, -ENOMEM, "no memory for a macro"));
+                if (t->macro_count)
+                        memcpy(macros, t->macros, t->macro_count * sizeof(*macros));
+                t->macros = macros;
+                p->macro_room = room;
+        }
+        t->macros[t->macro_count++] = macro;
+        *ret_macro = macro;
+        return 0;
+}
+
+/* Whose body is parsed is known to what asks for varargs, kwargs or caller. */
+static int parse_macro_body(struct parser *p, struct macro_code *macro, bool signature,
+                            const char *end)
+{
+        struct macro_code *outer = p->macro;
+        unsigned loops = p->loops;
+        uint32_t place = parser_here(p);
+        int r = parser_emit(
+                p, (struct instruction){ .op = OP_MACRO, .more = p->template->macro_count - 1 });
+
+        p->macro = macro;
+        p->loops = 0;
+        if (!r && signature)
+                r = parse_signature(p, macro, true);
+        if (!r)
+                r = parse_body(p);
+        p->macro = outer;
+        p->loops = loops;
+        if (outer) {
+                outer->takes_more |= macro->takes_more;
+                outer->takes_names |= macro->takes_names;
+                outer->takes_caller |= macro->takes_caller;
+        }
+        if (!r)
+                r = expect_end(p, end);
+        if (!r)
+                r = parser_op(p, OP_RETURN);
+        if (!r)
+                parser_land(p, place);
+        return error_pass(r);
+}
+
+static int parse_macro(struct parser *p)
+{
+        struct macro_code *macro;
+        struct value name;
+        uint32_t number;
+        int r;
+
+        if (p->now.kind != TOKEN_NAME)
+                return error_pass(parser_expect(p, TOKEN_NAME));
+        r = parser_text(p, &p->now, &name);
+        if (!r)
+                r = parser_constant(p, name, &number);
+        if (!r)
+                r = parser_advance(p);
+        if (!r)
+                r = add_macro(p, name.text, &macro);
+        if (!r)
+                r = parse_macro_body(p, macro, true, "endmacro");
+        return error_pass(r ? r : parser_op_arg(p, OP_STORE, number));
+}
+
+/* The call gets one argument more: a macro of what stands in the block. */
+static int add_caller(struct parser *p, struct instruction *call, struct value caller)
+{
+        const struct list *old =
+                call->more == NO_NAMES ? NULL : p->template->constants[call->more].list;
+        struct value names;
+        int r = value_list(p->template->arena, (old ? old->count : 0) + 1, &names);
+
+        for (uint32_t i = 0; !r && old && i < old->count; i++)
+                r = value_list_add(&names, old->items[i]);
+        if (!r)
+                r = value_list_add(&names, caller);
+        if (call->count == ARGUMENTS)
+                return error_raise(
+                        parser_refuse(p, "a call has more than %u arguments", ARGUMENTS));
+        if (call->flag & SPREAD_MAP)
+                return error_raise(parser_refuse(p, "'**' in a call's block is not known here"));
+        call->count++;
+        return error_pass(r ? r : parser_constant(p, names, &call->more));
+}
+
+static int parse_call_block(struct parser *p)
+{
+        const struct token word = { .kind = TOKEN_NAME, .bytes = "caller", .count = 6 };
+        struct instruction call = { .op = OP_CALL };
+        struct macro_code *macro;
+        struct value name;
+        int r = parser_text(p, &word, &name);
+
+        if (!r)
+                r = add_macro(p, name.text, &macro);
+        if (!r && p->now.kind == TOKEN_LPAREN)
+                r = parse_signature(p, macro, false);
+        if (!r)
+                r = parse_only_call(p, &call);
+        if (!r)
+                r = add_caller(p, &call, name);
+        if (!r)
+                r = parse_macro_body(p, macro, false, "endcall");
+        if (!r)
+                r = parser_emit(p, call);
+        return error_pass(r ? r : parser_op(p, OP_PRINT));
+}
+
+/* ---- the rest ---- */
+
+static int parse_filter_block(struct parser *p)
+{
+        uint32_t start = parser_here(p), middle;
+        int r = parse_filters(p);
+
+        middle = parser_here(p);
+        if (!r)
+                r = parse_scope(p, OP_CAPTURE_BEGIN, OP_CAPTURE_END, "endfilter");
+        if (!r)
+                r = parser_swap(p, start, middle);
+        return error_pass(r ? r : parser_op(p, OP_PRINT));
+}
+
+/* What an assistant said is marked for training; here it is printed. */
+static int parse_generation(struct parser *p)
+{
+        return error_pass(parse_scope(p, OP_SCOPE_BEGIN, OP_SCOPE_END, "endgeneration"));
+}
+
+static int parse_print(struct parser *p)
+{
+        int r = 0;
+
+        while (!r && p->now.kind != TOKEN_BLOCK_END) {
+                r = parse_expression(p);
+                if (!r)
+                        r = parser_op(p, OP_PRINT);
+                if (!r && p->now.kind != TOKEN_BLOCK_END)
+                        r = parser_expect(p, TOKEN_COMMA);
+        }
+        return error_pass(r);
+}
+
+static const struct statement {
+        const char *name;
+        int (*parse)(struct parser *p);
+} statements[] = {
+        { "if", parse_if },           { "for", parse_for },
+        { "set", parse_set },         { "macro", parse_macro },
+        { "break", parse_break },     { "continue", parse_continue },
+        { "call", parse_call_block }, { "filter", parse_filter_block },
+        { "with", parse_with },       { "generation", parse_generation },
+        { "print", parse_print },
+};
+
+static int parse_tag(struct parser *p)
+{
+        int r;
+
+        for (size_t i = 0; i < sizeof(statements) / sizeof(*statements); i++) {
+                if (!parser_is_name(p, statements[i].name))
+                        continue;
+                r = parser_advance(p);
+                if (!r)
+                        r = statements[i].parse(p);
+                return error_pass(r ? r : parser_expect(p, TOKEN_BLOCK_END));
+        }
+        return error_raise(
+                parser_refuse(p, "tag '%s' is not known here", parser_shown(&p->now).text));
+}
+
+static bool ends_body(const struct parser *p)
+{
+        return parser_is_name(p, "elif") || parser_is_name(p, "else") ||
+               (p->now.kind == TOKEN_NAME && p->now.count > 3 && !memcmp(p->now.bytes, "end", 3));
+}
+
+static int parse_printed(struct parser *p)
+{
+        int r = parse_tuple(p, true);
+
+        if (!r)
+                r = parser_op(p, OP_PRINT);
+        return error_pass(r ? r : parser_expect(p, TOKEN_PRINT_END));
+}
+
+/* Up to the end, or to a name that ends a body and stands behind `{%`. */
+int parse_statements(struct parser *p)
+{
+        uint32_t number;
+        int r = 0;
+
+        while (!r && p->now.kind != TOKEN_END) {
+                if (p->now.kind == TOKEN_DATA) {
+                        r = parser_text_constant(p, &p->now, &number);
+                        if (!r)
+                                r = parser_op_arg(p, OP_DATA, number);
+                        if (!r)
+                                r = parser_advance(p);
+                        continue;
+                }
+                if (p->now.kind == TOKEN_PRINT_BEGIN) {
+                        r = parser_advance(p);
+                        if (!r)
+                                r = parse_printed(p);
+                        continue;
+                }
+                r = parser_expect(p, TOKEN_BLOCK_BEGIN);
+                if (!r && ends_body(p))
+                        return 0;
+                if (!r)
+                        r = parse_tag(p);
+        }
+        return error_pass(r);
+}

@@ -1,0 +1,76 @@
+/*
+ * The parser: from tokens to code, in one pass.
+ *
+ * It recurses only where something is written within something else, and counts that:
+ * TEMPLATE_DEPTH_MAX.  Names of filters and tests are looked up here, so that one that is
+ * not known is refused before anything is rendered.
+ */
+#ifndef DAEMON_TEXT_TEMPLATE_PARSER_H
+#define DAEMON_TEXT_TEMPLATE_PARSER_H
+
+#include "daemon/text/template/code.h"
+#include "daemon/text/template/lexer.h"
+
+struct parser {
+        struct lexer lexer;
+        struct token now, next;
+        struct template *template;
+        uint32_t code_room, constant_room, macro_room;
+        unsigned depth;
+        unsigned loops;           /* that a break may leave */
+        struct macro_code *macro; /* whose body this is */
+        uint32_t last_call;       /* where it is, if the operand just read is one */
+        char *why;
+        size_t why_bytes;
+};
+
+#define NO_CALL UINT32_MAX
+
+/* The two halves of it. */
+int parse_statements(struct parser *p);
+int parse_expression(struct parser *p);
+/* Several with commas between them are a tuple. choices: `a if b` is one of them. */
+int parse_tuple(struct parser *p, bool choices);
+/* `name(arguments) | name ...`, applied to what lies on the stack when the code is run. */
+int parse_filters(struct parser *p);
+
+/* A call and nothing else, whose own instruction is taken back. */
+int parse_only_call(struct parser *p, struct instruction *ret_call);
+
+/* ---- what both of them need ---- */
+
+__attribute__((format(printf, 2, 3))) int parser_refuse(struct parser *p, const char *format, ...);
+int parser_advance(struct parser *p);
+int parser_expect(struct parser *p, enum token_kind kind);
+bool parser_is_name(const struct parser *p, const char *name);
+/* 1: it was there and is taken; 0; or a fault. */
+int parser_take_name(struct parser *p, const char *name);
+int parser_take(struct parser *p, enum token_kind kind);
+struct shown parser_shown(const struct token *token);
+int parser_enter(struct parser *p); /* one deeper; p->depth-- leaves it */
+
+int parser_emit(struct parser *p, struct instruction instruction);
+int parser_constant(struct parser *p, struct value value, uint32_t *ret_number);
+int parser_text(struct parser *p, const struct token *token, struct value *ret_value);
+int parser_text_constant(struct parser *p, const struct token *token, uint32_t *ret_number);
+/* Makes the jump at `from` lead to what comes next. */
+void parser_land(struct parser *p, uint32_t from);
+/* Exchanges the code of [start, middle) and [middle, now). */
+int parser_swap(struct parser *p, uint32_t start, uint32_t middle);
+
+static inline int parser_op(struct parser *p, enum op op)
+{
+        return parser_emit(p, (struct instruction){ .op = (uint8_t)op });
+}
+
+static inline int parser_op_arg(struct parser *p, enum op op, uint32_t arg)
+{
+        return parser_emit(p, (struct instruction){ .op = (uint8_t)op, .arg = (int32_t)arg });
+}
+
+static inline uint32_t parser_here(const struct parser *p)
+{
+        return p->template->code_count;
+}
+
+#endif

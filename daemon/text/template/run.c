@@ -1,0 +1,720 @@
+/*
+ * The machine: one instruction after the other.
+ */
+#include "daemon/text/template/run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/text/template/operate.h"
+#include "daemon/text/template/print.h"
+#include "daemon/text/template/text.h"
+#include "daemon/why.h"
+
+/* ---- how it ends ---- */
+
+int run_fail(struct run *run, const char *format, ...)
+{
+        char what[200];
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(what, sizeof(what), format, args);
+        va_end(args);
+        return why_say(run->why, run->why_bytes, -EINVAL, "%s (line %u)", what,
+                       run->template->code[run->pc].line);
+}
+
+int run_no_fuel(struct run *run)
+{
+        run->fuel = 0;
+        return run_fail(run, "the template ran out of fuel, of which it had %llu",
+                        (unsigned long long)run->limits.fuel);
+}
+
+int run_no_memory(struct run *run)
+{
+        if (arena_is_spent(run->arena))
+                return error_raise(
+                        run_fail(run, "the template ran out of memory, of which it had %zu bytes",
+                                 run->limits.memory_bytes));
+        return error_raise(
+                why_say(run->why, run->why_bytes, -ENOMEM, "no memory to render the template"));
+}
+
+void *run_take(struct run *run, size_t bytes, int *ret_r)
+{
+        void *taken = arena_take(run->arena, bytes);
+
+        *ret_r = taken ? 0 : run_no_memory(run);
+        return taken;
+}
+
+/* ---- lists and maps ---- */
+
+static int made(struct run *run, int r)
+{
+        if (r == -E2BIG)
+                return error_raise(run_fail(run, "values nest deeper than %u", VALUE_DEPTH_MAX));
+        return error_pass(r < 0 ? run_no_memory(run) : 0);
+}
+
+int run_list(struct run *run, uint32_t room, enum list_flavour flavour, struct value *ret_list)
+{
+        int r = run_charge(run, room / 4);
+
+        if (!r)
+                r = made(run, value_list(run->arena, room, ret_list));
+        ret_list->flavour = flavour;
+        return error_pass(r);
+}
+
+int run_list_add(struct run *run, struct value *list, struct value item)
+{
+        return error_pass(made(run, value_list_add(list, item)));
+}
+
+int run_map(struct run *run, uint32_t room, struct value *ret_map)
+{
+        int r = run_charge(run, room / 4);
+
+        return error_pass(r ? r : made(run, value_map(run->arena, room, ret_map)));
+}
+
+int run_map_add(struct run *run, struct value *map, struct value key, struct value item)
+{
+        if (key.kind == VALUE_MAP || (key.kind == VALUE_LIST && key.flavour != LIST_TUPLE))
+                return error_raise(run_fail(run, "a %s can not be a key", value_type(key)));
+        if (key.kind > VALUE_LIST || key.kind == VALUE_UNDEFINED)
+                return error_raise(
+                        run_fail(run, "a %s as a key is not known here", value_type(key)));
+        return error_pass(made(run, value_map_add(map, key, item)));
+}
+
+int run_map_end(struct run *run, struct value *map)
+{
+        int r = run_charge(run, map->map->count);
+
+        return error_pass(r ? r : made(run, value_map_end(run->arena, map)));
+}
+
+/* ---- the stack ---- */
+
+int run_push(struct run *run, struct value value)
+{
+        int r = run_grow(run, &run->stack, run->stack_count, &run->stack_room, sizeof(value));
+
+        if (r)
+                return error_pass(r);
+        run->stack[run->stack_count++] = value;
+        return 0;
+}
+
+static struct value pop(struct run *run)
+{
+        assert(run->stack_count);
+        return run->stack[--run->stack_count];
+}
+
+static struct value *top(struct run *run)
+{
+        assert(run->stack_count);
+        return &run->stack[run->stack_count - 1];
+}
+
+static struct value *last(struct run *run, uint32_t count)
+{
+        assert(run->stack_count >= count);
+        return run->stack + run->stack_count - count;
+}
+
+/* What took the last `count` values leaves this instead. */
+static int leave(struct run *run, uint32_t count, struct value value)
+{
+        assert(run->stack_count >= count);
+        run->stack_count -= count;
+        return error_pass(run_push(run, value));
+}
+
+static const struct text *name_of(struct run *run, uint32_t constant)
+{
+        assert(run->template->constants[constant].kind == VALUE_STRING);
+        return run->template->constants[constant].text;
+}
+
+static void jump(struct run *run, const struct instruction *i)
+{
+        run->pc += (uint32_t)i->arg - 1;
+}
+
+/* ---- instructions ---- */
+
+static int do_data(struct run *run, const struct instruction *i)
+{
+        return error_pass(text_add_all(run, run->output, name_of(run, (uint32_t)i->arg)));
+}
+
+static int do_print(struct run *run, const struct instruction *i)
+{
+        (void)i;
+        return error_pass(print_value(run, run->output, pop(run)));
+}
+
+static int do_const(struct run *run, const struct instruction *i)
+{
+        return error_pass(run_push(run, run->template->constants[i->arg]));
+}
+
+static int do_load(struct run *run, const struct instruction *i)
+{
+        const struct text *name = name_of(run, (uint32_t)i->arg);
+        const struct entry *entry;
+        struct value value;
+        int r;
+        struct value *found = run_variable(run, name, &r);
+
+        if (r || found)
+                return error_pass(r ? r : run_push(run, *found));
+        if ((r = run_charge_bytes(run, name->count)))
+                return error_pass(r);
+        entry = value_map_find(run->globals.map,
+                               (struct value){ .kind = VALUE_STRING, .text = name });
+        if (entry)
+                return error_pass(run_push(run, entry->value));
+        value = (struct value){ .kind = VALUE_FUNCTION };
+        value.function = builtin_find(&functions, name->bytes, name->count);
+        if (value.function == NO_BUILTIN)
+                r = run_undefined(run, name, NULL, &value);
+        return error_pass(r ? r : run_push(run, value));
+}
+
+static int do_store(struct run *run, const struct instruction *i)
+{
+        return error_pass(run_assign(run, run->scope, name_of(run, (uint32_t)i->arg), pop(run)));
+}
+
+static int do_store_in(struct run *run, const struct instruction *i)
+{
+        const struct text *name = name_of(run, (uint32_t)i->arg);
+        int r;
+        struct value *found = run_variable(run, name, &r);
+
+        if (r)
+                return error_pass(r);
+        if (!found || found->kind != VALUE_NAMESPACE)
+                return error_raise(run_fail(run, "'%s' is no namespace, and is not assigned to",
+                                            text_shown(name).text));
+        return error_pass(namespace_set(run, found->names, name_of(run, i->more), pop(run)));
+}
+
+static int do_unpack(struct run *run, const struct instruction *i)
+{
+        const struct value *items;
+        uint32_t count;
+        int r = value_items(run, pop(run), &items, &count);
+
+        if (!r && count != (uint32_t)i->arg)
+                return error_raise(
+                        run_fail(run, "%u values are assigned to %d names", count, i->arg));
+        while (!r && count--)
+                r = run_push(run, items[count]);
+        return error_pass(r);
+}
+
+static int do_pop(struct run *run, const struct instruction *i)
+{
+        (void)i;
+        pop(run);
+        return 0;
+}
+
+static int do_tuck(struct run *run, const struct instruction *i)
+{
+        struct value b = pop(run), a = pop(run);
+        int r = run_push(run, b);
+
+        (void)i;
+        if (!r)
+                r = run_push(run, a);
+        return error_pass(r ? r : run_push(run, b));
+}
+
+static int do_nip(struct run *run, const struct instruction *i)
+{
+        struct value b = pop(run);
+
+        (void)i;
+        *top(run) = b;
+        return 0;
+}
+
+static int do_list(struct run *run, const struct instruction *i)
+{
+        uint32_t count = (uint32_t)i->arg;
+        const struct value *items = last(run, count);
+        struct value list;
+        int r = run_list(run, count, i->op == OP_TUPLE ? LIST_TUPLE : LIST_LIST, &list);
+
+        for (uint32_t n = 0; !r && n < count; n++)
+                r = run_list_add(run, &list, items[n]);
+        return error_pass(r ? r : leave(run, count, list));
+}
+
+static int do_dict(struct run *run, const struct instruction *i)
+{
+        uint32_t count = (uint32_t)i->arg;
+        const struct value *items = last(run, 2 * count);
+        struct value map;
+        int r = run_map(run, count, &map);
+
+        for (uint32_t n = 0; !r && n < count; n++)
+                r = run_map_add(run, &map, items[2 * n], items[2 * n + 1]);
+        if (!r)
+                r = run_map_end(run, &map);
+        return error_pass(r ? r : leave(run, 2 * count, map));
+}
+
+static int do_attribute(struct run *run, const struct instruction *i)
+{
+        return error_pass(
+                value_attribute(run, *top(run), name_of(run, (uint32_t)i->arg), top(run)));
+}
+
+static int do_item(struct run *run, const struct instruction *i)
+{
+        struct value key = pop(run);
+
+        (void)i;
+        return error_pass(value_item(run, *top(run), key, top(run)));
+}
+
+static int do_slice(struct run *run, const struct instruction *i)
+{
+        struct value cut, *parts = last(run, 4);
+        int r = value_slice(run, parts[0], parts + 1, &cut);
+
+        (void)i;
+        return error_pass(r ? r : leave(run, 4, cut));
+}
+
+static int do_sign(struct run *run, const struct instruction *i)
+{
+        return error_pass(value_sign(run, *top(run), i->op == OP_NEGATE, top(run)));
+}
+
+static int do_not(struct run *run, const struct instruction *i)
+{
+        (void)i;
+        *top(run) = value_bool(!value_truth(*top(run)));
+        return 0;
+}
+
+static int do_binary(struct run *run, const struct instruction *i)
+{
+        struct value b = pop(run);
+
+        return error_pass(value_binary(run, (enum binary)i->flag, *top(run), b, top(run)));
+}
+
+static int do_concat(struct run *run, const struct instruction *i)
+{
+        uint32_t count = (uint32_t)i->arg;
+        struct builder to = { .bytes = NULL };
+        struct value all;
+        int r = 0;
+
+        for (uint32_t n = 0; !r && n < count; n++)
+                r = print_value(run, &to, last(run, count)[n]);
+        if (!r)
+                r = text_end(run, &to, &all);
+        return error_pass(r ? r : leave(run, count, all));
+}
+
+static int do_compare(struct run *run, const struct instruction *i)
+{
+        struct value b = pop(run);
+        bool truth;
+        int r = value_compare(run, (enum compare)i->flag, *top(run), b, &truth);
+
+        if (!r)
+                *top(run) = value_bool(truth);
+        return error_pass(r);
+}
+
+static int do_jump(struct run *run, const struct instruction *i)
+{
+        jump(run, i);
+        return 0;
+}
+
+static int do_jump_false(struct run *run, const struct instruction *i)
+{
+        if (!value_truth(pop(run)))
+                jump(run, i);
+        return 0;
+}
+
+static int do_jump_keep(struct run *run, const struct instruction *i)
+{
+        if (value_truth(*top(run)) == (i->op == OP_JUMP_TRUE_KEEP))
+                jump(run, i);
+        else
+                pop(run);
+        return 0;
+}
+
+static int do_row(struct run *run, const struct instruction *i)
+{
+        const struct builtins *builtins = i->op == OP_FILTER ? &filters : &tests;
+        struct arguments arguments;
+        struct value result;
+        int r = run_arguments(run, i, &arguments);
+
+        if (!r)
+                r = builtin_call(run, builtins, (uint32_t)i->arg, *last(run, i->count + 1u),
+                                 &arguments, &result);
+        return error_pass(r ? r : leave(run, i->count + 1u, result));
+}
+
+/* ---- scopes and loops ---- */
+
+static int do_begin(struct run *run, const struct instruction *i)
+{
+        struct frame *frame;
+        int r = run_enter(run, i->op == OP_SCOPE_BEGIN ? FRAME_SCOPE : FRAME_CAPTURE, &frame);
+
+        if (!r)
+                r = run_new_scope(run, run->scope, &run->scope);
+        if (r || i->op == OP_SCOPE_BEGIN)
+                return error_pass(r);
+        run->output = run_take(run, sizeof(*run->output), &r);
+        if (!run->output)
+                return error_pass(r);
+        *run->output = (struct builder){ .bytes = NULL };
+        return 0;
+}
+
+static int do_end(struct run *run, const struct instruction *i)
+{
+        struct builder *output = run->output;
+        struct value text;
+        int r;
+
+        run_leave(run);
+        if (i->op == OP_SCOPE_END)
+                return 0;
+        r = text_end(run, output, &text);
+        return error_pass(r ? r : run_push(run, text));
+}
+
+static int begin_loop(struct run *run, enum frame_kind kind, struct value over)
+{
+        struct frame *frame;
+        struct loop *loop;
+        int r;
+
+        loop = run_take(run, sizeof(*loop), &r);
+        if (!loop)
+                return error_pass(r);
+        *loop = (struct loop){ .changed = { .kind = MISSING } };
+        if ((r = value_items(run, over, &loop->items, &loop->count)) ||
+            (r = run_enter(run, kind, &frame)))
+                return error_pass(r);
+        frame->loop = loop;
+        if (kind == FRAME_KEEP && (r = run_list(run, loop->count, LIST_STREAM, &frame->kept)))
+                return error_pass(r);
+        return error_pass(run_new_scope(run, run->scope, &run->scope));
+}
+
+static const struct text loop_word = TEXT_WORD(loop_word, "loop");
+
+/* The variables of a turn go with it. */
+static int begin_turn(struct run *run, struct frame *frame)
+{
+        int r = 0;
+
+        run->scope->count = 0;
+        if (frame->kind == FRAME_LOOP)
+                r = run_assign(run, run->scope, &loop_word,
+                               (struct value){ .kind = VALUE_LOOP, .loop = frame->loop });
+        return error_pass(r ? r : run_push(run, frame->loop->items[frame->loop->at]));
+}
+
+static struct frame *innermost(struct run *run)
+{
+        assert(run->frame_count);
+        return &run->frames[run->frame_count - 1];
+}
+
+static int do_for_begin(struct run *run, const struct instruction *i)
+{
+        int r = begin_loop(run, FRAME_LOOP, pop(run));
+
+        if (r)
+                return error_pass(r);
+        if (innermost(run)->loop->count)
+                return error_pass(begin_turn(run, innermost(run)));
+        run_leave(run);
+        jump(run, i);
+        return 0;
+}
+
+static int do_for_next(struct run *run, const struct instruction *i)
+{
+        struct frame *frame = innermost(run);
+
+        assert(frame->kind == FRAME_LOOP);
+        frame->loop->finished |= !frame->loop->skipped;
+        frame->loop->skipped = false;
+        if (++frame->loop->at < frame->loop->count) {
+                jump(run, i);
+                return error_pass(begin_turn(run, frame));
+        }
+        /* `else` stands behind the jump over it. */
+        run->pc += i->flag && !frame->loop->finished;
+        run_leave(run);
+        return 0;
+}
+
+static int do_keep_begin(struct run *run, const struct instruction *i)
+{
+        (void)i;
+        return error_pass(begin_loop(run, FRAME_KEEP, pop(run)));
+}
+
+static int do_keep_next(struct run *run, const struct instruction *i)
+{
+        struct frame *frame = innermost(run);
+        struct value kept = frame->kept;
+
+        assert(frame->kind == FRAME_KEEP);
+        if (frame->loop->at < frame->loop->count)
+                return error_pass(begin_turn(run, frame));
+        run_leave(run);
+        jump(run, i);
+        return error_pass(run_push(run, kept));
+}
+
+static int do_keep(struct run *run, const struct instruction *i)
+{
+        struct frame *frame = innermost(run);
+        struct value item = frame->loop->items[frame->loop->at++];
+
+        (void)i;
+        return error_pass(value_truth(pop(run)) ? run_list_add(run, &frame->kept, item) : 0);
+}
+
+/* Leaves what was begun within the loop; a break leaves the loop too. */
+static int do_break(struct run *run, const struct instruction *i)
+{
+        struct loop *loop;
+
+        while (innermost(run)->kind != FRAME_LOOP)
+                run_leave(run);
+        run->stack_count = innermost(run)->stack_count;
+        loop = innermost(run)->loop;
+        if (i->op == OP_CONTINUE) {
+                loop->skipped = true;
+                jump(run, i);
+                return 0;
+        }
+        run_leave(run);
+        run->pc += (loop->finished ? (uint32_t)i->arg : i->more) - 1;
+        return 0;
+}
+
+/* ---- macros ---- */
+
+static int do_macro(struct run *run, const struct instruction *i)
+{
+        struct macro *macro;
+        int r;
+
+        macro = run_take(run, sizeof(*macro), &r);
+        if (!macro)
+                return error_pass(r);
+        *macro = (struct macro){ run->template->macros[i->more], run->pc, run->scope };
+        for (struct scope *s = run->scope; s && !s->captured; s = s->parent)
+                s->captured = true;
+        jump(run, i);
+        return error_pass(run_push(run, (struct value){ .kind = VALUE_MACRO, .macro = macro }));
+}
+
+static const struct parameter *parameter_of(struct run *run, const struct instruction *i)
+{
+        const struct frame *frame = innermost(run);
+
+        assert(frame->kind == FRAME_CALL);
+        return &frame->kept.macro->code->parameters[i->arg];
+}
+
+static int do_default(struct run *run, const struct instruction *i)
+{
+        const struct text *name = parameter_of(run, i)->name;
+
+        for (uint32_t n = 0; n < run->scope->count; n++)
+                if (run->scope->bindings[n].name == name) {
+                        run->pc += i->more - 1;
+                        break;
+                }
+        return 0;
+}
+
+static int do_store_parameter(struct run *run, const struct instruction *i)
+{
+        return error_pass(run_assign(run, run->scope, parameter_of(run, i)->name, pop(run)));
+}
+
+static int do_return(struct run *run, const struct instruction *i)
+{
+        struct builder *output = run->output;
+        struct value text;
+        int r;
+
+        (void)i;
+        assert(innermost(run)->kind == FRAME_CALL);
+        run->pc = innermost(run)->return_to;
+        run->calls--;
+        run_leave(run);
+        r = text_end(run, output, &text);
+        return error_pass(r ? r : run_push(run, text));
+}
+
+typedef int instruction_work(struct run *run, const struct instruction *i);
+
+static instruction_work *const works[OP_END] = {
+        [OP_DATA] = do_data,
+        [OP_PRINT] = do_print,
+        [OP_CONST] = do_const,
+        [OP_LOAD] = do_load,
+        [OP_STORE] = do_store,
+        [OP_STORE_IN] = do_store_in,
+        [OP_UNPACK] = do_unpack,
+        [OP_POP] = do_pop,
+        [OP_TUCK] = do_tuck,
+        [OP_NIP] = do_nip,
+        [OP_LIST] = do_list,
+        [OP_TUPLE] = do_list,
+        [OP_DICT] = do_dict,
+        [OP_ATTRIBUTE] = do_attribute,
+        [OP_ITEM] = do_item,
+        [OP_SLICE] = do_slice,
+        [OP_NEGATE] = do_sign,
+        [OP_PLUS] = do_sign,
+        [OP_NOT] = do_not,
+        [OP_BINARY] = do_binary,
+        [OP_CONCAT] = do_concat,
+        [OP_COMPARE] = do_compare,
+        [OP_JUMP] = do_jump,
+        [OP_JUMP_FALSE] = do_jump_false,
+        [OP_JUMP_FALSE_KEEP] = do_jump_keep,
+        [OP_JUMP_TRUE_KEEP] = do_jump_keep,
+        [OP_FILTER] = do_row,
+        [OP_TEST] = do_row,
+        [OP_CALL] = run_call,
+        [OP_SCOPE_BEGIN] = do_begin,
+        [OP_SCOPE_END] = do_end,
+        [OP_CAPTURE_BEGIN] = do_begin,
+        [OP_CAPTURE_END] = do_end,
+        [OP_FOR_BEGIN] = do_for_begin,
+        [OP_FOR_NEXT] = do_for_next,
+        [OP_KEEP_BEGIN] = do_keep_begin,
+        [OP_KEEP_NEXT] = do_keep_next,
+        [OP_KEEP] = do_keep,
+        [OP_BREAK] = do_break,
+        [OP_CONTINUE] = do_break,
+        [OP_MACRO] = do_macro,
+        [OP_DEFAULT] = do_default,
+        [OP_STORE_PARAMETER] = do_store_parameter,
+        [OP_RETURN] = do_return,
+};
+
+static int run_all(struct run *run)
+{
+        const struct instruction *i;
+        int r = 0;
+
+        while (!r && (i = &run->template->code[run->pc])->op != OP_END) {
+                r = run_charge(run, 1);
+                if (!r)
+                        r = works[i->op](run, i);
+                run->pc += !r;
+        }
+        return error_pass(r);
+}
+
+/* ---- the border ---- */
+
+struct template_limits template_limits(size_t input_bytes)
+{
+        if (input_bytes > 128u << 20)
+                input_bytes = 128u << 20;
+        return (struct template_limits){ .fuel = 2000000,
+                                         .output_bytes = 4 * input_bytes + (1u << 20),
+                                         .memory_bytes = 16 * input_bytes + (64u << 20) };
+}
+
+static int give(struct run *run, struct rendered *ret_rendered)
+{
+        const struct builder *main = &run->main;
+        struct rendered out = { .bytes = main->count, .span_count = main->run_count };
+        uint32_t from = 0;
+
+        out.text = malloc(out.bytes + 1);
+        out.spans = calloc(out.span_count + 1, sizeof(*out.spans));
+        if (!out.text || !out.spans) {
+                rendered_free(&out);
+                return error_raise(why_say(run->why, run->why_bytes, -ENOMEM,
+                                           "no memory for what was rendered"));
+        }
+        if (out.bytes)
+                memcpy(out.text, main->bytes, out.bytes);
+        out.text[out.bytes] = '\0';
+        for (uint32_t i = 0; i < main->run_count; i++) {
+                out.spans[i] =
+                        (struct rendered_span){ main->runs[i].end - from, main->runs[i].origin };
+                from = main->runs[i].end;
+        }
+        out.fuel = run->limits.fuel - run->fuel;
+        *ret_rendered = out;
+        return 0;
+}
+
+int template_render(const struct template *template, struct value globals,
+                    const struct template_limits *limits, const struct tm *now,
+                    struct rendered *ret_rendered, char *why, size_t why_bytes)
+{
+        struct run run = {
+                .template = template,
+                .limits = *limits,
+                .now = now,
+                .globals = globals,
+                .fuel = limits->fuel,
+                .why = why,
+                .why_bytes = why_bytes,
+        };
+        int r;
+
+        assert(globals.kind == VALUE_MAP);
+        *ret_rendered = (struct rendered){ .text = NULL };
+        if (arena_new(limits->memory_bytes, &run.arena))
+                return error_raise(
+                        why_say(why, why_bytes, -ENOMEM, "no memory to render the template"));
+        run.output = &run.main;
+        r = run_new_scope(&run, NULL, &run.scope);
+        if (!r)
+                r = run_all(&run);
+        if (!r)
+                r = give(&run, ret_rendered);
+        arena_free(run.arena);
+        return error_pass(r);
+}
+
+void rendered_free(struct rendered *rendered)
+{
+        free(rendered->text);
+        free(rendered->spans);
+        *rendered = (struct rendered){ .text = NULL };
+}
