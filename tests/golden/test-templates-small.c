@@ -1,0 +1,57 @@
+/*
+ * Small templates, and what Jinja2 makes of each (contrib/reference/templates.py).
+ */
+#include "tests/unit/template-rig.h"
+
+static void jinja2_does_the_same(void **state)
+{
+        const struct template_limits limits = template_limits(1u << 16);
+        struct value all, cases, values;
+        unsigned wrong = 0;
+        struct arena *arena;
+        char path[1024];
+        size_t bytes;
+        char *text;
+
+        (void)state;
+        snprintf(path, sizeof(path), "%s/tests/golden/templates.json", getenv("SOURCES"));
+        text = rig_read(path, &bytes);
+        assert_int_equal(arena_new(64u << 20, &arena), 0);
+        rig_values(arena, text, bytes, &all);
+        free(text);
+        cases = *value_member(all, "cases");
+        values = *value_member(all, "values");
+        for (uint32_t i = 0; i < cases.list->count; i++) {
+                const struct value *one = cases.list->items[i].list->items;
+                const struct text *source = one[0].text;
+                bool refused = one[1].kind == VALUE_NONE, good;
+                struct outcome out;
+
+                rig_render(source->bytes, source->count, values, &limits, &out);
+                good = refused ? out.r == -EINVAL
+                               : !out.r && out.rendered.bytes == one[1].text->count &&
+                                         !memcmp(out.rendered.text, one[1].text->bytes,
+                                                 out.rendered.bytes);
+                wrong += !good;
+                if (!good)
+                        print_message("# %.*s\n#    is '%s'%s\n#    not '%.*s'\n",
+                                      (int)source->count, source->bytes,
+                                      out.rendered.text ? out.rendered.text : "", out.why,
+                                      refused ? 7 : (int)one[1].text->count,
+                                      refused ? "refused" : one[1].text->bytes);
+                rendered_free(&out.rendered);
+        }
+        assert_true(cases.list->count > 1000);
+        arena_free(arena);
+        assert_int_equal(wrong, 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(jinja2_does_the_same),
+        };
+
+        assert_non_null(getenv("SOURCES"));
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
