@@ -227,12 +227,13 @@ static int own_item(struct run *run, struct value value, struct value key, struc
         bool whole = key.kind == VALUE_INTEGER || key.kind == VALUE_BOOL;
         const struct entry *entry;
         int64_t index;
+        int r;
 
         if (value.kind == VALUE_MAP && key.kind != VALUE_MAP) {
-                entry = value_map_find(value.map, key);
+                r = run_map_find(run, value.map, key, &entry);
                 if (entry)
                         *ret_value = entry->value;
-                return entry ? 1 : 0;
+                return error_pass(r ? r : entry != NULL);
         }
         if (value.kind == VALUE_STRING && whole)
                 return error_pass(text_item(run, value.text, value_whole(key), ret_value));

@@ -271,7 +271,7 @@ int filter_groupby(struct run *run, struct value self, const struct call *call,
         return error_pass(r);
 }
 
-/* The first of each that are equal, in their order: sorted, they stand together. */
+/* The first of each that are equal, in their order; each is held against all before it. */
 int filter_unique(struct run *run, struct value self, const struct call *call,
                   struct value *ret_value)
 {

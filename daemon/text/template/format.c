@@ -53,7 +53,9 @@ static int take_named(struct formatting *f, struct value *ret_value)
         r = text_slice(f->run, f->format, f->at + 1, (uint32_t)(end - f->format->bytes), &name);
         if (r)
                 return error_pass(r);
-        entry = value_map_find(f->values.map, name);
+        r = run_map_find(f->run, f->values.map, name, &entry);
+        if (r)
+                return error_pass(r);
         if (!entry)
                 return error_raise(run_fail(f->run, "a format asks for '%s', which is not given",
                                             text_shown(name.text).text));

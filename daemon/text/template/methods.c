@@ -716,11 +716,11 @@ static int map_get(struct run *run, struct value self, const struct call *call,
 {
         struct value key = call->slots[0];
         const struct entry *entry;
-        int r = run_charge_bytes(run, key.kind == VALUE_STRING ? key.text->count : 0);
+        int r;
 
         if (key.kind == VALUE_MAP || (key.kind == VALUE_LIST && key.flavour != LIST_TUPLE))
                 return error_raise(run_fail(run, "a %s can not be a key", value_type(key)));
-        entry = value_map_find(self.map, key);
+        r = run_map_find(run, self.map, key, &entry);
         *ret_value = entry                        ? entry->value
                      : is_missing(call->slots[1]) ? value_none()
                                                   : call->slots[1];

@@ -231,7 +231,7 @@ static int repeat(struct run *run, struct value what, int64_t times, struct valu
                 for (uint32_t i = 0; !r && !text && i < count; i++)
                         r = run_list_add(run, ret_value, what.list->items[i]);
                 if (!r)
-                        r = run_charge(run, 1);
+                        r = run_charge(run, times % 8 == 0);
         }
         return error_pass(r || !text ? r : text_end(run, &to, ret_value));
 }
@@ -306,8 +306,9 @@ static int equal_maps(struct run *run, const struct map *a, const struct map *b,
 
         *ret_equal = a->count == b->count;
         for (uint32_t i = 0; !r && *ret_equal && i < a->count; i++) {
-                const struct entry *other = value_map_find(b, a->entries[i].key);
+                const struct entry *other;
 
+                r = run_map_find(run, b, a->entries[i].key, &other);
                 *ret_equal = other;
                 if (other)
                         r = value_equal(run, a->entries[i].value, other->value, ret_equal);
@@ -394,6 +395,7 @@ int value_order(struct run *run, struct value a, struct value b, int *ret_order)
 int value_in(struct run *run, struct value item, struct value holder, bool *ret_in)
 {
         const struct value *items;
+        const struct entry *entry;
         uint32_t count;
         int r;
 
@@ -411,9 +413,9 @@ int value_in(struct run *run, struct value item, struct value holder, bool *ret_
                     (item.kind == VALUE_LIST && item.flavour != LIST_TUPLE))
                         return error_raise(
                                 run_fail(run, "a %s can not be a key", value_type(item)));
-                *ret_in = value_map_find(holder.map, item);
-                return error_pass(
-                        run_charge_bytes(run, item.kind == VALUE_STRING ? item.text->count : 0));
+                r = run_map_find(run, holder.map, item, &entry);
+                *ret_in = entry;
+                return error_pass(r);
         }
         r = value_items(run, holder, &items, &count);
         for (uint32_t i = 0; !r && !*ret_in && i < count; i++)

@@ -83,21 +83,73 @@ int run_map(struct run *run, uint32_t room, struct value *ret_map)
         return error_pass(r ? r : made(run, value_map(run->arena, room, ret_map)));
 }
 
+/* Of a tuple that is a key; what is compared has no more than this, and nothing in it. */
+#define KEY_PARTS 8u
+
+static bool is_key(struct value key)
+{
+        if (key.kind != VALUE_LIST)
+                return key.kind != VALUE_UNDEFINED && key.kind <= VALUE_STRING;
+        if (key.flavour != LIST_TUPLE || key.list->count > KEY_PARTS)
+                return false;
+        for (uint32_t i = 0; i < key.list->count; i++)
+                if (key.list->items[i].kind > VALUE_STRING)
+                        return false;
+        return true;
+}
+
+/* Bytes that a comparison may look at. */
+static uint64_t key_bytes(struct value key)
+{
+        uint64_t bytes = 8;
+
+        if (key.kind == VALUE_STRING)
+                return bytes + key.text->count;
+        for (uint32_t i = 0; key.kind == VALUE_LIST && i < key.list->count; i++)
+                bytes += key_bytes(key.list->items[i]);
+        return bytes;
+}
+
+static unsigned comparisons(const struct map *map)
+{
+        unsigned n = 1;
+
+        while (map->count >> n && n < 32)
+                n++;
+        return n;
+}
+
 int run_map_add(struct run *run, struct value *map, struct value key, struct value item)
 {
-        if (key.kind == VALUE_MAP || (key.kind == VALUE_LIST && key.flavour != LIST_TUPLE))
-                return error_raise(run_fail(run, "a %s can not be a key", value_type(key)));
-        if (key.kind > VALUE_LIST || key.kind == VALUE_UNDEFINED)
+        if (!is_key(key))
                 return error_raise(
-                        run_fail(run, "a %s as a key is not known here", value_type(key)));
+                        run_fail(run, "such a %s as a key is not known here", value_type(key)));
         return error_pass(made(run, value_map_add(map, key, item)));
 }
 
 int run_map_end(struct run *run, struct value *map)
 {
-        int r = run_charge(run, map->map->count);
+        unsigned each = comparisons(map->map);
+        uint64_t bytes = 0;
+        int r;
 
+        for (uint32_t i = 0; i < map->map->count; i++)
+                bytes += key_bytes(map->map->entries[i].key) * each;
+        r = run_charge(run, map->map->count + bytes / 64);
         return error_pass(r ? r : made(run, value_map_end(run->arena, map)));
+}
+
+int run_map_find(struct run *run, const struct map *map, struct value key,
+                 const struct entry **ret_entry)
+{
+        int r = 0;
+
+        *ret_entry = NULL;
+        if (is_key(key))
+                r = run_charge_bytes(run, key_bytes(key) * comparisons(map));
+        if (!r && is_key(key))
+                *ret_entry = value_map_find(map, key);
+        return error_pass(r);
 }
 
 /* ---- the stack ---- */
@@ -177,12 +229,10 @@ static int do_load(struct run *run, const struct instruction *i)
 
         if (r || found)
                 return error_pass(r ? r : run_push(run, *found));
-        if ((r = run_charge_bytes(run, name->count)))
-                return error_pass(r);
-        entry = value_map_find(run->globals.map,
-                               (struct value){ .kind = VALUE_STRING, .text = name });
-        if (entry)
-                return error_pass(run_push(run, entry->value));
+        value = (struct value){ .kind = VALUE_STRING, .text = name };
+        r = run_map_find(run, run->globals.map, value, &entry);
+        if (r || entry)
+                return error_pass(r ? r : run_push(run, entry->value));
         value = (struct value){ .kind = VALUE_FUNCTION };
         value.function = builtin_find(&functions, name->bytes, name->count);
         if (value.function == NO_BUILTIN)

@@ -125,6 +125,9 @@ int run_list_add(struct run *run, struct value *list, struct value item);
 int run_map(struct run *run, uint32_t room, struct value *ret_map);
 int run_map_add(struct run *run, struct value *map, struct value key, struct value item);
 int run_map_end(struct run *run, struct value *map);
+/* NULL: it is not there. */
+int run_map_find(struct run *run, const struct map *map, struct value key,
+                 const struct entry **ret_entry);
 
 /* NULL: nobody has assigned to it in these scopes. */
 struct value *run_variable(struct run *run, const struct text *name, int *ret_r);
