@@ -1,5 +1,5 @@
 /*
- * The filters, in three files: of texts and numbers, of lists, and those that choose.
+ * The filters, in four files: of texts, of numbers, of lists, and those that choose.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_FILTERS_H
 #define DAEMON_TEXT_TEMPLATE_FILTERS_H
@@ -9,6 +9,6 @@
 builtin_work filter_batch, filter_dictsort, filter_first, filter_groupby, filter_items, filter_join,
         filter_last, filter_length, filter_list, filter_map, filter_max, filter_min, filter_reject,
         filter_rejectattr, filter_reverse, filter_select, filter_selectattr, filter_slice,
-        filter_sort, filter_sum, filter_unique;
+        filter_sort, filter_sum, filter_unique, filter_int, filter_float, filter_abs, filter_round;
 
 #endif

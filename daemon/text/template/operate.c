@@ -236,9 +236,15 @@ static int repeat(struct run *run, struct value what, int64_t times, struct valu
         return error_pass(r || !text ? r : text_end(run, &to, ret_value));
 }
 
-static bool is_real_list(struct value value)
+bool value_is_sequence(struct value value)
 {
         return value.kind == VALUE_LIST && value.flavour <= LIST_TUPLE;
+}
+
+static bool is_repeated(struct value what, struct value times)
+{
+        return (what.kind == VALUE_STRING || value_is_sequence(what)) &&
+               (times.kind == VALUE_INTEGER || times.kind == VALUE_BOOL);
 }
 
 int value_binary(struct run *run, enum binary op, struct value a, struct value b,
@@ -259,15 +265,15 @@ int value_binary(struct run *run, enum binary op, struct value a, struct value b
                         r = text_add_all(run, &to, b.text);
                 return error_pass(r ? r : text_end(run, &to, ret_value));
         }
-        if (op == BINARY_ADD && is_real_list(a) && is_real_list(b) && a.flavour == b.flavour)
+        if (op == BINARY_ADD && value_is_sequence(a) && value_is_sequence(b) &&
+            a.flavour == b.flavour)
                 return error_pass(add_lists(run, a, b, ret_value));
         if (op == BINARY_MODULO && a.kind == VALUE_STRING)
                 return error_pass(format_percent(run, a.text, b, ret_value));
-        if (op == BINARY_MULTIPLY && (b.kind == VALUE_STRING || is_real_list(b)))
-                return error_pass(value_binary(run, op, b, a, ret_value));
-        if (op == BINARY_MULTIPLY && (a.kind == VALUE_STRING || is_real_list(a)) &&
-            (b.kind == VALUE_INTEGER || b.kind == VALUE_BOOL))
+        if (op == BINARY_MULTIPLY && is_repeated(a, b))
                 return error_pass(repeat(run, a, value_whole(b), ret_value));
+        if (op == BINARY_MULTIPLY && is_repeated(b, a))
+                return error_pass(repeat(run, b, value_whole(a), ret_value));
         return error_pass(no_operator(run, op, a, b));
 }
 
@@ -285,204 +291,4 @@ int value_sign(struct run *run, struct value value, bool negate, struct value *r
                 return error_pass(too_large(run));
         *ret_value = value_integer(negate ? -value_whole(value) : value_whole(value));
         return 0;
-}
-
-/* ---- comparing ---- */
-
-/* Only while both are as long as each other. */
-static int equal_lists(struct run *run, const struct list *a, const struct list *b, bool *ret_equal)
-{
-        int r = 0;
-
-        *ret_equal = a->count == b->count;
-        for (uint32_t i = 0; !r && *ret_equal && i < a->count; i++)
-                r = value_equal(run, a->items[i], b->items[i], ret_equal);
-        return error_pass(r);
-}
-
-static int equal_maps(struct run *run, const struct map *a, const struct map *b, bool *ret_equal)
-{
-        int r = 0;
-
-        *ret_equal = a->count == b->count;
-        for (uint32_t i = 0; !r && *ret_equal && i < a->count; i++) {
-                const struct entry *other;
-
-                r = run_map_find(run, b, a->entries[i].key, &other);
-                *ret_equal = other;
-                if (other)
-                        r = value_equal(run, a->entries[i].value, other->value, ret_equal);
-        }
-        return error_pass(r);
-}
-
-/* As deep as values are. */
-int value_equal(struct run *run, struct value a, struct value b, bool *ret_equal)
-{
-        int r = run_charge(run, 1);
-
-        *ret_equal = false;
-        if (r)
-                return error_pass(r);
-        if (value_is_number(a) && value_is_number(b)) {
-                *ret_equal = a.kind == VALUE_FLOAT || b.kind == VALUE_FLOAT
-                                     ? value_real(a) == value_real(b)
-                                     : value_whole(a) == value_whole(b);
-                return 0;
-        }
-        if (a.kind != b.kind || a.flavour != b.flavour)
-                return 0;
-        switch (a.kind) {
-        case VALUE_UNDEFINED:
-        case VALUE_NONE:
-                *ret_equal = true;
-                return 0;
-        case VALUE_STRING:
-                *ret_equal = text_same(a.text, b.text);
-                return error_pass(*ret_equal ? run_charge_bytes(run, a.text->count) : 0);
-        case VALUE_LIST:
-                return error_pass(equal_lists(run, a.list, b.list, ret_equal));
-        case VALUE_MAP:
-                return error_pass(equal_maps(run, a.map, b.map, ret_equal));
-        case VALUE_FUNCTION:
-                *ret_equal = a.function == b.function;
-                return 0;
-        default:
-                *ret_equal = a.names == b.names;
-                return 0;
-        }
-}
-
-static int order_lists(struct run *run, const struct list *a, const struct list *b, int *ret_order)
-{
-        bool equal = true;
-        int r = 0;
-
-        for (uint32_t i = 0; i < a->count && i < b->count; i++) {
-                r = value_equal(run, a->items[i], b->items[i], &equal);
-                if (r || !equal)
-                        return error_pass(
-                                r ? r : value_order(run, a->items[i], b->items[i], ret_order));
-        }
-        *ret_order = a->count < b->count ? -1 : a->count > b->count;
-        return 0;
-}
-
-int value_order(struct run *run, struct value a, struct value b, int *ret_order)
-{
-        int r = run_charge(run, 1);
-
-        *ret_order = 0;
-        if (r)
-                return error_pass(r);
-        if (a.kind == VALUE_UNDEFINED || b.kind == VALUE_UNDEFINED)
-                return error_pass(value_is_undefined(run, a.kind == VALUE_UNDEFINED ? a : b));
-        if (a.kind == VALUE_STRING && b.kind == VALUE_STRING) {
-                *ret_order = value_key_order(a, b);
-                return error_pass(run_charge_bytes(
-                        run, a.text->count < b.text->count ? a.text->count : b.text->count));
-        }
-        if (value_is_number(a) && value_is_number(b)) {
-                *ret_order = value_key_order(a, b);
-                return 0;
-        }
-        if (is_real_list(a) && is_real_list(b) && a.flavour == b.flavour)
-                return error_pass(order_lists(run, a.list, b.list, ret_order));
-        return error_raise(
-                run_fail(run, "a %s and a %s have no order", value_type(a), value_type(b)));
-}
-
-int value_in(struct run *run, struct value item, struct value holder, bool *ret_in)
-{
-        const struct value *items;
-        const struct entry *entry;
-        uint32_t count;
-        int r;
-
-        *ret_in = false;
-        if (holder.kind == VALUE_STRING) {
-                if (item.kind != VALUE_STRING)
-                        return error_raise(
-                                run_fail(run, "a %s is looked for in a str", value_type(item)));
-                *ret_in = text_find(holder.text, item.text, 0, holder.text->count) != TEXT_NOWHERE;
-                return error_pass(
-                        run_charge_bytes(run, (uint64_t)holder.text->count + item.text->count));
-        }
-        if (holder.kind == VALUE_MAP) {
-                if (item.kind == VALUE_MAP ||
-                    (item.kind == VALUE_LIST && item.flavour != LIST_TUPLE))
-                        return error_raise(
-                                run_fail(run, "a %s can not be a key", value_type(item)));
-                r = run_map_find(run, holder.map, item, &entry);
-                *ret_in = entry;
-                return error_pass(r);
-        }
-        r = value_items(run, holder, &items, &count);
-        for (uint32_t i = 0; !r && !*ret_in && i < count; i++)
-                r = value_equal(run, item, items[i], ret_in);
-        return error_pass(r);
-}
-
-int value_compare(struct run *run, enum compare op, struct value a, struct value b, bool *ret_truth)
-{
-        int order, r;
-
-        if (op == COMPARE_EQ || op == COMPARE_NE) {
-                r = value_equal(run, a, b, ret_truth);
-                *ret_truth = *ret_truth == (op == COMPARE_EQ);
-                return error_pass(r);
-        }
-        if (op == COMPARE_IN || op == COMPARE_NOT_IN) {
-                r = value_in(run, a, b, ret_truth);
-                *ret_truth = *ret_truth == (op == COMPARE_IN);
-                return error_pass(r);
-        }
-        r = value_order(run, a, b, &order);
-        *ret_truth = op == COMPARE_LT   ? order < 0
-                     : op == COMPARE_LE ? order <= 0
-                     : op == COMPARE_GT ? order > 0
-                                        : order >= 0;
-        return error_pass(r);
-}
-
-/* ---- sorting ---- */
-
-static int merge_sorted(struct run *run, const struct sortable *from, struct sortable *to,
-                        uint32_t count, uint32_t width, bool reverse)
-{
-        int order, r;
-
-        for (uint64_t start = 0; start < count; start += 2ull * width) {
-                uint64_t middle = start + width < count ? start + width : count;
-                uint64_t end = middle + width < count ? middle + width : count;
-                uint64_t a = start, b = middle;
-
-                for (uint64_t i = start; i < end; i++) {
-                        order = a == middle ? 1 : -1;
-                        if (a < middle && b < end) {
-                                if ((r = value_order(run, from[a].key, from[b].key, &order)))
-                                        return error_pass(r);
-                                order = reverse ? -order : order;
-                        }
-                        to[i] = order <= 0 ? from[a++] : from[b++];
-                }
-        }
-        return 0;
-}
-
-int value_sort(struct run *run, struct sortable *things, uint32_t count, bool reverse)
-{
-        struct sortable *other, *from = things, *swap;
-        int r;
-
-        other = run_take(run, (size_t)count * sizeof(*other), &r);
-        for (uint32_t width = 1; !r && width < count; width *= 2) {
-                r = merge_sorted(run, from, other, count, width, reverse);
-                swap = from;
-                from = other;
-                other = swap;
-        }
-        if (!r && from != things)
-                memcpy(things, from, (size_t)count * sizeof(*things));
-        return error_pass(r);
 }

@@ -8,7 +8,8 @@
 
 const char *value_type(struct value value); /* Python's name of it */
 bool value_truth(struct value value);
-bool value_is_number(struct value value); /* true and false are */
+bool value_is_number(struct value value);   /* true and false are */
+bool value_is_sequence(struct value value); /* a list or a tuple */
 double value_real(struct value number);
 int64_t value_whole(struct value number); /* of a bool or an integer */
 

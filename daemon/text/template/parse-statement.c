@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "daemon/error.h"
-#include "daemon/text/template/text.h"
 #include "daemon/why.h"
 
 /* ---- what is assigned to ---- */
@@ -119,8 +118,7 @@ static int emit_targets(struct parser *p, const struct targets *targets)
 
 /* ---- bodies ---- */
 
-/* From the end of a tag to the tag that ends its body, which is left standing. */
-static int parse_body(struct parser *p)
+int parse_body(struct parser *p)
 {
         int r = parser_take(p, TOKEN_COLON); /* as Python has it */
 
@@ -134,7 +132,7 @@ static int parse_body(struct parser *p)
         return error_pass(r);
 }
 
-static int expect_end(struct parser *p, const char *name)
+int parse_end(struct parser *p, const char *name)
 {
         int r = parser_take_name(p, name);
 
@@ -154,7 +152,7 @@ static int parse_scope(struct parser *p, enum op begin, enum op end, const char 
                 r = parse_body(p);
         if (!r)
                 r = parser_op(p, end);
-        return error_pass(r ? r : expect_end(p, name));
+        return error_pass(r ? r : parse_end(p, name));
 }
 
 /* ---- if ---- */
@@ -191,7 +189,7 @@ static int parse_if(struct parser *p)
                 parser_land(p, ends);
                 ends = before;
         }
-        return error_pass(r ? r : expect_end(p, "endif"));
+        return error_pass(r ? r : parse_end(p, "endif"));
 }
 
 /* ---- for ---- */
@@ -260,7 +258,7 @@ static int parse_for_body(struct parser *p, const struct targets *targets)
         if (!r && other)
                 r = parse_scope(p, OP_SCOPE_BEGIN, OP_SCOPE_END, "endfor");
         if (!r && !other)
-                r = expect_end(p, "endfor");
+                r = parse_end(p, "endfor");
         if (r)
                 return error_pass(r);
         if (other)
@@ -276,7 +274,7 @@ static int parse_for(struct parser *p)
         int r = parse_targets(p, &targets, false), taken;
 
         if (!r)
-                r = expect_end(p, "in");
+                r = parse_end(p, "in");
         if (!r)
                 r = parse_tuple(p, false);
         taken = r ? r : parser_take_name(p, "if");
@@ -364,186 +362,7 @@ static int parse_with(struct parser *p)
                 r = parse_body(p);
         if (!r)
                 r = parser_op(p, OP_SCOPE_END);
-        return error_pass(r ? r : expect_end(p, "endwith"));
-}
-
-/* ---- macro, call ---- */
-
-static int add_parameter(struct parser *p, struct macro_code *macro)
-{
-        struct value name;
-        int r;
-
-        if (p->now.kind != TOKEN_NAME)
-                return error_pass(parser_expect(p, TOKEN_NAME));
-        if (macro->parameter_count == PARAMETERS)
-                return error_raise(
-                        parser_refuse(p, "a macro has more than %u parameters", PARAMETERS));
-        r = parser_text(p, &p->now, &name);
-        if (r)
-                return error_pass(r);
-        for (uint32_t i = 0; i < macro->parameter_count; i++)
-                if (text_same(macro->parameters[i].name, name.text))
-                        return error_raise(parser_refuse(p, "a parameter is named twice"));
-        macro->parameters[macro->parameter_count++].name = name.text;
-        return error_pass(parser_advance(p));
-}
-
-/* `(a, b=1)`; the code of defaults becomes the beginning of the macro's own. */
-static int parse_signature(struct parser *p, struct macro_code *macro, bool defaults)
-{
-        uint32_t place, n;
-        int r = parser_expect(p, TOKEN_LPAREN), taken;
-
-        while (!r && p->now.kind != TOKEN_RPAREN) {
-                n = macro->parameter_count;
-                if (n && (r = parser_expect(p, TOKEN_COMMA)))
-                        break;
-                if ((r = add_parameter(p, macro)) || !(taken = parser_take(p, TOKEN_ASSIGN))) {
-                        if (!r && n && macro->parameters[n - 1].has_default)
-                                return error_raise(parser_refuse(
-                                        p, "a parameter without a default follows one with it"));
-                        continue;
-                }
-                if (taken < 0)
-                        return error_pass(taken);
-                if (!defaults)
-                        return error_raise(parser_refuse(
-                                p, "a default in a call's signature is not known here"));
-                macro->parameters[n].has_default = true;
-                place = parser_here(p);
-                r = parser_op_arg(p, OP_DEFAULT, n);
-                if (!r)
-                        r = parse_expression(p);
-                if (!r)
-                        r = parser_emit(p, (struct instruction){ .op = OP_STORE_PARAMETER,
-                                                                 .arg = (int32_t)n });
-                if (!r)
-                        p->template->code[place].more = parser_here(p) - place;
-        }
-        return error_pass(r ? r : parser_expect(p, TOKEN_RPAREN));
-}
-
-static int add_macro(struct parser *p, const struct text *name, struct macro_code **ret_macro)
-{
-        struct template *t = p->template;
-        struct macro_code *macro = arena_take(t->arena, sizeof(*macro));
-
-        if (!macro)
-                return error_raise(why_say(p->why, p->why_bytes, -ENOMEM, "no memory for a macro"));
-        *macro = (struct macro_code){ .name = name };
-        if (t->macro_count == p->macro_room) {
-                uint32_t room = t->macro_count ? t->macro_count * 2 : 16;
-                struct macro_code **macros = arena_take(t->arena, room * sizeof(*macros));
-
-                if (!macros)
-                        return error_raise(
-                                why_say(p->why, p->why_bytes, -ENOMEM, "no memory for a macro"));
-                if (t->macro_count)
-                        memcpy(macros, t->macros, t->macro_count * sizeof(*macros));
-                t->macros = macros;
-                p->macro_room = room;
-        }
-        t->macros[t->macro_count++] = macro;
-        *ret_macro = macro;
-        return 0;
-}
-
-/* Whose body is parsed is known to what asks for varargs, kwargs or caller. */
-static int parse_macro_body(struct parser *p, struct macro_code *macro, bool signature,
-                            const char *end)
-{
-        struct macro_code *outer = p->macro;
-        unsigned loops = p->loops;
-        uint32_t place = parser_here(p);
-        int r = parser_emit(
-                p, (struct instruction){ .op = OP_MACRO, .more = p->template->macro_count - 1 });
-
-        p->macro = macro;
-        p->loops = 0;
-        if (!r && signature)
-                r = parse_signature(p, macro, true);
-        if (!r)
-                r = parse_body(p);
-        p->macro = outer;
-        p->loops = loops;
-        if (outer) {
-                outer->takes_more |= macro->takes_more;
-                outer->takes_names |= macro->takes_names;
-                outer->takes_caller |= macro->takes_caller;
-        }
-        if (!r)
-                r = expect_end(p, end);
-        if (!r)
-                r = parser_op(p, OP_RETURN);
-        if (!r)
-                parser_land(p, place);
-        return error_pass(r);
-}
-
-static int parse_macro(struct parser *p)
-{
-        struct macro_code *macro;
-        struct value name;
-        uint32_t number;
-        int r;
-
-        if (p->now.kind != TOKEN_NAME)
-                return error_pass(parser_expect(p, TOKEN_NAME));
-        r = parser_text(p, &p->now, &name);
-        if (!r)
-                r = parser_constant(p, name, &number);
-        if (!r)
-                r = parser_advance(p);
-        if (!r)
-                r = add_macro(p, name.text, &macro);
-        if (!r)
-                r = parse_macro_body(p, macro, true, "endmacro");
-        return error_pass(r ? r : parser_op_arg(p, OP_STORE, number));
-}
-
-/* The call gets one argument more: a macro of what stands in the block. */
-static int add_caller(struct parser *p, struct instruction *call, struct value caller)
-{
-        const struct list *old =
-                call->more == NO_NAMES ? NULL : p->template->constants[call->more].list;
-        struct value names;
-        int r = value_list(p->template->arena, (old ? old->count : 0) + 1, &names);
-
-        for (uint32_t i = 0; !r && old && i < old->count; i++)
-                r = value_list_add(&names, old->items[i]);
-        if (!r)
-                r = value_list_add(&names, caller);
-        if (call->count == ARGUMENTS)
-                return error_raise(
-                        parser_refuse(p, "a call has more than %u arguments", ARGUMENTS));
-        if (call->flag & SPREAD_MAP)
-                return error_raise(parser_refuse(p, "'**' in a call's block is not known here"));
-        call->count++;
-        return error_pass(r ? r : parser_constant(p, names, &call->more));
-}
-
-static int parse_call_block(struct parser *p)
-{
-        const struct token word = { .kind = TOKEN_NAME, .bytes = "caller", .count = 6 };
-        struct instruction call = { .op = OP_CALL };
-        struct macro_code *macro;
-        struct value name;
-        int r = parser_text(p, &word, &name);
-
-        if (!r)
-                r = add_macro(p, name.text, &macro);
-        if (!r && p->now.kind == TOKEN_LPAREN)
-                r = parse_signature(p, macro, false);
-        if (!r)
-                r = parse_only_call(p, &call);
-        if (!r)
-                r = add_caller(p, &call, name);
-        if (!r)
-                r = parse_macro_body(p, macro, false, "endcall");
-        if (!r)
-                r = parser_emit(p, call);
-        return error_pass(r ? r : parser_op(p, OP_PRINT));
+        return error_pass(r ? r : parse_end(p, "endwith"));
 }
 
 /* ---- the rest ---- */

@@ -26,14 +26,22 @@ struct parser {
 
 #define NO_CALL UINT32_MAX
 
-/* The two halves of it. */
+/* Its parts. */
 int parse_statements(struct parser *p);
 int parse_expression(struct parser *p);
+/* One, with its sign; filtered: and with its filters and tests. */
+int parse_operand(struct parser *p, bool filtered);
 /* Several with commas between them are a tuple. choices: `a if b` is one of them. */
 int parse_tuple(struct parser *p, bool choices);
 /* `name(arguments) | name ...`, applied to what lies on the stack when the code is run. */
 int parse_filters(struct parser *p);
 
+/* From the end of a tag to the tag that ends its body, which is left standing. */
+int parse_body(struct parser *p);
+int parse_end(struct parser *p, const char *name);
+/* The tags `macro` and `call`, behind their names. */
+int parse_macro(struct parser *p);
+int parse_call_block(struct parser *p);
 /* A call and nothing else, whose own instruction is taken back. */
 int parse_only_call(struct parser *p, struct instruction *ret_call);
 

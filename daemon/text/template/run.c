@@ -4,153 +4,12 @@
 #include "daemon/text/template/run.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/text/template/operate.h"
 #include "daemon/text/template/print.h"
 #include "daemon/text/template/text.h"
 #include "daemon/why.h"
-
-/* ---- how it ends ---- */
-
-int run_fail(struct run *run, const char *format, ...)
-{
-        char what[200];
-        va_list args;
-
-        va_start(args, format);
-        vsnprintf(what, sizeof(what), format, args);
-        va_end(args);
-        return why_say(run->why, run->why_bytes, -EINVAL, "%s (line %u)", what,
-                       run->template->code[run->pc].line);
-}
-
-int run_no_fuel(struct run *run)
-{
-        run->fuel = 0;
-        return run_fail(run, "the template ran out of fuel, of which it had %llu",
-                        (unsigned long long)run->limits.fuel);
-}
-
-int run_no_memory(struct run *run)
-{
-        if (arena_is_spent(run->arena))
-                return error_raise(
-                        run_fail(run, "the template ran out of memory, of which it had %zu bytes",
-                                 run->limits.memory_bytes));
-        return error_raise(
-                why_say(run->why, run->why_bytes, -ENOMEM, "no memory to render the template"));
-}
-
-void *run_take(struct run *run, size_t bytes, int *ret_r)
-{
-        void *taken = arena_take(run->arena, bytes);
-
-        *ret_r = taken ? 0 : run_no_memory(run);
-        return taken;
-}
-
-/* ---- lists and maps ---- */
-
-static int made(struct run *run, int r)
-{
-        if (r == -E2BIG)
-                return error_raise(run_fail(run, "values nest deeper than %u", VALUE_DEPTH_MAX));
-        return error_pass(r < 0 ? run_no_memory(run) : 0);
-}
-
-int run_list(struct run *run, uint32_t room, enum list_flavour flavour, struct value *ret_list)
-{
-        int r = run_charge(run, room / 4);
-
-        if (!r)
-                r = made(run, value_list(run->arena, room, ret_list));
-        ret_list->flavour = flavour;
-        return error_pass(r);
-}
-
-int run_list_add(struct run *run, struct value *list, struct value item)
-{
-        return error_pass(made(run, value_list_add(list, item)));
-}
-
-int run_map(struct run *run, uint32_t room, struct value *ret_map)
-{
-        int r = run_charge(run, room / 4);
-
-        return error_pass(r ? r : made(run, value_map(run->arena, room, ret_map)));
-}
-
-/* Of a tuple that is a key; what is compared has no more than this, and nothing in it. */
-#define KEY_PARTS 8u
-
-static bool is_key(struct value key)
-{
-        if (key.kind != VALUE_LIST)
-                return key.kind != VALUE_UNDEFINED && key.kind <= VALUE_STRING;
-        if (key.flavour != LIST_TUPLE || key.list->count > KEY_PARTS)
-                return false;
-        for (uint32_t i = 0; i < key.list->count; i++)
-                if (key.list->items[i].kind > VALUE_STRING)
-                        return false;
-        return true;
-}
-
-/* Bytes that a comparison may look at. */
-static uint64_t key_bytes(struct value key)
-{
-        uint64_t bytes = 8;
-
-        if (key.kind == VALUE_STRING)
-                return bytes + key.text->count;
-        for (uint32_t i = 0; key.kind == VALUE_LIST && i < key.list->count; i++)
-                bytes += key_bytes(key.list->items[i]);
-        return bytes;
-}
-
-static unsigned comparisons(const struct map *map)
-{
-        unsigned n = 1;
-
-        while (map->count >> n && n < 32)
-                n++;
-        return n;
-}
-
-int run_map_add(struct run *run, struct value *map, struct value key, struct value item)
-{
-        if (!is_key(key))
-                return error_raise(
-                        run_fail(run, "such a %s as a key is not known here", value_type(key)));
-        return error_pass(made(run, value_map_add(map, key, item)));
-}
-
-int run_map_end(struct run *run, struct value *map)
-{
-        unsigned each = comparisons(map->map);
-        uint64_t bytes = 0;
-        int r;
-
-        for (uint32_t i = 0; i < map->map->count; i++)
-                bytes += key_bytes(map->map->entries[i].key) * each;
-        r = run_charge(run, map->map->count + bytes / 64);
-        return error_pass(r ? r : made(run, value_map_end(run->arena, map)));
-}
-
-int run_map_find(struct run *run, const struct map *map, struct value key,
-                 const struct entry **ret_entry)
-{
-        int r = 0;
-
-        *ret_entry = NULL;
-        if (is_key(key))
-                r = run_charge_bytes(run, key_bytes(key) * comparisons(map));
-        if (!r && is_key(key))
-                *ret_entry = value_map_find(map, key);
-        return error_pass(r);
-}
 
 /* ---- the stack ---- */
 
@@ -681,7 +540,7 @@ static instruction_work *const works[OP_END] = {
         [OP_RETURN] = do_return,
 };
 
-static int run_all(struct run *run)
+int run_code(struct run *run)
 {
         const struct instruction *i;
         int r = 0;
@@ -693,78 +552,4 @@ static int run_all(struct run *run)
                 run->pc += !r;
         }
         return error_pass(r);
-}
-
-/* ---- the border ---- */
-
-struct template_limits template_limits(size_t input_bytes)
-{
-        if (input_bytes > 128u << 20)
-                input_bytes = 128u << 20;
-        return (struct template_limits){ .fuel = 2000000,
-                                         .output_bytes = 4 * input_bytes + (1u << 20),
-                                         .memory_bytes = 16 * input_bytes + (64u << 20) };
-}
-
-static int give(struct run *run, struct rendered *ret_rendered)
-{
-        const struct builder *main = &run->main;
-        struct rendered out = { .bytes = main->count, .span_count = main->run_count };
-        uint32_t from = 0;
-
-        out.text = malloc(out.bytes + 1);
-        out.spans = calloc(out.span_count + 1, sizeof(*out.spans));
-        if (!out.text || !out.spans) {
-                rendered_free(&out);
-                return error_raise(why_say(run->why, run->why_bytes, -ENOMEM,
-                                           "no memory for what was rendered"));
-        }
-        if (out.bytes)
-                memcpy(out.text, main->bytes, out.bytes);
-        out.text[out.bytes] = '\0';
-        for (uint32_t i = 0; i < main->run_count; i++) {
-                out.spans[i] =
-                        (struct rendered_span){ main->runs[i].end - from, main->runs[i].origin };
-                from = main->runs[i].end;
-        }
-        out.fuel = run->limits.fuel - run->fuel;
-        *ret_rendered = out;
-        return 0;
-}
-
-int template_render(const struct template *template, struct value globals,
-                    const struct template_limits *limits, const struct tm *now,
-                    struct rendered *ret_rendered, char *why, size_t why_bytes)
-{
-        struct run run = {
-                .template = template,
-                .limits = *limits,
-                .now = now,
-                .globals = globals,
-                .fuel = limits->fuel,
-                .why = why,
-                .why_bytes = why_bytes,
-        };
-        int r;
-
-        assert(globals.kind == VALUE_MAP);
-        *ret_rendered = (struct rendered){ .text = NULL };
-        if (arena_new(limits->memory_bytes, &run.arena))
-                return error_raise(
-                        why_say(why, why_bytes, -ENOMEM, "no memory to render the template"));
-        run.output = &run.main;
-        r = run_new_scope(&run, NULL, &run.scope);
-        if (!r)
-                r = run_all(&run);
-        if (!r)
-                r = give(&run, ret_rendered);
-        arena_free(run.arena);
-        return error_pass(r);
-}
-
-void rendered_free(struct rendered *rendered)
-{
-        free(rendered->text);
-        free(rendered->spans);
-        *rendered = (struct rendered){ .text = NULL };
 }

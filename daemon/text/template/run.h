@@ -114,6 +114,9 @@ static inline int run_charge_bytes(struct run *run, uint64_t bytes)
         return run_charge(run, bytes / 64);
 }
 
+/* run.c: from the first instruction to the last. */
+int run_code(struct run *run);
+
 /* NULL: *ret_r says why. */
 void *run_take(struct run *run, size_t bytes, int *ret_r);
 /* Room for `count` + 1 things of `size` bytes in *array; 0 or a fault. */

@@ -5,28 +5,6 @@
 #include "daemon/text/unicode.h"
 #include "daemon/why.h"
 
-int run_grow(struct run *run, void *array, uint32_t count, uint32_t *room, size_t size)
-{
-        void *old, *new;
-        uint32_t more = *room ? *room * 2 : 4;
-        int r;
-
-        if (count < *room)
-                return 0;
-        if (*room > UINT32_MAX / 4)
-                return error_pass(run_no_memory(run));
-        if ((r = run_charge_bytes(run, count * size)))
-                return error_pass(r);
-        if (!(new = run_take(run, more * size, &r)))
-                return error_pass(r);
-        memcpy(&old, array, sizeof(old));
-        if (count)
-                memcpy(new, old, count * size);
-        memcpy(array, &new, sizeof(new));
-        *room = more;
-        return 0;
-}
-
 /* ---- building ---- */
 
 static int make_room(struct run *run, struct builder *to, size_t count)

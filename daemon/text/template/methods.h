@@ -1,0 +1,12 @@
+/*
+ * Methods of strings that stand in a file of their own.
+ */
+#ifndef DAEMON_TEXT_TEMPLATE_METHODS_H
+#define DAEMON_TEXT_TEMPLATE_METHODS_H
+
+#include "daemon/text/template/run.h"
+
+builtin_work text_strip, text_lstrip, text_rstrip, text_split, text_rsplit, text_splitlines,
+        text_partition, text_rpartition;
+
+#endif
