@@ -27,8 +27,10 @@
  * printed, they are TEXT_OURS.  Keys of a document are given, as its strings are.
  *
  * It can not include, extend or import; no integer has more than 64 bits (that is refused
- * by name, as it comes up); lazy iterators are filled at once, so a generator that is
- * walked twice is full twice.
+ * by name, as it comes up); things without a text of their own (macros, generators, views)
+ * are not printed.  Known to differ from Jinja2: lazy iterators are filled at once, so a
+ * generator that is walked twice is full twice; `safe` and `escape` give plain strings, which
+ * escape nothing that is added to them; a sigma at a word's end has the common small letter.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_H
 #define DAEMON_TEXT_TEMPLATE_H

@@ -339,6 +339,59 @@ static void bytes_that_are_no_text_pass_through(void **state)
         arena_free(arena);
 }
 
+/* ---- threads ---- */
+
+#define THREADS 4u
+#define TURNS   50u
+
+struct shared {
+        const struct template *template;
+        struct value globals;
+};
+
+static void *render_often(void *state)
+{
+        const struct template_limits limits = template_limits(64);
+        const struct shared *shared = state;
+        struct rendered rendered;
+        char why[256];
+
+        for (unsigned i = 0; i < TURNS; i++) {
+                assert_int_equal(template_render(shared->template, shared->globals, &limits,
+                                                 &rig_day, &rendered, why, sizeof(why)),
+                                 0);
+                assert_string_equal(rendered.text, "[a][b]{\"l\": [\"a\", \"b\"]}");
+                rendered_free(&rendered);
+        }
+        return NULL;
+}
+
+static void several_threads_render_one_template_at_once(void **state)
+{
+        static const char text[] =
+                "{% macro m(x) %}[{{ x }}]{% endmacro %}{% set n = namespace() %}"
+                "{% for x in l %}{% set n.x = x %}{{ m(n.x) }}{% endfor %}"
+                "{{ {'l': l}|tojson }}";
+        static const char values[] = "{\"l\": [\"a\", \"b\"]}";
+        pthread_t threads[THREADS];
+        struct template *template;
+        struct shared shared;
+        struct arena *arena;
+        char why[256];
+
+        (void)state;
+        assert_int_equal(template_open(text, strlen(text), &template, why, sizeof(why)), 0);
+        assert_int_equal(arena_new(1u << 20, &arena), 0);
+        rig_values(arena, values, strlen(values), &shared.globals);
+        shared.template = template;
+        for (unsigned i = 0; i < THREADS; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, render_often, &shared), 0);
+        for (unsigned i = 0; i < THREADS; i++)
+                pthread_join(threads[i], NULL);
+        arena_free(arena);
+        template_close(template);
+}
+
 /* ---- values ---- */
 
 static void a_key_that_is_there_twice_has_its_last_value(void **state)
@@ -406,6 +459,7 @@ int main(void)
                 cmocka_unit_test(long_and_flat_is_well),
                 cmocka_unit_test(a_template_has_a_size_and_is_utf8),
                 cmocka_unit_test(bytes_that_are_no_text_pass_through),
+                cmocka_unit_test(several_threads_render_one_template_at_once),
                 cmocka_unit_test(a_key_that_is_there_twice_has_its_last_value),
                 cmocka_unit_test(numbers_of_a_document_are_whole_or_not_as_they_are_written),
         };
