@@ -54,7 +54,7 @@ struct setting {
 /* clang-format off */
 static const struct setting settings[] = {
         { "config",             KIND_TEXT,   AT(file),               NULL,    0, 0, { "FILE" }, true, "read settings from it; flags win" },
-        { "model",              KIND_TEXT,   AT(model),              NULL,    0, 0, { "PATH[=NAME]" }, false, "the model: a GGUF file, or a folder of safetensors" },
+        { "model",              KIND_TEXT,   AT(model),              NULL,    0, 0, { "PATH[=NAME]" }, false, "the model: a GGUF file, or a folder of safetensors; else teaspoon, which comes with samovar" },
         { "tokenizer",          KIND_TEXT,   AT(tokenizer),          NULL,    0, 0, { "PATH[=SPLIT]" }, false, "the vocabulary, if not the model's own; SPLIT: gpt2, llama3, qwen2" },
         { "socket",             KIND_TEXT,   AT(socket),             NULL,    0, 0, { "PATH" }, false, "where clients find it; else samovar/sock in $XDG_RUNTIME_DIR or /run" },
         { "backend",            KIND_NAME,   AT(backend),            "cpu",   0, 0, { "cpu", "ref" }, false, "who computes" },
@@ -502,8 +502,6 @@ static int read_flags(struct config *config, int argc, char **argv, const struct
 /* What no single row can say. */
 static int check_together(const struct config *c, const struct place *at)
 {
-        if (!c->model)
-                return refuse(at, "there is no model to serve; give --model PATH");
         if (c->step_tokens < c->max_seqs)
                 return refuse(at,
                               "step_tokens is %u and max_seqs is %u; a step needs a row for "
@@ -582,7 +580,7 @@ void config_help(FILE *to)
         };
         struct place flag = { .file = NULL };
 
-        fputs("usage: samovard --model PATH [--name VALUE | --name=VALUE] ...\n\n", to);
+        fputs("usage: samovard [--model PATH] [--name VALUE | --name=VALUE] ...\n\n", to);
         for (size_t i = 0; i < N(settings); i++) {
                 const struct setting *s = &settings[i];
                 char as[48], line[80];

@@ -16,7 +16,7 @@
 
 struct config {
         /* what is served, and where */
-        char *model;     /* PATH or PATH=NAME */
+        char *model;     /* PATH or PATH=NAME; NULL: the one that comes with samovar */
         char *tokenizer; /* PATH or PATH=SPLITTER; NULL: the model's own */
         char *socket;    /* NULL: the usual place */
         char *backend;   /* "cpu", "ref" */

@@ -8,6 +8,7 @@
 #include "daemon/engine/publish.h"
 #include "daemon/error.h"
 #include "daemon/files/vocabulary.h"
+#include "daemon/shipped.h"
 #include "daemon/text/tokenizer.h"
 #include "daemon/utf8.h"
 
@@ -140,12 +141,18 @@ int opening_tokenizer(struct opening *o)
         return r ? error_pass(r) : check_records(o);
 }
 
+static int take_shipped(struct opening *o)
+{
+        snprintf(o->served.name, sizeof(o->served.name), "%s", SHIPPED_NAME);
+        return error_pass(shipped_model(o->path, sizeof(o->path), o->why, sizeof(o->why)));
+}
+
 int opening_checkpoint(struct opening *o)
 {
         char what[256];
         int r;
 
-        r = split_model(o);
+        r = o->config->model ? split_model(o) : take_shipped(o);
         if (r)
                 return r;
         r = checkpoint_open(o->path, &o->checkpoint, what, sizeof(what));
@@ -217,7 +224,7 @@ int opening_plan(struct opening *o)
         return 0;
 }
 
-/* One line with the sums: what the daemon will hold, before it takes it. */
+/* What is served unasked, and one line with the sums: what it will hold, before it takes it. */
 void opening_print(const struct opening *o, FILE *to)
 {
         const struct model_bytes *bytes = &o->bytes;
@@ -225,6 +232,11 @@ void opening_print(const struct opening *o, FILE *to)
         uint64_t rings = o->config->ring_bytes * o->config->connections;
         double mib = 1 << 20;
 
+        if (!o->config->model)
+                fprintf(to,
+                        "samovard: serving %s, the model that comes with samovar (%s); "
+                        "--model serves another\n",
+                        served->name, o->path);
         fprintf(to,
                 "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
                 "(%.1f MiB more while they are read), "

@@ -41,7 +41,7 @@ void opening_close(struct opening *o);
 /* Modules say what is wrong in a file; here is added which file that is.  Returns r. */
 int opening_blame(struct opening *o, const char *path, const char *what, int r);
 
-/* One line with the sums: what the daemon will hold, before it takes it. */
+/* What is served unasked, and one line with the sums: what it will hold, before it takes it. */
 void opening_print(const struct opening *o, FILE *to);
 
 #endif

@@ -306,6 +306,17 @@ int sys_identity(const char *path, uint64_t ret_identity[2])
         return 0;
 }
 
+int sys_program(char *ret_path, size_t bytes)
+{
+        long n = CALL("readlink", readlink("/proc/self/exe", ret_path, bytes));
+
+        if (n >= 0 && (size_t)n == bytes)
+                return -ENAMETOOLONG;
+        if (n >= 0)
+                ret_path[n] = '\0';
+        return n < 0 ? (int)n : 0;
+}
+
 int sys_mkdir(const char *path, unsigned mode)
 {
         return (int)CALL("mkdir", mkdir(path, (mode_t)mode));

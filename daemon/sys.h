@@ -59,7 +59,8 @@ int sys_set_nonblocking(int fd);
 int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */
 int sys_unlink(const char *path);
 int sys_identity(const char *path,
-                 uint64_t ret_identity[2]); /* of the file itself, not of a link's target */
+                 uint64_t ret_identity[2]);    /* of the file itself, not of a link's target */
+int sys_program(char *ret_path, size_t bytes); /* where the program that runs lies */
 int sys_mkdir(const char *path, unsigned mode);
 int sys_eventfd(void);
 

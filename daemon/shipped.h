@@ -1,0 +1,17 @@
+/*
+ * The model that comes with samovar: where it lies.
+ *
+ * In the folder that $SAMOVAR_MODELS names, if that is set, and nowhere else.  Otherwise in `models`
+ * beside the program's own folder, where a build tree has it, else where it was installed.
+ */
+#ifndef DAEMON_SHIPPED_H
+#define DAEMON_SHIPPED_H
+
+#include <stddef.h>
+
+#define SHIPPED_NAME "teaspoon"
+
+/* 0, or -ENOENT with the places that were looked at in *why, or -ENAMETOOLONG. */
+int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes);
+
+#endif
