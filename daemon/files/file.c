@@ -83,6 +83,7 @@ static int read_whole(int fd, uint64_t bytes, uint64_t bytes_max, char **ret_tex
                 free(text);
                 return error_pass(r);
         }
+        text[bytes] = '\0';
         *ret_text = text;
         return 0;
 }

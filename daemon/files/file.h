@@ -25,7 +25,7 @@ int file_check(int fd, const struct sys_mark *mark, char *why, size_t why_bytes)
 /* All of `bytes` from `offset` on.  -EIO: it has become shorter than it was. */
 int file_read(int fd, uint64_t offset, void *ret_bytes, size_t bytes, char *why, size_t why_bytes);
 
-/* The whole file, of at most so many bytes; the caller's to free.  As file_open(). */
+/* The whole file, of at most so many bytes, and a NUL; the caller's to free.  As file_open(). */
 int file_whole(int folder, const char *name, uint64_t bytes_max, char **ret_text, size_t *ret_bytes,
                char *why, size_t why_bytes);
 

@@ -1,0 +1,172 @@
+#include "daemon/files/chat-source.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/files/checkpoint.h"
+#include "daemon/files/file.h"
+#include "daemon/why.h"
+
+#define CONFIG           "tokenizer_config.json"
+#define CONFIG_BYTES_MAX (16u << 20)
+#define CONFIG_NODES_MAX (1u << 20)
+
+struct reader {
+        struct chat_source *to;
+        char *why;
+        size_t why_bytes;
+};
+
+#define refuse(rd, ...) error_raise(why_say((rd)->why, (rd)->why_bytes, -EINVAL, __VA_ARGS__))
+
+static int keep(struct reader *rd, const char *what, const char *text, char **to)
+{
+        if (strlen(text) > CHAT_TEMPLATE_BYTES_MAX)
+                return refuse(rd, "%s has %zu bytes; at most %u may be", what, strlen(text),
+                              CHAT_TEMPLATE_BYTES_MAX);
+        if (*to)
+                return refuse(rd, "%s is there twice", what);
+        *to = strdup(text);
+        return *to ? 0 : error_raise(why_say(rd->why, rd->why_bytes, -ENOMEM, "out of memory"));
+}
+
+static int read_metadata(struct reader *rd, const struct gguf *gguf, const char *key, char **to)
+{
+        const char *text = gguf_string(gguf, key);
+
+        if (!gguf_has(gguf, key))
+                return 0;
+        return text ? keep(rd, key, text, to) : refuse(rd, "metadata '%s' is no text", key);
+}
+
+static int read_gguf(struct reader *rd, const struct gguf *gguf)
+{
+        int r = read_metadata(rd, gguf, "tokenizer.chat_template", &rd->to->plain);
+
+        if (!r)
+                r = read_metadata(rd, gguf, "tokenizer.chat_template.tool_use", &rd->to->tools);
+        return error_pass(r);
+}
+
+/* A file that is a template, if it is there. */
+static int read_template(struct reader *rd, int folder, const char *name, char **to)
+{
+        size_t bytes;
+        char *text;
+        int r = file_whole(folder, name, CHAT_TEMPLATE_BYTES_MAX, &text, &bytes, rd->why,
+                           rd->why_bytes);
+
+        if (r == FILE_E_ABSENT)
+                return 0;
+        if (r)
+                return error_pass(why_in(rd->why, rd->why_bytes, r, name));
+        if (memchr(text, '\0', bytes)) {
+                free(text);
+                return refuse(rd, "%s: a NUL byte is in it", name);
+        }
+        *to = text;
+        return 0;
+}
+
+/* [{name, template}]: those of other names are for other uses. */
+static int read_list(struct reader *rd, const struct json *json, uint32_t list)
+{
+        int r = 0;
+
+        for (uint32_t node = json_first(json, list); !r && node != JSON_NONE;
+             node = json_next(json, node)) {
+                const char *name = json_string(json, json_member(json, node, "name"), NULL);
+                const char *text = json_string(json, json_member(json, node, "template"), NULL);
+
+                if (!name || !text)
+                        return refuse(rd,
+                                      CONFIG ": a chat_template lacks its name or its template");
+                if (!strcmp(name, "default"))
+                        r = keep(rd, CONFIG ": the default chat_template", text, &rd->to->plain);
+                else if (!strcmp(name, "tool_use"))
+                        r = keep(rd, CONFIG ": the chat_template tool_use", text, &rd->to->tools);
+        }
+        return error_pass(r);
+}
+
+static int read_templates(struct reader *rd, const struct json *json)
+{
+        uint32_t node = json_member(json, 0, "chat_template");
+        const char *text = json_string(json, node, NULL);
+
+        if (text)
+                return error_pass(keep(rd, CONFIG ": chat_template", text, &rd->to->plain));
+        if (json_kind(json, node) == JSON_ARRAY)
+                return error_pass(read_list(rd, json, node));
+        if (json_kind(json, node) == JSON_ABSENT || json_kind(json, node) == JSON_NULL)
+                return 0;
+        return refuse(rd, CONFIG ": chat_template is neither a text nor a list");
+}
+
+/* A text, or an object whose content is one. */
+static int read_token(struct reader *rd, const struct json *json, const char *key, char **to)
+{
+        uint32_t node = json_member(json, 0, key);
+        const char *text;
+
+        if (json_kind(json, node) == JSON_ABSENT || json_kind(json, node) == JSON_NULL)
+                return 0;
+        if (json_kind(json, node) == JSON_OBJECT)
+                node = json_member(json, node, "content");
+        text = json_string(json, node, NULL);
+        return text ? keep(rd, key, text, to) : refuse(rd, CONFIG ": %s is no text", key);
+}
+
+static int read_folder(struct reader *rd, int folder)
+{
+        struct chat_source *to = rd->to;
+        struct json *json = NULL;
+        bool alone;
+        int r;
+
+        r = read_template(rd, folder, "chat_template.jinja", &to->plain);
+        alone = to->plain;
+        if (!r && alone)
+                r = read_template(rd, folder, "additional_chat_templates/tool_use.jinja",
+                                  &to->tools);
+        if (!r)
+                r = file_json(folder, CONFIG, CONFIG_BYTES_MAX, CONFIG_NODES_MAX, &json, rd->why,
+                              rd->why_bytes);
+        if (r)
+                return r == FILE_E_ABSENT ? 0 : error_pass(r);
+        if (!alone)
+                r = read_templates(rd, json);
+        if (!r)
+                r = read_token(rd, json, "bos_token", &to->bos);
+        if (!r)
+                r = read_token(rd, json, "eos_token", &to->eos);
+        json_free(json);
+        return error_pass(r);
+}
+
+int chat_source_read(const struct checkpoint *checkpoint, struct chat_source *ret_source, char *why,
+                     size_t why_bytes)
+{
+        struct reader rd = { ret_source, why, why_bytes };
+        const struct gguf *gguf = checkpoint_gguf(checkpoint);
+        int r;
+
+        *ret_source = (struct chat_source){ 0 };
+        r = gguf ? read_gguf(&rd, gguf) : read_folder(&rd, checkpoint_folder(checkpoint));
+        if (r)
+                chat_source_deinit(ret_source);
+        return error_pass(r);
+}
+
+void chat_source_deinit(struct chat_source *source)
+{
+        free(source->plain);
+        free(source->tools);
+        free(source->bos);
+        free(source->eos);
+        *source = (struct chat_source){ 0 };
+}

@@ -1,0 +1,205 @@
+/* Which templates and tokens a model's files have: asked of small files made here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "daemon/files/chat-source.h"
+#include "daemon/files/checkpoint.h"
+#include "tests/unit/gguf-maker.h"
+#include "tests/unit/good-folder.h"
+
+#undef CONFIG
+#define CONFIG   "tokenizer_config.json"
+#define JINJA    "chat_template.jinja"
+#define MORE     "additional_chat_templates"
+#define TOOL_USE MORE "/tool_use.jinja"
+
+static char why[256];
+
+static int read_of(const char *name, struct chat_source *ret_source)
+{
+        struct checkpoint *checkpoint;
+        int r;
+
+        why[0] = '\0';
+        r = checkpoint_open(name, &checkpoint, why, sizeof(why));
+        if (r)
+                fail_msg("%s: %s", name, why);
+        r = chat_source_read(checkpoint, ret_source, why, sizeof(why));
+        checkpoint_close(checkpoint);
+        return r;
+}
+
+static void check(const char *expected, const char *found)
+{
+        if (!expected || !found)
+                assert_ptr_equal(expected, found);
+        else
+                assert_string_equal(expected, found);
+}
+
+/* NULL: the files say nothing. */
+static void expect(const char *name, const char *plain, const char *tools, const char *bos,
+                   const char *eos)
+{
+        struct chat_source source;
+
+        assert_int_equal(read_of(name, &source), 0);
+        check(plain, source.plain);
+        check(tools, source.tools);
+        check(bos, source.bos);
+        check(eos, source.eos);
+        chat_source_deinit(&source);
+}
+
+static void refused(const char *name, const char *sentence)
+{
+        struct chat_source source;
+
+        assert_int_equal(read_of(name, &source), -EINVAL);
+        assert_string_equal(why, sentence);
+        check(NULL, source.plain);
+        check(NULL, source.tools);
+}
+
+static void clear(void)
+{
+        static const char *const names[] = { CONFIG, JINJA, TOOL_USE };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                unlink(in_folder(names[i]));
+}
+
+static void write_gguf(struct raw pair)
+{
+        struct recipe recipe = { .pair = pair };
+        struct file file;
+
+        make_gguf(&recipe, &file);
+        write_file(GGUF, file.bytes, file.count);
+}
+
+static void a_gguf_file_has_them_in_its_metadata(void **state)
+{
+        (void)state;
+        write_gguf((struct raw){ 0 });
+        expect(in_folder(GGUF), NULL, NULL, NULL, NULL);
+        write_gguf((struct raw)RAW("\x17\0\0\0\0\0\0\0tokenizer.chat_template\x08\0\0\0"
+                                   "\x05\0\0\0\0\0\0\0{{a}}"));
+        expect(in_folder(GGUF), "{{a}}", NULL, NULL, NULL);
+        write_gguf((struct raw)RAW("\x20\0\0\0\0\0\0\0tokenizer.chat_template.tool_use\x08\0\0\0"
+                                   "\x05\0\0\0\0\0\0\0{{b}}"));
+        expect(in_folder(GGUF), NULL, "{{b}}", NULL, NULL);
+        write_gguf((struct raw)RAW("\x17\0\0\0\0\0\0\0tokenizer.chat_template\x04\0\0\0\1\0\0\0"));
+        refused(in_folder(GGUF), "metadata 'tokenizer.chat_template' is no text");
+}
+
+static void a_folder_without_them_has_none(void **state)
+{
+        (void)state;
+        clear();
+        expect(folder, NULL, NULL, NULL, NULL);
+        write_text(CONFIG, "{\"model_max_length\":7,\"bos_token\":null,\"chat_template\":null}");
+        expect(folder, NULL, NULL, NULL, NULL);
+        expect(in_folder(WEIGHTS), NULL, NULL, NULL, NULL); /* and so has one of its files */
+}
+
+static void a_folder_has_them_in_its_config(void **state)
+{
+        (void)state;
+        clear();
+        write_text(CONFIG, "{\"chat_template\":\"{{x}}\\n\",\"bos_token\":\"<s>\","
+                           "\"eos_token\":{\"content\":\"</s>\",\"lstrip\":false}}");
+        expect(folder, "{{x}}\n", NULL, "<s>", "</s>");
+        expect(in_folder(WEIGHTS), "{{x}}\n", NULL, "<s>", "</s>");
+}
+
+static void of_a_list_the_default_is_taken_and_the_one_for_tools(void **state)
+{
+        (void)state;
+        clear();
+        write_text(CONFIG, "{\"chat_template\":[{\"name\":\"rag\",\"template\":\"r\"},"
+                           "{\"name\":\"tool_use\",\"template\":\"t\"},"
+                           "{\"name\":\"default\",\"template\":\"d\"}]}");
+        expect(folder, "d", "t", NULL, NULL);
+        write_text(CONFIG, "{\"chat_template\":[]}");
+        expect(folder, NULL, NULL, NULL, NULL);
+}
+
+static void a_file_of_its_own_stands_before_the_config(void **state)
+{
+        (void)state;
+        clear();
+        write_text(CONFIG, "{\"chat_template\":[{\"name\":\"tool_use\",\"template\":\"t\"},"
+                           "{\"name\":\"default\",\"template\":\"d\"}],\"bos_token\":\"<s>\"}");
+        write_text(JINJA, "jinja");
+        expect(folder, "jinja", NULL, "<s>", NULL);
+        write_text(TOOL_USE, "with tools");
+        expect(folder, "jinja", "with tools", "<s>", NULL);
+}
+
+static void what_is_broken_is_refused_by_name(void **state)
+{
+        static const struct {
+                const char *config, *sentence;
+        } cases[] = {
+                { "{\"chat_template\":7}",
+                  "tokenizer_config.json: chat_template is neither a text nor a list" },
+                { "{\"chat_template\":[7]}",
+                  "tokenizer_config.json: a chat_template lacks its name or its template" },
+                { "{\"chat_template\":[{\"name\":\"default\"}]}",
+                  "tokenizer_config.json: a chat_template lacks its name or its template" },
+                { "{\"chat_template\":[{\"name\":\"default\",\"template\":\"a\"},"
+                  "{\"name\":\"default\",\"template\":\"b\"}]}",
+                  "tokenizer_config.json: the default chat_template is there twice" },
+                { "{\"eos_token\":[]}", "tokenizer_config.json: eos_token is no text" },
+                { "{\"bos_token\":{\"lstrip\":true}}",
+                  "tokenizer_config.json: bos_token is no text" },
+        };
+        static char large[(1u << 20) + 2];
+
+        (void)state;
+        clear();
+        for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+                write_text(CONFIG, cases[i].config);
+                refused(folder, cases[i].sentence);
+        }
+        unlink(in_folder(CONFIG));
+        write_file(JINJA, "a\0b", 3);
+        refused(folder, "chat_template.jinja: a NUL byte is in it");
+        memset(large, 'x', sizeof(large) - 1);
+        write_text(JINJA, large);
+        refused(folder, "chat_template.jinja: 1048577 bytes, at most 1048576 may be");
+}
+
+static int set_up(void **state)
+{
+        (void)state;
+        return good_folder() ? mkdir(in_folder(MORE), 0700) : -1;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        clear();
+        rmdir(in_folder(MORE));
+        return remove_folder();
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_gguf_file_has_them_in_its_metadata),
+                cmocka_unit_test(a_folder_without_them_has_none),
+                cmocka_unit_test(a_folder_has_them_in_its_config),
+                cmocka_unit_test(of_a_list_the_default_is_taken_and_the_one_for_tools),
+                cmocka_unit_test(a_file_of_its_own_stands_before_the_config),
+                cmocka_unit_test(what_is_broken_is_refused_by_name),
+        };
+
+        return cmocka_run_group_tests(tests, set_up, tear_down);
+}
