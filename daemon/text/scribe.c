@@ -40,6 +40,7 @@ static int encode_slices(struct scribe_job *job, uint32_t *ids, size_t *ret_coun
         size_t slice = tokenizer_divisible(tokenizer) ? SLICE_BYTES : job->text_bytes;
         struct encoding how = {
                 .controls = job->controls,
+                .control_count = job->control_count,
                 .cancelled = job_cancelled,
                 .arg = job,
         };

@@ -27,8 +27,9 @@ struct scribe_job {
         const struct tokenizer *tokenizer;
         const char *text;
         size_t text_bytes;
-        uint32_t first_id; /* put before the text's ids, unless UINT32_MAX */
-        bool controls;     /* control tokens are found in the text */
+        uint32_t first_id;                /* put before the text's ids, unless UINT32_MAX */
+        const struct text_part *controls; /* where control tokens are found in the text */
+        size_t control_count;
         uint32_t *ids;
         size_t id_count;
         char *joined;

@@ -252,20 +252,58 @@ static int note_place(struct encoder *e, size_t at, uint32_t bytes, uint32_t id)
         return 0;
 }
 
-static int find_added(struct encoder *e, const struct matcher *matcher, const char *text,
+/* A matcher on its way back through a text. */
+struct walk {
+        const struct matcher *matcher; /* NULL: it finds nothing */
+        uint32_t state, id, bytes;     /* of what it has found here; bytes 0: nothing */
+};
+
+static void walk_step(struct walk *walk, char byte, uint64_t *steps)
+{
+        walk->bytes = 0;
+        if (!walk->matcher)
+                return;
+        walk->state = matcher_step(walk->matcher, walk->state, byte, steps);
+        walk->id = matcher_word(walk->matcher, walk->state, &walk->bytes);
+        if (walk->id == UINT32_MAX)
+                walk->bytes = 0;
+}
+
+/* Where added tokens are looked for: users' anywhere, controls in parts of the text. */
+struct search {
+        const struct matcher *users, *added; /* added: users' and controls */
+        const struct text_part *parts;
+        size_t part_count;
+};
+
+/*
+ * Two walks side by side: one sees all of the text, the other a part alone, which it enters from
+ * its end as if nothing stood behind it.  So what that one finds lies in the part, and a token that
+ * only begins or ends there is no token.  The longer find wins, as ever.
+ */
+static int find_added(struct encoder *e, const struct search *search, const char *text,
                       size_t bytes)
 {
-        uint32_t state = 0, id, length;
+        struct walk anywhere = { .matcher = search->users }, inside = { .matcher = search->added };
+        const struct text_part *parts = search->parts;
+        size_t left = search->part_count;
+        uint64_t *steps = &e->how->steps;
         int r = 0;
 
         for (size_t at = bytes; !r && at;) {
                 at--;
                 if (encoding_cancelled(e->how))
                         return -ECANCELED;
-                state = matcher_step(matcher, state, text[at], &e->how->steps);
-                id = matcher_word(matcher, state, &length);
-                if (id != UINT32_MAX)
-                        r = note_place(e, at, length, id);
+                for (; left && at < parts[left - 1].begin; left--)
+                        inside.state = 0;
+                walk_step(&anywhere, text[at], steps);
+                inside.bytes = 0;
+                if (left && at < parts[left - 1].end)
+                        walk_step(&inside, text[at], steps);
+                if (inside.bytes && inside.bytes >= anywhere.bytes)
+                        r = note_place(e, at, inside.bytes, inside.id);
+                else if (anywhere.bytes)
+                        r = note_place(e, at, anywhere.bytes, anywhere.id);
         }
         return error_pass(r);
 }
@@ -302,15 +340,15 @@ static size_t strip_right(const char *text, size_t at, size_t bytes)
 typedef int (*fragment_fn)(struct encoder *e, const char *text, size_t bytes, bool first);
 
 /* Added tokens become ids; what is between them goes to `fragment`. */
-static int cut(struct encoder *e, const struct matcher *matcher, const char *text, size_t bytes,
+static int cut(struct encoder *e, const struct search *search, const char *text, size_t bytes,
                fragment_fn fragment)
 {
         const uint8_t *strips = e->t->strips;
         size_t below = e->place_count, done = 0, end;
         int r = 0;
 
-        if (matcher)
-                r = find_added(e, matcher, text, bytes);
+        if (search->users || search->part_count)
+                r = find_added(e, search, text, bytes);
         while (!r && e->place_count > below) {
                 const struct place place = e->places[--e->place_count];
 
@@ -344,6 +382,7 @@ static int encode_plain(struct encoder *e, const char *text, size_t bytes, bool 
 static int encode_fragment(struct encoder *e, const char *text, size_t bytes, bool first)
 {
         const struct tokenizer *t = e->t;
+        const struct search late = { .users = t->late_users ? t->users : NULL };
         char *copy = NULL;
         int r;
 
@@ -361,7 +400,7 @@ static int encode_fragment(struct encoder *e, const char *text, size_t bytes, bo
                 bytes = write_blanks(t, text, bytes, t->blank == BLANK_EACH || (t->blank && first),
                                      copy);
         }
-        r = cut(e, t->late_users ? t->users : NULL, copy ? copy : text, bytes, encode_plain);
+        r = cut(e, &late, copy ? copy : text, bytes, encode_plain);
         free(copy);
         return error_pass(r);
 }
@@ -375,7 +414,10 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                              .ids = ret_ids,
                              .room = tokenizer_ids_max(t, text_bytes) };
         /* Where users' entries come late, controls alone are looked for first. */
-        const struct matcher *matcher = t->late_users ? NULL : t->users;
+        const struct search search = { .users = t->late_users ? NULL : t->users,
+                                       .added = t->added,
+                                       .parts = e.how->controls,
+                                       .part_count = e.how->control_count };
         int r = 0;
 
         assert(text_bytes < TEXT_BYTES_MAX);
@@ -383,8 +425,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                 for (size_t i = 0; i < text_bytes; i++)
                         put(&e, (uint8_t)text[i]);
         else
-                r = cut(&e, e.how->controls ? t->added : matcher, text, text_bytes,
-                        encode_fragment);
+                r = cut(&e, &search, text, text_bytes, encode_fragment);
         free(e.places);
         merge_work_deinit(&e.work);
         if (r)

@@ -8,8 +8,9 @@
  * text's ids are the text, byte by byte; with tokenizer_leads(), and one blank in front;
  * and but for SentencePiece's own U+2581, which comes back as the blank that it is there.
  *
- * A text is text: the control tokens of a chat are found in it only where the
- * caller asks for that, because what a user writes must not end his turn.
+ * A text is text: the control tokens of a chat are found only in those parts of it
+ * that the caller names, because what a user writes must not end his turn.  That is all
+ * that parts do: what is between two control tokens is encoded as one, whoever wrote it.
  *
  * Read-only after it is opened; any thread.  What an encoding needs to work on it
  * allocates, and frees before it returns.
@@ -47,9 +48,16 @@ bool tokenizer_leads(const struct tokenizer *tokenizer);
 /* No text of so many bytes has more ids than this. */
 size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes);
 
+struct text_part {
+        size_t begin, end;
+};
+static const struct text_part text_whole = { 0, SIZE_MAX };
+
 /* How a text is to be encoded, and how much work that was. */
 struct encoding {
-        bool controls; /* control tokens, as they are written, are found in the text */
+        /* Control tokens, as they are written, are found where they lie wholly in one of these. */
+        const struct text_part *controls; /* in order, apart, none empty */
+        size_t control_count;
         bool (*cancelled)(void *arg); /* asked now and then; NULL: it never is */
         void *arg;
         uint64_t steps;  /* out: grows by the work done, for those who hold it against the text */

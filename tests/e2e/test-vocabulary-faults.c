@@ -21,7 +21,7 @@ static uint32_t said; /* failures that came back as such */
 /* 0, or what failed. */
 static int go(const char *path, const char *splitter)
 {
-        struct encoding how = { .controls = true };
+        struct encoding how = { .controls = &text_whole, .control_count = 1 };
         struct vocabulary *vocabulary;
         struct tokenizer *tokenizer;
         char why[256] = "";

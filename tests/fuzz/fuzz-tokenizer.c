@@ -240,7 +240,7 @@ static void check(const struct vocabulary *v, const struct tokenizer *t, const c
                   size_t size, bool controls)
 {
         static uint32_t ids[4 * TEXT_MAX];
-        struct encoding how = { .controls = controls };
+        struct encoding how = { .controls = &text_whole, .control_count = controls };
         bool added = has_kind(v, ENTRY_USER) || (controls && has_kind(v, ENTRY_CONTROL));
         bool bytes_told = v->kind == VOCABULARY_BYTE_LEVEL || entries[0].kind == ENTRY_BYTE;
         uint64_t log = 1;

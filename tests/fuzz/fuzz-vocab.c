@@ -63,7 +63,7 @@ static void check(const struct vocabulary *v)
 static void use(const struct vocabulary *v)
 {
         static const char text[] = "a b\n<s> 12\xC3\xA9\xFF";
-        struct encoding how = { .controls = true };
+        struct encoding how = { .controls = &text_whole, .control_count = 1 };
         uint32_t ids[256], vocab = v->entry_count < 256 ? 256 : v->entry_count;
         struct tokenizer *t;
         size_t count, bytes;

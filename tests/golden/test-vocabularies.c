@@ -50,7 +50,7 @@ static size_t read_hex(const char *hex, size_t count, char *to)
 static void check_text(struct golden *g, char *line)
 {
         size_t hex = strcspn(line, " "), count, wanted = 0;
-        struct encoding how = { .controls = g->controls };
+        struct encoding how = { .controls = &text_whole, .control_count = g->controls };
         char *text = malloc(hex + 1), *at = line + hex, *end;
         size_t bytes = read_hex(line, hex, text);
         uint32_t *ids = texts_encode(g->tokenizer, text, bytes, &how, &count);

@@ -32,7 +32,8 @@ const char *__tsan_default_options(void)
 struct tokenizer {
         bool divisible, greedy, leads;
         bool poor; /* encoding has no memory */
-        bool saw_controls;
+        const struct text_part *saw_controls;
+        size_t saw_control_count;
         struct scribe_job *victim; /* cancelled at the n-th call */
         uint32_t cancel_at;
         uint32_t encodes, pieces;
@@ -68,6 +69,7 @@ int tokenizer_encode(const struct tokenizer *const_tokenizer, const char *text, 
         if (tokenizer->poor)
                 return -ENOMEM;
         tokenizer->saw_controls = how->controls;
+        tokenizer->saw_control_count = how->control_count;
         one_call(tokenizer, ++tokenizer->encodes);
         if (text_bytes > tokenizer->most_bytes)
                 tokenizer->most_bytes = text_bytes;
@@ -224,13 +226,15 @@ static void controls_are_looked_for_where_the_job_says_so(void **state)
 
         (void)state;
         open_world(&w);
-        for (int controls = 0; controls < 2; controls++) {
+        for (size_t controls = 0; controls < 2; controls++) {
                 struct scribe_job job = encode_job(&w, text, 3, UINT32_MAX);
 
-                job.controls = controls;
+                job.controls = &text_whole;
+                job.control_count = controls;
                 post(&w, &job);
                 expect_done(&w, &job, 0);
-                assert_int_equal(w.tokenizer.saw_controls, controls);
+                assert_ptr_equal(w.tokenizer.saw_controls, &text_whole);
+                assert_int_equal(w.tokenizer.saw_control_count, controls);
                 free(job.ids);
         }
         close_world(&w);

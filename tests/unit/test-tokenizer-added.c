@@ -49,6 +49,79 @@ static void a_user_token_is_always_found_the_longest_first(void **state)
         tokenizer_close(t);
 }
 
+/* What a template writes is in brackets here; the rest is somebody's words. */
+static void parts_expect(struct tokenizer *t, const char *marked, const char *wanted)
+{
+        struct text_part parts[8] = { { 0, 0 } };
+        char text[64];
+        size_t bytes = 0, count = 0;
+
+        for (; *marked; marked++) {
+                if (*marked == '[')
+                        parts[count].begin = bytes;
+                else if (*marked == ']')
+                        parts[count++].end = bytes;
+                else
+                        text[bytes++] = *marked;
+        }
+        text[bytes] = '\0';
+        rig_expect_parts(t, text, parts, count, wanted);
+}
+
+static void control_tokens_are_found_wholly_inside_the_named_parts_alone(void **state)
+{
+        struct tokenizer *t;
+        char wanted[64];
+
+        (void)state;
+        begin();
+        t = rig_open(&rig);
+        snprintf(wanted, sizeof(wanted), "[%u]|x|<|e|>|[%u]", start, end);
+        parts_expect(t, "[<s>]x<e>[<e>]", wanted);
+        parts_expect(t, "[<s>x]<e>[<e>]", wanted);
+        /* Half of it written by each, it is nobody's token, whichever half is whose. */
+        snprintf(wanted, sizeof(wanted), "a|<|e|>|[%u]", end);
+        parts_expect(t, "a[<]e>[<e>]", wanted);
+        parts_expect(t, "a<[e>][<e>]", wanted);
+        parts_expect(t, "a[<]e[>][<e>]", wanted);
+        parts_expect(t, "[a<e]>[<e>]", wanted);
+        tokenizer_close(t);
+}
+
+static void what_is_between_control_tokens_is_encoded_as_one_whoever_wrote_it(void **state)
+{
+        struct tokenizer *t;
+        char wanted[64];
+
+        (void)state;
+        begin();
+        t = rig_open(&rig);
+        snprintf(wanted, sizeof(wanted), "[%u]|ab|ab|[%u]", start, end);
+        parts_expect(t, "[<s>a]bab[<e>]", wanted);
+        parts_expect(t, "[<s>a]b[a]b[<e>]", wanted);
+        parts_expect(t, "[<s>]a[b]a[b<e>]", wanted);
+        tokenizer_close(t);
+}
+
+static void user_tokens_are_found_across_the_borders_of_parts(void **state)
+{
+        struct tokenizer *t;
+        char wanted[64];
+
+        (void)state;
+        begin();
+        rig_add(&rig, "<s>y", ENTRY_USER, 0);
+        t = rig_open(&rig);
+        parts_expect(t, "[a<]b[>]x", "a|<b>x");
+        parts_expect(t, "[<b>]x", "<b>x");
+        /* The longer of both, and where it is shorter than a control the control. */
+        parts_expect(t, "[<s>]y", "<s>y");
+        snprintf(wanted, sizeof(wanted), "[%u]|x", start);
+        parts_expect(t, "[<s>]x", wanted);
+        parts_expect(t, "<s>[y]", "<s>y");
+        tokenizer_close(t);
+}
+
 static void of_overlapping_tokens_the_leftmost_is_found(void **state)
 {
         struct tokenizer *t;
@@ -111,7 +184,7 @@ static void a_blank_comes_before_each_fragment_or_the_first(void **state)
 /* The most ids a text can have: every fragment gets a blank that has an id of its own. */
 static void ids_max_holds_where_blanks_are_put_in_everywhere(void **state)
 {
-        struct encoding how = { .controls = true };
+        struct encoding how = { .controls = &text_whole, .control_count = 1 };
         struct tokenizer *t;
         size_t count;
 
@@ -137,6 +210,9 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_control_token_in_a_text_is_text_unless_it_is_asked_for),
                 cmocka_unit_test(a_user_token_is_always_found_the_longest_first),
+                cmocka_unit_test(control_tokens_are_found_wholly_inside_the_named_parts_alone),
+                cmocka_unit_test(what_is_between_control_tokens_is_encoded_as_one_whoever_wrote_it),
+                cmocka_unit_test(user_tokens_are_found_across_the_borders_of_parts),
                 cmocka_unit_test(of_overlapping_tokens_the_leftmost_is_found),
                 cmocka_unit_test(tokens_that_strip_take_the_blanks_beside_them),
                 cmocka_unit_test(a_blank_comes_before_each_fragment_or_the_first),

@@ -202,7 +202,7 @@ static void open_deep(struct vocabulary **ret, enum vocabulary_kind kind)
 
 static uint64_t steps_of(const struct tokenizer *t, const char *unit, size_t bytes)
 {
-        struct encoding how = { .controls = true };
+        struct encoding how = { .controls = &text_whole, .control_count = 1 };
         char *text = malloc(bytes);
         size_t count, n = strlen(unit);
 

@@ -82,10 +82,11 @@ static inline struct tokenizer *rig_open(struct rig *rig)
 }
 
 /* What a text becomes: its entries with '|' between them; of one without text its id, [300]. */
-static inline void rig_expect(const struct tokenizer *tokenizer, const char *text, bool controls,
-                              const char *wanted)
+static inline void rig_expect_parts(const struct tokenizer *tokenizer, const char *text,
+                                    const struct text_part *parts, size_t part_count,
+                                    const char *wanted)
 {
-        struct encoding how = { .controls = controls };
+        struct encoding how = { .controls = parts, .control_count = part_count };
         size_t count, used = 0;
         uint32_t *ids = texts_encode(tokenizer, text, strlen(text), &how, &count);
         char got[1024];
@@ -102,6 +103,13 @@ static inline void rig_expect(const struct tokenizer *tokenizer, const char *tex
         got[used] = '\0';
         assert_string_equal(got, wanted);
         free(ids);
+}
+
+/* The same with controls nowhere, or wherever they are. */
+static inline void rig_expect(const struct tokenizer *tokenizer, const char *text, bool controls,
+                              const char *wanted)
+{
+        rig_expect_parts(tokenizer, text, &text_whole, controls, wanted);
 }
 
 #endif
