@@ -104,6 +104,15 @@ class Folder:
                     print(text.encode().hex() or "-", *ids, file=out)
 
 
+    def write_parts(self, name, file, encode, by):
+        with open(self.at(name + ".txt"), "w") as out:
+            print("# contrib/reference/tokens.py: ids by", by, file=out)
+            print("file", file, file=out)
+            print("parts", file=out)
+            for parts in talks(self.args.texts, self.args.seed):
+                print("/".join(part.encode().hex() for part in parts) or "-", *encode(parts), file=out)
+
+
 HF = "tokenizers " + tokenizers.__version__
 
 
@@ -200,6 +209,39 @@ def hf(path):
     return lambda text: t.encode(text, add_special_tokens=False).ids
 
 
+def talks(count, seed):
+    """What a template writes and what it is given, in turns; it begins and ends with the template's."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        parts = []
+        for i in range(rng.choice([1, 3, 5, 7, 9])):
+            mine = ["<|end|>", "<|end|>", "\n", "user", " ", "<|end", "|>", "the"]
+            pool = PARTS if i % 2 else mine
+            parts.append("".join(rng.choice(pool) for _ in range(rng.choice([1, 1, 2, 3, 5]))))
+        yield parts
+
+
+def in_parts(path, control="<|end|>"):
+    """Control tokens where the template wrote them; what is between goes to the maker's program whole,
+    which is told to take control tokens in it for text."""
+    t = Tokenizer.from_file(path)
+    t.encode_special_tokens = True
+    one = t.token_to_id(control)
+
+    def ids(parts):
+        pieces = [""]
+        for i, part in enumerate(parts):
+            head, *tail = [part] if i % 2 else part.split(control)
+            pieces[-1] += head
+            pieces += tail
+        out = []
+        for i, piece in enumerate(pieces):
+            out += [one] * (i > 0) + t.encode(piece, add_special_tokens=False).ids
+        return out
+
+    return ids
+
+
 def known_marks(encode):
     """`tokenizers` composes as Unicode 9 did: only texts on which Unicode has not learnt since."""
     nfc = normalizers.NFC()
@@ -259,6 +301,7 @@ def main():
             make(f.at(name + ".json"))
         encode = hf(f.at(name + ".json"))
         f.write(name, name + ".json", known_marks(encode) if name == "qwen2" else encode, HF)
+    f.write_parts("parts-llama3", "llama3.json", in_parts(f.at("llama3.json")), HF)
     if not f.has("bytes.model"):
         train_spm(f.at("bytes.model"), vocab_size=420, byte_fallback=True, character_coverage=0.98)
     f.write("bytes", "bytes.model", spm(f.at("bytes.model")), "sentencepiece " + sentencepiece.__version__, controls=False)

@@ -11,10 +11,11 @@
 #include "daemon/files/vocabulary.h"
 
 #define LINE_BYTES (1u << 20)
+#define PARTS_MAX  64u
 
 struct golden {
         char path[1024], file[1024], splitter[64];
-        bool controls;
+        bool controls, parted; /* control tokens are found everywhere; in every other part */
         struct tokenizer *tokenizer;
         unsigned texts;
 };
@@ -47,12 +48,31 @@ static size_t read_hex(const char *hex, size_t count, char *to)
         return bytes;
 }
 
+/* The template's part, then what it was given, then the template's ... with a / between. */
+static size_t read_parts(const char *hex, size_t count, char *to, struct encoding *how)
+{
+        static struct text_part parts[PARTS_MAX];
+        size_t bytes = 0, at = 0;
+
+        how->controls = parts;
+        for (bool given = false; at <= count; given = !given) {
+                size_t n = strcspn(hex + at, "/ "), part = read_hex(hex + at, n, to + bytes);
+
+                assert_true(how->control_count < PARTS_MAX);
+                if (!given && part)
+                        parts[how->control_count++] = (struct text_part){ bytes, bytes + part };
+                bytes += part;
+                at += n + 1;
+        }
+        return bytes;
+}
+
 static void check_text(struct golden *g, char *line)
 {
         size_t hex = strcspn(line, " "), count, wanted = 0;
         struct encoding how = { .controls = &text_whole, .control_count = g->controls };
         char *text = malloc(hex + 1), *at = line + hex, *end;
-        size_t bytes = read_hex(line, hex, text);
+        size_t bytes = g->parted ? read_parts(line, hex, text, &how) : read_hex(line, hex, text);
         uint32_t *ids = texts_encode(g->tokenizer, text, bytes, &how, &count);
 
         g->texts++;
@@ -85,6 +105,8 @@ static bool read_head(struct golden *g, const char *line)
                 snprintf(g->file, sizeof(g->file), "%s/%s", stored ? data : folder, name);
         } else if (!strcmp(line, "controls")) {
                 g->controls = true;
+        } else if (!strcmp(line, "parts")) {
+                g->parted = true;
         } else if (*line != '#') {
                 sscanf(line, "splitter %63s", g->splitter);
         }
@@ -102,7 +124,7 @@ static unsigned check_golden(const char *path)
         while (fgets(line, sizeof(line), in)) {
                 line[strcspn(line, "\n")] = '\0';
                 if (!g.tokenizer &&
-                    (*line == '#' || strspn(line, "0123456789abcdef-") != strcspn(line, " "))) {
+                    (*line == '#' || strspn(line, "0123456789abcdef-/") != strcspn(line, " "))) {
                         if (!read_head(&g, line))
                                 break;
                         continue;
