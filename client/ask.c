@@ -102,6 +102,8 @@ static int end(struct smv_client *client, struct codec_writer *writer)
 {
         int r = codec_end(writer);
 
+        if (r == -EPROTO)
+                return client_fail(client, -EINVAL, "what is packed is not one msgpack value");
         if (r == -EMSGSIZE)
                 return client_fail(client, r,
                                    "the request is longer than the %zu bytes that the daemon takes",
@@ -269,11 +271,40 @@ static int put_stops(struct codec_writer *writer, const struct smv_generate *o)
         return 0;
 }
 
+static void put_model(struct codec_writer *writer, const char *model)
+{
+        if (model)
+                codec_put_text(writer, "model", model, strlen(model));
+}
+
+/* NULL, or what of it nobody could send. */
+static const char *check_talk(const struct smv_generate *o)
+{
+        if (o->messages && o->packed_messages.bytes)
+                return "messages are given twice, once packed";
+        for (size_t i = 0; i < o->message_count; i++)
+                if (!o->messages || !o->messages[i].role || !o->messages[i].content)
+                        return "a message lacks its role or its content";
+        return NULL;
+}
+
+static void put_talk(struct codec_writer *writer, const struct smv_generate *o)
+{
+        if (o->messages)
+                codec_put_messages(writer, "messages", o->messages, o->message_count);
+        if (o->packed_messages.bytes)
+                codec_put_packed(writer, "messages", &o->packed_messages);
+        if (o->packed_tools.bytes)
+                codec_put_packed(writer, "tools", &o->packed_tools);
+        if (o->packed_vars.bytes)
+                codec_put_packed(writer, "template_vars", &o->packed_vars);
+}
+
 /* Only what was given is sent: the defaults are the daemon's. */
 static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
 {
-        if (o->model)
-                codec_put_text(writer, "model", o->model, strlen(o->model));
+        put_model(writer, o->model);
+        put_talk(writer, o);
         if (o->prompt)
                 codec_put_text(writer, "prompt", o->prompt,
                                o->prompt_bytes ? o->prompt_bytes : strlen(o->prompt));
@@ -312,6 +343,22 @@ static int reserve_stream(struct smv_client *client)
         return 0;
 }
 
+static int take_options(struct smv_client *client, const struct smv_generate *options,
+                        struct smv_generate *ret_options)
+{
+        const char *wrong;
+        int r = client_begin(client);
+
+        if (r)
+                return r;
+        r = client_take(ret_options, sizeof(*ret_options), options);
+        if (r)
+                return client_fail(client, r, "struct smv_generate has %s",
+                                   r == -EINVAL ? "no size" : "fields that this library lacks");
+        wrong = check_talk(ret_options);
+        return wrong ? client_fail(client, -EINVAL, "%s", wrong) : 0;
+}
+
 int smv_generate(struct smv_client *client, const struct smv_generate *options,
                  uint32_t *ret_stream)
 {
@@ -321,13 +368,9 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         uint32_t id;
         int r;
 
-        r = client_begin(client);
+        r = take_options(client, options, &o);
         if (r)
                 return r;
-        r = client_take(&o, sizeof(o), options);
-        if (r)
-                return client_fail(client, r, "struct smv_generate has %s",
-                                   r == -EINVAL ? "no size" : "fields that this library lacks");
         r = reserve_stream(client);
         if (r)
                 return r;
@@ -365,12 +408,6 @@ int smv_cancel(struct smv_client *client, uint32_t stream)
         if (!r)
                 link_flush(&client->link);
         return r;
-}
-
-static void put_model(struct codec_writer *writer, const char *model)
-{
-        if (model)
-                codec_put_text(writer, "model", model, strlen(model));
 }
 
 int smv_tokenize(struct smv_client *client, const char *model, const char *text, size_t text_bytes,
@@ -423,6 +460,44 @@ int smv_detokenize(struct smv_client *client, const char *model, const uint32_t 
                 return bad_answer(client, r, "text");
         *ret_text = text.bytes;
         *ret_bytes = text.count;
+        return 0;
+}
+
+int smv_template(struct smv_client *client, const struct smv_generate *options,
+                 const char **ret_text, size_t *ret_bytes, const uint32_t **ret_tokens,
+                 size_t *ret_count)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        struct codec_text text;
+        struct smv_generate o;
+        uint32_t id;
+        int r;
+
+        r = take_options(client, options, &o);
+        if (r)
+                return r;
+        begin(client, &writer, "template", &id);
+        put_model(&writer, o.model);
+        put_talk(&writer, &o);
+        if (ret_tokens)
+                codec_put_bool(&writer, "tokenize", true);
+        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        if (r)
+                return r;
+
+        r = codec_get_text(&frame, "text", &text);
+        if (r)
+                return bad_answer(client, r, "text");
+        *ret_text = text.bytes;
+        *ret_bytes = text.count;
+        if (!ret_tokens)
+                return 0;
+        r = codec_get_ids(&frame, "tokens", &client->ids);
+        if (r)
+                return bad_answer(client, r, "tokens");
+        *ret_tokens = (const uint32_t *)(const void *)client->ids.at;
+        *ret_count = client->ids.count / sizeof(uint32_t);
         return 0;
 }
 

@@ -73,17 +73,14 @@ static int scan_head(const unsigned char *b, size_t left, struct scan_head *ret_
         return 0;
 }
 
-/* Exactly one map, whole, within the limits. */
-static int scan(const char *body, size_t count)
+/* Exactly one value, whole, nested no deeper than that. */
+static int scan_value(const char *body, size_t count, unsigned depth_max)
 {
         const unsigned char *b = (const unsigned char *)body;
         uint64_t waiting[SMV_DEPTH_MAX]; /* elements still to come, per level */
         unsigned depth = 0;
         size_t at = 0;
         struct scan_head h;
-
-        if (!count || !((b[0] & 0xf0) == 0x80 || b[0] == 0xde || b[0] == 0xdf))
-                return -EPROTO;
 
         do {
                 if (at == count || scan_head(b + at, count - at, &h) < 0)
@@ -97,7 +94,7 @@ static int scan(const char *body, size_t count)
                 if (depth)
                         waiting[depth - 1]--;
                 if (h.nests) {
-                        if (depth == SMV_DEPTH_MAX)
+                        if (depth == depth_max)
                                 return -EPROTO;
                         waiting[depth++] = h.elements;
                 }
@@ -106,6 +103,16 @@ static int scan(const char *body, size_t count)
         } while (depth);
 
         return at == count ? 0 : -EPROTO;
+}
+
+/* Exactly one map, whole, within the limits. */
+static int scan(const char *body, size_t count)
+{
+        const unsigned char *b = (const unsigned char *)body;
+
+        if (!count || !((b[0] & 0xf0) == 0x80 || b[0] == 0xde || b[0] == 0xdf))
+                return -EPROTO;
+        return scan_value(body, count, SMV_DEPTH_MAX);
 }
 
 static const msgpack_object *get(const struct codec_frame *frame, const char *name)
@@ -401,6 +408,37 @@ void codec_put_bool(struct codec_writer *writer, const char *name, bool value)
                 msgpack_pack_true(&pk);
         else
                 msgpack_pack_false(&pk);
+}
+
+static void put_pair(msgpack_packer *pk, const char *name, const char *text, size_t bytes)
+{
+        msgpack_pack_str_with_body(pk, name, strlen(name));
+        msgpack_pack_str_with_body(pk, text, bytes);
+}
+
+void codec_put_messages(struct codec_writer *writer, const char *name,
+                        const struct smv_message *messages, size_t count)
+{
+        msgpack_packer pk = put_name(writer, name);
+
+        msgpack_pack_array(&pk, count);
+        for (size_t i = 0; i < count && !writer->result; i++) {
+                const struct smv_message *m = &messages[i];
+
+                msgpack_pack_map(&pk, 2);
+                put_pair(&pk, "role", m->role, strlen(m->role));
+                put_pair(&pk, "content", m->content,
+                         m->content_bytes ? m->content_bytes : strlen(m->content));
+        }
+}
+
+void codec_put_packed(struct codec_writer *writer, const char *name,
+                      const struct smv_packed *packed)
+{
+        if (scan_value(packed->bytes, packed->count, SMV_DEPTH_MAX - 1) && !writer->result)
+                writer->result = -EPROTO;
+        put_name(writer, name);
+        write_bytes(writer, packed->bytes, packed->count);
 }
 
 int codec_end(struct codec_writer *writer)

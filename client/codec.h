@@ -10,6 +10,7 @@
 #ifndef CLIENT_CODEC_H
 #define CLIENT_CODEC_H
 
+#include <samovar/client.h>
 #include <samovar/error.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,8 +58,8 @@ int codec_get_json(const struct codec_frame *frame, const char *name, struct byt
 
 /*
  * A request: begin, puts, end.  It is appended to `to`; the first failure sticks
- * until the end returns it and takes the frame back: -ENOMEM, or -EMSGSIZE when
- * the frame's body would be longer than `limit`.
+ * until the end returns it and takes the frame back: -ENOMEM, -EMSGSIZE when
+ * the frame's body would be longer than `limit`, or -EPROTO.
  */
 struct codec_writer {
         struct bytes *to;
@@ -78,6 +79,11 @@ void codec_put_ids(struct codec_writer *writer, const char *name, const uint32_t
 void codec_put_uint(struct codec_writer *writer, const char *name, uint64_t value);
 void codec_put_float(struct codec_writer *writer, const char *name, double value);
 void codec_put_bool(struct codec_writer *writer, const char *name, bool value);
+void codec_put_messages(struct codec_writer *writer, const char *name,
+                        const struct smv_message *messages, size_t count);
+/* One value as it is; -EPROTO in the end, if it is not one. */
+void codec_put_packed(struct codec_writer *writer, const char *name,
+                      const struct smv_packed *packed);
 int codec_end(struct codec_writer *writer);
 
 #endif

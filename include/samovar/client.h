@@ -76,10 +76,23 @@ enum smv_set {
         SMV_SET_SEED = 1u << 4,
 };
 
+/* What somebody said.  This one struct has no size, and never grows. */
+struct smv_message {
+        const char *role; /* "system", "user", "assistant" ... */
+        const char *content;
+        size_t content_bytes; /* 0: up to its NUL */
+};
+
+/* One msgpack value, made by the caller; bytes NULL: none. */
+struct smv_packed {
+        const void *bytes;
+        size_t count;
+};
+
 struct smv_generate {
         size_t size;
         const char *model;   /* NULL: the default one */
-        const char *prompt;  /* text, or: */
+        const char *prompt;  /* text, or one of the following: tokens, messages */
         size_t prompt_bytes; /* 0: up to its NUL */
         const uint32_t *tokens;
         size_t token_count;
@@ -93,6 +106,15 @@ struct smv_generate {
         const uint32_t *stop_tokens;
         size_t stop_token_count;
         int ignore_eos;
+        /*
+         * A conversation, from which the model's chat template makes the prompt.  What two texts
+         * cannot say (calls of tools, parts, ...) is said in msgpack: an array of maps as in
+         * docs/protocol.md, and with either the same for tools, and a map of template_vars.
+         */
+        const struct smv_message *messages;
+        size_t message_count;
+        struct smv_packed packed_messages; /* in place of messages */
+        struct smv_packed packed_tools, packed_vars;
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
@@ -163,6 +185,14 @@ int smv_tokenize(struct smv_client *client, const char *model, const char *text,
                  const uint32_t **ret_tokens, size_t *ret_count);
 int smv_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
                    size_t token_count, const char **ret_text, size_t *ret_bytes);
+
+/*
+ * What the chat template makes of the conversation in these options, of which only that and the
+ * model are looked at: the text, and unless ret_tokens is NULL its ids, as they would be continued.
+ */
+int smv_template(struct smv_client *client, const struct smv_generate *options,
+                 const char **ret_text, size_t *ret_bytes, const uint32_t **ret_tokens,
+                 size_t *ret_count);
 
 /* The daemon's counts as one JSON object, NUL-ended. */
 int smv_status(struct smv_client *client, const char **ret_json);

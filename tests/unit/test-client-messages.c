@@ -1,0 +1,160 @@
+/* Conversations as the library sends them: two texts a message, or what its caller has packed. */
+#include "tests/unit/client-rig.h"
+
+#define PACKED(literal)                                                                            \
+        {                                                                                          \
+                .bytes = (literal), .count = sizeof(literal) - 1                                   \
+        }
+
+static void expect_sent(struct wire *w, const char *body, size_t count)
+{
+        uint8_t sent[4096];
+        uint32_t length;
+        size_t n = sent_so_far(w, sent, sizeof(sent));
+
+        assert_int_equal(n, 4 + count);
+        memcpy(&length, sent, 4);
+        assert_int_equal(le32toh(length), count);
+        assert_memory_equal(sent + 4, body, count);
+}
+#define EXPECT_SENT(w, literal) expect_sent(w, literal, sizeof(literal) - 1)
+
+static void open_quietly(struct wire *w)
+{
+        uint8_t sent[4096];
+
+        open_wire(w);
+        sent_so_far(w, sent, sizeof(sent));
+}
+
+static void messages_are_sent_in_place_of_a_prompt(void **state)
+{
+        const struct smv_message messages[] = { { "system", "Be brief.", 2 }, { "user", "Tea?" } };
+        struct smv_generate g = { SMV_SIZE(smv_generate), .messages = messages,
+                                  .message_count = 2 };
+        struct wire w;
+        uint32_t stream;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_quietly(&w);
+        assert_int_equal(smv_generate(w.client, &g, &stream), 0);
+        EXPECT_SENT(&w, "\xde\0\x03\xa2op\xa8generate\xa2id\x02\xa8messages\x92"
+                        "\x82\xa4role\xa6system\xa7"
+                        "content\xa2"
+                        "Be\x82\xa4role\xa4user\xa7"
+                        "content\xa4Tea?");
+        close_wire(&w);
+}
+
+static void what_is_packed_is_sent_as_it_is(void **state)
+{
+        struct smv_generate g = { SMV_SIZE(smv_generate),
+                                  .packed_messages = PACKED("\x91\x81\xa4role\xa4user"),
+                                  .packed_tools = PACKED("\x90"),
+                                  .packed_vars = PACKED("\x81\xa1x\xc3") };
+        struct wire w;
+        uint32_t stream;
+
+        (void)state;
+        begin();
+        ok(&script, 2);
+        open_quietly(&w);
+        assert_int_equal(smv_generate(w.client, &g, &stream), 0);
+        EXPECT_SENT(&w, "\xde\0\x05\xa2op\xa8generate\xa2id\x02\xa8messages\x91\x81\xa4role\xa4user"
+                        "\xa5tools\x90\xadtemplate_vars\x81\xa1x\xc3");
+        close_wire(&w);
+}
+
+/* It would break the frame around it, and with it the connection. */
+static void what_is_no_packed_value_stays_at_home(void **state)
+{
+        static const struct smv_packed bad[] = {
+                PACKED(""),
+                PACKED("\x91"),
+                PACKED("\x90\x90"),
+                PACKED("\xa5tea"),
+                PACKED("\xc1"),
+                PACKED("\x81"),
+                PACKED("\xdd\xff\xff\xff\xff"),
+        };
+        const struct smv_message message = { "user", "Tea?" };
+        struct smv_generate g = { SMV_SIZE(smv_generate) };
+        uint8_t sent[64];
+        struct wire w;
+        uint32_t stream;
+
+        (void)state;
+        begin();
+        open_quietly(&w);
+        for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+                g.packed_messages = bad[i];
+                assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
+                assert_string_equal(problem(w.client).message,
+                                    "what is packed is not one msgpack value");
+        }
+        g.messages = &message;
+        g.message_count = 1;
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
+        assert_string_equal(problem(w.client).message, "messages are given twice, once packed");
+        g.packed_messages.bytes = NULL;
+        g.messages = &(struct smv_message){ "user", NULL };
+        assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
+        assert_string_equal(problem(w.client).message, "a message lacks its role or its content");
+        assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
+        close_wire(&w);
+}
+
+static void a_template_answers_with_text_and_if_wanted_with_ids(void **state)
+{
+        const struct smv_message message = { "user", "Tea?" };
+        struct smv_generate g = { SMV_SIZE(smv_generate), .model = "m", .messages = &message,
+                                  .message_count = 1, .max_tokens = 9 };
+        const uint32_t *ids = NULL;
+        const char *said;
+        size_t bytes, count = 0;
+        struct wire w;
+
+        (void)state;
+        begin();
+        ok_begin(&script, 2, 1);
+        text(&script, "text");
+        text(&script, "user: Tea?");
+        frame_end(&script);
+        ok_begin(&script, 3, 2);
+        text(&script, "text");
+        text(&script, "T");
+        text(&script, "tokens");
+        byte(&script, 0x92);
+        number(&script, 7);
+        number(&script, 8);
+        frame_end(&script);
+        ok(&script, 4);
+        open_quietly(&w);
+        assert_int_equal(smv_template(w.client, &g, &said, &bytes, NULL, NULL), 0);
+        assert_int_equal(bytes, 10);
+        assert_memory_equal(said, "user: Tea?", 10);
+        EXPECT_SENT(&w, "\xde\0\x04\xa2op\xa8template\xa2id\x02\xa5model\xa1m\xa8messages\x91"
+                        "\x82\xa4role\xa4user\xa7"
+                        "content\xa4Tea?");
+        assert_int_equal(smv_template(w.client, &g, &said, &bytes, &ids, &count), 0);
+        assert_int_equal(bytes, 1);
+        assert_int_equal(count, 2);
+        assert_int_equal(ids[0], 7);
+        assert_int_equal(ids[1], 8);
+        assert_int_equal(smv_template(w.client, &g, &said, &bytes, NULL, NULL), -EPROTO);
+        close_wire(&w);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(messages_are_sent_in_place_of_a_prompt),
+                cmocka_unit_test(what_is_packed_is_sent_as_it_is),
+                cmocka_unit_test(what_is_no_packed_value_stays_at_home),
+                cmocka_unit_test(a_template_answers_with_text_and_if_wanted_with_ids),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
