@@ -186,7 +186,7 @@ int value_map_add(struct value *value, struct value key, struct value item)
                 return error_raise(-E2BIG);
         if (depth > map->depth)
                 map->depth = (uint8_t)depth;
-        map->entries[map->count++] = (struct entry){ key, item };
+        map->entries[map->count++] = (struct map_entry){ key, item };
         return 0;
 }
 
@@ -331,7 +331,7 @@ int value_map_end(struct arena *arena, struct value *value)
         return twice ? VALUE_E_TWICE : 0;
 }
 
-const struct entry *value_map_find(const struct map *map, struct value key)
+const struct map_entry *value_map_find(const struct map *map, struct value key)
 {
         uint32_t low = 0, high = map->count;
 
@@ -359,7 +359,7 @@ const struct value *value_member(struct value map, const char *key)
 {
         struct text text = { .bytes = key, .count = (uint32_t)strlen(key) };
         const struct value wanted = { .kind = VALUE_STRING, .text = &text };
-        const struct entry *entry;
+        const struct map_entry *entry;
 
         entry = map.kind == VALUE_MAP ? value_map_find(map.map, wanted) : NULL;
         return entry ? &entry->value : NULL;

@@ -150,7 +150,7 @@ struct list {
         struct value items[];
 };
 
-struct entry {
+struct map_entry {
         struct value key, value;
 };
 
@@ -158,11 +158,11 @@ struct map {
         uint32_t count, room;
         uint8_t depth;
         const uint32_t *sorted; /* places of entries by key; NULL: they are few */
-        struct entry entries[];
+        struct map_entry entries[];
 };
 
 /* The order of keys, and of nothing else: numbers, then strings, then the rest; 0: the same. */
 int value_key_order(struct value a, struct value b);
-const struct entry *value_map_find(const struct map *map, struct value key);
+const struct map_entry *value_map_find(const struct map *map, struct value key);
 
 #endif

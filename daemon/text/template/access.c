@@ -225,7 +225,7 @@ static int text_item(struct run *run, const struct text *text, int64_t index,
 static int own_item(struct run *run, struct value value, struct value key, struct value *ret_value)
 {
         bool whole = key.kind == VALUE_INTEGER || key.kind == VALUE_BOOL;
-        const struct entry *entry;
+        const struct map_entry *entry;
         int64_t index;
         int r;
 

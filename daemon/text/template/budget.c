@@ -157,7 +157,7 @@ int run_map_end(struct run *run, struct value *map)
 }
 
 int run_map_find(struct run *run, const struct map *map, struct value key,
-                 const struct entry **ret_entry)
+                 const struct map_entry **ret_entry)
 {
         int r = 0;
 

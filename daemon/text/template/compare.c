@@ -23,7 +23,7 @@ static int equal_maps(struct run *run, const struct map *a, const struct map *b,
 
         *ret_equal = a->count == b->count;
         for (uint32_t i = 0; !r && *ret_equal && i < a->count; i++) {
-                const struct entry *other;
+                const struct map_entry *other;
 
                 r = run_map_find(run, b, a->entries[i].key, &other);
                 *ret_equal = other;
@@ -112,7 +112,7 @@ int value_order(struct run *run, struct value a, struct value b, int *ret_order)
 int value_in(struct run *run, struct value item, struct value holder, bool *ret_in)
 {
         const struct value *items;
-        const struct entry *entry;
+        const struct map_entry *entry;
         uint32_t count;
         int r;
 

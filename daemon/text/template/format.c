@@ -44,7 +44,7 @@ static int read_number(struct formatting *f, uint32_t *ret_number)
 static int take_named(struct formatting *f, struct value *ret_value)
 {
         const char *end = memchr(f->format->bytes + f->at, ')', f->format->count - f->at);
-        const struct entry *entry;
+        const struct map_entry *entry;
         struct value name;
         int r;
 

@@ -97,7 +97,7 @@ static int function_namespace(struct run *run, struct value self, const struct c
                 return error_pass(r);
         *names = (struct namespace){ .count = 0 };
         for (uint32_t i = 0; !r && i < map.map->count; i++) {
-                const struct entry *entry = &map.map->entries[i];
+                const struct map_entry *entry = &map.map->entries[i];
 
                 r = entry->key.kind == VALUE_STRING
                             ? namespace_set(run, names, entry->key.text, entry->value)

@@ -59,7 +59,7 @@ static int map_get(struct run *run, struct value self, const struct call *call,
                    struct value *ret_value)
 {
         struct value key = call->slots[0];
-        const struct entry *entry;
+        const struct map_entry *entry;
         int r;
 
         if (key.kind == VALUE_MAP || (key.kind == VALUE_LIST && key.flavour != LIST_TUPLE))

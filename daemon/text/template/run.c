@@ -81,7 +81,7 @@ static int do_const(struct run *run, const struct instruction *i)
 static int do_load(struct run *run, const struct instruction *i)
 {
         const struct text *name = name_of(run, (uint32_t)i->arg);
-        const struct entry *entry;
+        const struct map_entry *entry;
         struct value value;
         int r;
         struct value *found = run_variable(run, name, &r);

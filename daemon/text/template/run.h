@@ -130,7 +130,7 @@ int run_map_add(struct run *run, struct value *map, struct value key, struct val
 int run_map_end(struct run *run, struct value *map);
 /* NULL: it is not there. */
 int run_map_find(struct run *run, const struct map *map, struct value key,
-                 const struct entry **ret_entry);
+                 const struct map_entry **ret_entry);
 
 /* NULL: nobody has assigned to it in these scopes. */
 struct value *run_variable(struct run *run, const struct text *name, int *ret_r);
