@@ -6,6 +6,7 @@
 
 #include "daemon/engine/tensors.h"
 #include "daemon/error.h"
+#include "daemon/text/chat.h"
 #include "daemon/why.h"
 
 static void print_bytes(FILE *to, uint64_t bytes)
@@ -110,6 +111,16 @@ static void print_tokenizer(const struct opening *o, FILE *to)
         fprintf(to, "\n");
 }
 
+static void print_chat(const struct opening *o, FILE *to)
+{
+        const char *missing = chat_missing(o->served.chat);
+
+        if (!missing)
+                fprintf(to, "chat        by its template\n");
+        else
+                fprintf(to, "chat        no: %s\n", missing);
+}
+
 /* Every tensor there, of its shape and of a type that is taken, and none too many. */
 static int check_tensors(struct opening *o)
 {
@@ -172,6 +183,7 @@ static int look(struct opening *o, FILE *to)
         if (r)
                 return r;
         print_tokenizer(o, to);
+        print_chat(o, to);
         r = opening_plan(o);
         if (r)
                 return r;

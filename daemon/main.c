@@ -23,6 +23,7 @@
 #include "daemon/log.h"
 #include "daemon/opening.h"
 #include "daemon/sys.h"
+#include "daemon/text/chat.h"
 #include "daemon/text/scribe.h"
 
 struct house {
@@ -281,6 +282,14 @@ static void close_house(struct house *house)
         config_deinit(&house->config);
 }
 
+/* The model is served all the same. */
+static void warn_of_template(const struct served *served)
+{
+        if (!chat_is_absent(served->chat) && chat_missing(served->chat))
+                log_warn("no_template model=%s why=\"%s\"", served->name,
+                         chat_missing(served->chat));
+}
+
 static int start(struct house *house, int argc, char **argv)
 {
         int r;
@@ -308,6 +317,7 @@ static int start(struct house *house, int argc, char **argv)
                 r = opening_plan(&house->opening);
         if (r)
                 return r;
+        warn_of_template(&house->opening.served);
         if (house->config.check)
                 opening_print(&house->opening, stdout);
         else if (house->config.log_level >= LOG_INFO)

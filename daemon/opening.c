@@ -7,8 +7,10 @@
 
 #include "daemon/engine/publish.h"
 #include "daemon/error.h"
+#include "daemon/files/chat-source.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/shipped.h"
+#include "daemon/text/chat.h"
 #include "daemon/text/tokenizer.h"
 #include "daemon/utf8.h"
 
@@ -117,6 +119,48 @@ static int check_records(struct opening *o)
         return -EINVAL;
 }
 
+/* How a token is written, for a template: NUL-ended, or NULL. */
+static const char *spelling(const struct vocabulary *v, uint32_t id, char to[])
+{
+        const struct entry *entry;
+
+        if (id >= v->entry_count)
+                return NULL;
+        entry = &v->entries[id];
+        if (!entry->count || entry->count > VOCABULARY_ENTRY_BYTES_MAX ||
+            memchr(entry->bytes, '\0', entry->count))
+                return NULL;
+        memcpy(to, entry->bytes, entry->count);
+        to[entry->count] = '\0';
+        return to;
+}
+
+/* Where the files do not write bos and eos out, the vocabulary does, or else the traits name them. */
+static int open_chat(struct opening *o, const struct vocabulary *v)
+{
+        char bos[VOCABULARY_ENTRY_BYTES_MAX + 1], eos[VOCABULARY_ENTRY_BYTES_MAX + 1], what[256];
+        const struct traits *traits = &o->served.traits;
+        uint32_t bos_id = v->bos != VOCABULARY_NONE ? v->bos : traits->bos;
+        uint32_t eos_id = v->eos != VOCABULARY_NONE ? v->eos
+                          : traits->eos_count       ? traits->eos[0]
+                                                    : VOCABULARY_NONE;
+        struct chat_source source;
+        struct chat_conf conf = { 0 };
+        int r = chat_source_read(o->checkpoint, &source, what, sizeof(what));
+
+        if (r == -ENOMEM)
+                return error_pass(r);
+        if (r)
+                conf.fault = what;
+        conf.plain = source.plain;
+        conf.tools = source.tools;
+        conf.bos = source.bos ? source.bos : spelling(v, bos_id, bos);
+        conf.eos = source.eos ? source.eos : spelling(v, eos_id, eos);
+        r = chat_open(&conf, &o->served.chat);
+        chat_source_deinit(&source);
+        return error_pass(r);
+}
+
 int opening_tokenizer(struct opening *o)
 {
         struct served *served = &o->served;
@@ -134,6 +178,8 @@ int opening_tokenizer(struct opening *o)
         /* Whether a text begins with the model's first token is for its vocabulary to say. */
         else if (!o->config->tokenizer && vocabulary->kind != VOCABULARY_BYTES)
                 served->traits.bos = vocabulary->add_bos ? vocabulary->bos : TRAITS_NO_TOKEN;
+        if (!r)
+                r = open_chat(o, vocabulary);
         o->kind = vocabulary->kind;
         o->splitter = vocabulary->splitter;
         o->entries = vocabulary->entry_count;
@@ -252,6 +298,7 @@ void opening_print(const struct opening *o, FILE *to)
 
 void opening_close(struct opening *o)
 {
+        o->served.chat = chat_close(o->served.chat);
         o->served.tokenizer = tokenizer_close(o->served.tokenizer);
         o->checkpoint = checkpoint_close(o->checkpoint);
 }

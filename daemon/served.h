@@ -1,6 +1,5 @@
 /*
- * A served model: weights, tokenizer, traits (and, in time, a chat template),
- * as one counted object that every request carries.
+ * A served model: weights, tokenizer, chat template, traits, as one counted object that every request carries.
  *
  * It is opened before the threads start.  Its parts are read-only from then on,
  * so any thread may read them while somebody holds it; the count itself is the
@@ -14,6 +13,7 @@
 #include "daemon/traits.h"
 
 struct tokenizer; /* daemon/text/tokenizer.h */
+struct chat;      /* daemon/text/chat.h */
 struct model;     /* daemon/engine/model.h */
 
 struct served {
@@ -22,6 +22,7 @@ struct served {
         uint32_t context; /* positions a sequence may have here: traits.context or --ctx */
         struct traits traits;
         struct tokenizer *tokenizer;
+        struct chat *chat; /* NULL: it has no template */
         struct model *model;
 };
 

@@ -74,6 +74,14 @@ uint64_t sys_clock_ns(void)
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void sys_local_time(struct tm *ret_now)
+{
+        time_t now = time(NULL);
+
+        if (!localtime_r(&now, ret_now))
+                *ret_now = (struct tm){ .tm_mday = 1, .tm_year = 70 };
+}
+
 int sys_random(void *bytes, size_t count)
 {
         uint8_t *to = bytes;

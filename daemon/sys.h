@@ -26,6 +26,8 @@ void sys_set_fault(sys_fault hook, void *arg); /* NULL: none; before any thread 
 int sys_asked(const char *call);
 
 uint64_t sys_clock_ns(void); /* CLOCK_MONOTONIC */
+struct tm;
+void sys_local_time(struct tm *ret_now); /* the wall's, for people */
 int sys_random(void *bytes, size_t count);
 
 int sys_open(const char *path, int flags, unsigned mode);

@@ -1,7 +1,7 @@
 /*
  * babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N] [--kv-heads N]
  *        [--head-dim N] [--ffn N] [--vocab N] [--context N] [--type f32|f16|bf16] [--tied]
- *        [--extras]
+ *        [--extras] [--template TEXT]
  *
  * Writes a small llama model that was never trained and yet talks: lower-case
  * nonsense one can pronounce, in words and sentences.  For tests and for trying
@@ -9,6 +9,7 @@
  * bytes on every machine: numbers come from an integer generator and + - * / and
  * sqrt alone, which IEEE fixes to the last bit.  --extras adds the tensors that
  * such a model may have and mostly has not: biases, norms of q and k, rope factors.
+ * --template gives it a chat template: it will not answer, but be asked like those who do.
  *
  * How it talks.  A few dimensions of the stream are reserved, and no layer writes
  * to them:
@@ -63,7 +64,7 @@ static const struct follow {
 
 struct shape {
         uint32_t seed, layers, width, heads, kv_heads, head_dim, ffn, vocab, context;
-        const char *type;
+        const char *type, *chat_template;
         bool tied, extras;
 };
 
@@ -404,7 +405,7 @@ static void header(struct babble *b)
         put(b, "GGUF", 4);
         put_int(b, 3, 4);
         put_int(b, tensors(b, (struct act){ COUNT }), 8);
-        put_int(b, 16, 8);
+        put_int(b, s->chat_template ? 17 : 16, 8);
         pair_string(b, "general.architecture", "llama");
         pair_string(b, "general.name", "babble");
         pair_u32(b, "general.alignment", ALIGNMENT);
@@ -421,6 +422,8 @@ static void header(struct babble *b)
         pair_string(b, "tokenizer.ggml.model", "bytes");
         pair_u32(b, "tokenizer.ggml.bos_token_id", BOS);
         pair_u32(b, "tokenizer.ggml.eos_token_id", EOS);
+        if (s->chat_template)
+                pair_string(b, "tokenizer.chat_template", s->chat_template);
         tensors(b, (struct act){ ANNOUNCE });
         while (b->at % ALIGNMENT)
                 put_int(b, 0, 1);
@@ -430,7 +433,7 @@ static int usage(void)
 {
         fputs("usage: babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N]\n"
               "       [--kv-heads N] [--head-dim N] [--ffn N] [--vocab N] [--context N]\n"
-              "       [--type f32|f16|bf16] [--tied] [--extras]\n",
+              "       [--type f32|f16|bf16] [--tied] [--extras] [--template TEXT]\n",
               stderr);
         return 2;
 }
@@ -475,6 +478,10 @@ static bool arguments(int argc, char **argv, struct shape *s)
                         return false;
                 if (!strcmp(argv[a], "--type")) {
                         s->type = argv[++a];
+                        continue;
+                }
+                if (!strcmp(argv[a], "--template")) {
+                        s->chat_template = argv[++a];
                         continue;
                 }
                 for (i = 0; i < sizeof(options) / sizeof(*options); i++)

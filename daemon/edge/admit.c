@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/edge/values.h"
 #include "daemon/error.h"
 #include "daemon/text/tokenizer.h"
 
@@ -91,6 +92,13 @@ int admit_job(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
         return error_pass(r);
 }
 
+int admit_job_more(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
+                   struct wire_problem *ret_problem)
+{
+        return error_pass(
+                admit_charge(admit->quota, uid, QUOTA_PROMPT_BYTES, bytes, id, ret_problem));
+}
+
 void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes)
 {
         assert(admit->jobs);
@@ -120,7 +128,7 @@ static int check(const struct served *served, const struct wire_request *asked,
         if (!r)
                 r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
                               "stop_tokens", ret_problem);
-        if (!r && !asked->token_count && !asked->prompt.count &&
+        if (!r && !asked->token_count && !asked->talk.messages.bytes && !asked->prompt.count &&
             served->traits.bos == TRAITS_NO_TOKEN)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
                                 "prompt is empty, and the model has no token to begin with");
@@ -146,13 +154,18 @@ static size_t own_bytes(const struct request *request)
         return bytes;
 }
 
-/* What a prompt holds until its request is finished: ids, or a text and the ids it may become. */
+/*
+ * What a prompt holds until its request is finished: ids, or a text and the ids it may become, or
+ * messages, until admit_rendered().
+ */
 static size_t prompt_bytes(const struct served *served, const struct wire_request *asked)
 {
         size_t ids;
 
         if (asked->token_count)
                 return asked->token_count * sizeof(uint32_t);
+        if (asked->talk.messages.bytes)
+                return values_bytes(&asked->talk);
         ids = tokenizer_ids_max(served->tokenizer, asked->prompt.count) + 1;
         return asked->prompt.count + ids * sizeof(uint32_t);
 }
@@ -283,16 +296,22 @@ static int finish(struct admit *admit, struct request *request, const uint32_t *
         return 0;
 }
 
-int admit_finish(struct admit *admit, struct request *request, const uint32_t *ids, size_t id_count,
-                 struct wire_problem *ret_problem)
+int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
+                   struct wire_problem *ret_problem)
+{
+        return error_pass(recharge(admit, request, own_bytes(request) + bytes, ret_problem));
+}
+
+int admit_finish(struct admit *admit, struct request *request, const char *field,
+                 const uint32_t *ids, size_t id_count, struct wire_problem *ret_problem)
 {
         int r;
 
         assert(!request->sequence.tokens);
         if (!id_count)
-                return wire_refuse(ret_problem, SMV_BAD_VALUE, request->stream, "prompt",
-                                   "prompt has no tokens");
-        r = finish(admit, request, ids, id_count, "prompt", ret_problem);
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, request->stream, field,
+                                   "%s has no tokens", field);
+        r = finish(admit, request, ids, id_count, field, ret_problem);
         return error_pass(r);
 }
 

@@ -36,16 +36,24 @@ struct admit *admit_free(struct admit *admit);
 /*
  * 0: *ret_request is ours, with copies of what the frame held, charged to uid.
  * If the wire had ids its tokens are there.  If it had text, a copy of that and
- * the ids it may have are charged; the copy is the caller's, for the scribe.
+ * the ids it may have are charged; the copy is the caller's, for the scribe.  If it
+ * had messages, a copy of them is.
  * WIRE_E_REFUSED or -ENOMEM: nothing is charged.
  */
 int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
               const struct wire_request *asked, struct request **ret_request,
               struct wire_problem *ret_problem);
 
-/* ids of a text prompt (copied).  0, WIRE_E_REFUSED or -ENOMEM; the request stays the caller's. */
-int admit_finish(struct admit *admit, struct request *request, const uint32_t *ids, size_t id_count,
-                 struct wire_problem *ret_problem);
+/* Messages have become a text: with all that it needs it is charged in their place.  As below. */
+int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
+                   struct wire_problem *ret_problem);
+
+/*
+ * ids (copied) of what was given in this field.  0, WIRE_E_REFUSED or -ENOMEM; the request stays
+ * the caller's.
+ */
+int admit_finish(struct admit *admit, struct request *request, const char *field,
+                 const uint32_t *ids, size_t id_count, struct wire_problem *ret_problem);
 
 /* Frees a request and takes its charges back.  Takes NULL. */
 struct request *admit_forget(struct admit *admit, struct request *request);
@@ -56,6 +64,8 @@ struct request *admit_forget(struct admit *admit, struct request *request);
  */
 int admit_job(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
               struct wire_problem *ret_problem);
+int admit_job_more(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
+                   struct wire_problem *ret_problem);
 void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes);
 
 /* As quota_charge(), with the refusal put in words. */

@@ -8,6 +8,7 @@
  * as 1 unasked.
  */
 #include "daemon/edge/fields.h"
+#include "daemon/edge/values.h"
 #include "daemon/utf8.h"
 
 #include <errno.h>
@@ -28,12 +29,12 @@
 static const char *const op_names[WIRE_OP_N] = {
         [WIRE_HELLO] = "hello",       [WIRE_GENERATE] = "generate",     [WIRE_CANCEL] = "cancel",
         [WIRE_TOKENIZE] = "tokenize", [WIRE_DETOKENIZE] = "detokenize", [WIRE_STATUS] = "status",
+        [WIRE_TEMPLATE] = "template",
 };
 
 /* They will mean something: a request that uses one must not be understood without it. */
 static const char *const reserved[] = {
-        "messages", "class",    "deadline", "principal", "adapter",
-        "n",        "logprobs", "draft",    "snapshot",
+        "class", "deadline", "principal", "adapter", "n", "logprobs", "draft", "snapshot",
 };
 
 static const char *const kind_names[] = {
@@ -180,8 +181,8 @@ static int read_op(struct reading *in, const struct field *field, const struct i
                         in->request->op = (enum wire_op)i;
                         return 0;
                 }
-        return REFUSE(in, field, "is none of %s, %s, %s, %s, %s, %s", op_names[0], op_names[1],
-                      op_names[2], op_names[3], op_names[4], op_names[5]);
+        return REFUSE(in, field, "is none of %s, %s, %s, %s, %s, %s, %s", op_names[0], op_names[1],
+                      op_names[2], op_names[3], op_names[4], op_names[5], op_names[6]);
 }
 
 /* One of three words, by its number. */
@@ -359,13 +360,113 @@ static int read_stop(struct reading *in, const struct field *field, const struct
         return 0;
 }
 
+/* ---- what goes to a template as it is ---- */
+
+/* One value at the cursor; `index` says where it stands. */
+static int check_value(struct reading *in, const struct field *field, uint32_t index)
+{
+        const char *wrong = values_check(&in->at, &in->request->talk.value_count);
+
+        if (wrong)
+                return REFUSE(in, field, "has %s at index %u", wrong, index);
+        if (in->request->talk.value_count > SMV_VALUES_MAX)
+                return REFUSE(in, field, "has more than %u values", SMV_VALUES_MAX);
+        return 0;
+}
+
+static void keep_values(struct reading *in, const struct field *field, const uint8_t *from,
+                        uint32_t count)
+{
+        *(struct wire_values *)target(in, field) =
+                (struct wire_values){ from, (uint32_t)(in->at.at - from), count };
+}
+
+/* The value of a key of the map at the cursor, whose head is read: ITEM_NIL if it is not there. */
+static struct item look_up(struct cursor at, uint32_t pairs, const char *key)
+{
+        struct item item = { .kind = ITEM_NIL };
+
+        while (pairs--) {
+                item_next(&at, &item);
+                if (item.kind == ITEM_TEXT && same(&item, key)) {
+                        item_next(&at, &item);
+                        return item;
+                }
+                item_skip(&at, 1);
+        }
+        return (struct item){ .kind = ITEM_NIL };
+}
+
+/* Maps; of messages each says whose it is. */
+static int read_maps(struct reading *in, const struct field *field, const struct item *item)
+{
+        const uint8_t *from = in->at.at;
+        int r = check_array(in, field, item);
+
+        for (uint32_t i = 0; !r && i < item->count; i++) {
+                struct cursor after = in->at;
+                struct item map;
+
+                item_next(&after, &map);
+                if (map.kind != ITEM_MAP)
+                        return REFUSE(in, field, "has %s at index %u; maps are wanted",
+                                      kind_names[map.kind], i);
+                r = check_value(in, field, i);
+                if (!r && field->row.field == WIRE_F_MESSAGES &&
+                    look_up(after, map.count, "role").kind != ITEM_TEXT)
+                        r = REFUSE(in, field, "has no role, which is a text, at index %u", i);
+        }
+        if (!r)
+                keep_values(in, field, from, item->count);
+        return r;
+}
+
+/* What a template gets from elsewhere is not for a client to set. */
+static bool is_taken(const struct item *key)
+{
+        static const char *const names[] = { "messages",  "tools",
+                                             "documents", "add_generation_prompt",
+                                             "bos_token", "eos_token" };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                if (same(key, names[i]))
+                        return true;
+        return false;
+}
+
+static int read_vars(struct reading *in, const struct field *field, const struct item *item)
+{
+        const uint8_t *from = in->at.at;
+        int r = 0;
+
+        if (item->kind != ITEM_MAP)
+                return refuse_kind(in, field, item->kind, "a map");
+        for (uint32_t i = 0; !r && i < item->count; i++) {
+                struct item key;
+
+                item_next(&in->at, &key);
+                if (key.kind != ITEM_TEXT)
+                        return REFUSE(in, field, "has a key that is not a text at index %u", i);
+                r = check_utf8(in, field, &key);
+                if (!r && is_taken(&key))
+                        r = REFUSE(in, field, "may not set %.*s", (int)key.count, key.bytes);
+                if (!r)
+                        r = check_value(in, field, i);
+        }
+        if (!r)
+                keep_values(in, field, from, item->count);
+        return r;
+}
+
 #define HELLO      (1u << WIRE_HELLO)
 #define GENERATE   (1u << WIRE_GENERATE)
 #define CANCEL     (1u << WIRE_CANCEL)
 #define TOKENIZE   (1u << WIRE_TOKENIZE)
 #define DETOKENIZE (1u << WIRE_DETOKENIZE)
+#define TEMPLATE   (1u << WIRE_TEMPLATE)
 #define ALL        ((1u << WIRE_OP_N) - 1)
-#define MODELLED   (GENERATE | TOKENIZE | DETOKENIZE)
+#define TALK       (GENERATE | TEMPLATE)
+#define MODELLED   (TALK | TOKENIZE | DETOKENIZE)
 #define AT(member) offsetof(struct wire_request, member)
 
 /* clang-format off */
@@ -392,6 +493,11 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "ignore_eos",  WIRE_F_IGNORE_EOS,  "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(ignore_eos) },
         { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL, CANCEL },         read_uint32,      AT(stream) },
         { { "text",        WIRE_F_TEXT,        "text",    0, U32_MAX, 0, 0,                          TOKENIZE, TOKENIZE },     read_text,        AT(text) },
+        { { "messages",    WIRE_F_MESSAGES,    "maps",    1, SMV_MESSAGES_MAX, 0, 0,                 TALK, TEMPLATE },         read_maps,        AT(talk.messages) },
+        { { "tools",       WIRE_F_TOOLS,       "maps",    0, SMV_MESSAGES_MAX, 0, 0,                 TALK, 0 },                read_maps,        AT(talk.tools) },
+        { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     TALK, 0 },                read_vars,        AT(talk.template_vars) },
+        { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               TALK, 0 },                read_bool,        AT(talk.add_generation_prompt) },
+        { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
 };
 /* clang-format on */
 

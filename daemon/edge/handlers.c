@@ -15,18 +15,21 @@
 #include "daemon/error.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
+#include "daemon/text/chat.h"
 
 static void put_models(struct wire_writer *writer, const struct served *served)
 {
         wire_put_text(writer, "models");
         wire_put_array(writer, 1);
-        wire_put_map(writer, 4);
+        wire_put_map(writer, 5);
         wire_put_text(writer, "name");
         wire_put_text(writer, served->name);
         wire_put_text(writer, "vocab");
         wire_put_uint(writer, served->traits.vocab);
         wire_put_text(writer, "context");
         wire_put_uint(writer, served->context);
+        wire_put_text(writer, "chat");
+        wire_put_bool(writer, !chat_missing(served->chat));
         wire_put_text(writer, "default");
         wire_put_bool(writer, true);
 }
@@ -194,6 +197,17 @@ static int check_new(struct peer *peer, const struct wire_request *asked, enum e
         return 0;
 }
 
+/* Messages are for a model that knows what to make of them. */
+static int check_chat(const struct served *served, const struct wire_request *asked,
+                      struct wire_problem *ret_problem)
+{
+        const char *missing = chat_missing(served->chat);
+
+        if (!missing || !asked->talk.messages.bytes)
+                return 0;
+        return wire_refuse(ret_problem, SMV_NO_TEMPLATE, asked->id, "messages", "%s", missing);
+}
+
 static int begin_generate(struct peer *peer, struct wire_request *asked,
                           struct wire_problem *ret_problem)
 {
@@ -203,6 +217,8 @@ static int begin_generate(struct peer *peer, struct wire_request *asked,
         int r;
 
         r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
+        if (!r)
+                r = check_chat(served, asked, ret_problem);
         if (!r)
                 r = admit_ask(edge->admit, peer->uid, served, asked, &request, ret_problem);
         if (r)
@@ -272,6 +288,20 @@ static int handle_detokenize(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
+static int handle_template(struct peer *peer, struct wire_request *asked,
+                           struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
+        if (!r)
+                r = check_chat(served, asked, ret_problem);
+        if (!r)
+                r = task_template(peer, served, asked, ret_problem);
+        return error_pass(r);
+}
+
 static int handle_status(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
@@ -290,6 +320,7 @@ static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *
         [WIRE_HELLO] = handle_hello,           [WIRE_GENERATE] = handle_generate,
         [WIRE_CANCEL] = handle_cancel,         [WIRE_TOKENIZE] = handle_tokenize,
         [WIRE_DETOKENIZE] = handle_detokenize, [WIRE_STATUS] = handle_status,
+        [WIRE_TEMPLATE] = handle_template,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)

@@ -3,6 +3,7 @@
 #include "daemon/load-way.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
+#include "daemon/text/chat.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define PAIR(text, number)                                                                         \
@@ -44,9 +45,11 @@ static void put_model(struct wire_writer *writer, const struct served *served)
         };
 
         wire_put_text(writer, "model");
-        wire_put_map(writer, 1 + COUNT_OF(pairs));
+        wire_put_map(writer, 2 + COUNT_OF(pairs));
         wire_put_text(writer, "name");
         wire_put_text(writer, served->name);
+        wire_put_text(writer, "chat");
+        wire_put_bool(writer, !chat_missing(served->chat));
         put_pairs(writer, pairs, COUNT_OF(pairs));
 }
 

@@ -6,8 +6,11 @@
 #include <string.h>
 
 #include "daemon/edge/streams.h"
+#include "daemon/edge/values.h"
 #include "daemon/edge/work.h"
 #include "daemon/error.h"
+
+enum { TASK_E_GOES_ON = 100 }; /* beside work.h's: it is the scribe's again */
 
 /* ---- to the scribe ---- */
 
@@ -39,13 +42,22 @@ static struct peer_task *make_asked(struct peer *peer, const struct wire_request
                 return NULL;
         task->op = asked->op;
         task->id = asked->id;
+        task->served = served;
         task->job.tokenizer = served->tokenizer;
         return task;
+}
+
+void task_drop_rendered(struct peer_task *task)
+{
+        rendered_free(&task->rendered);
+        free(task->parts);
+        task->parts = NULL;
 }
 
 static void release(struct peer_task *task)
 {
         wire_release(&task->asked);
+        task_drop_rendered(task);
         buffer_deinit(&task->frame);
         buffer_deinit(&task->reply);
         free(task->job.ids);
@@ -71,6 +83,33 @@ static int keep_text(struct peer_task *task, struct wire_request *asked,
         return error_pass(r);
 }
 
+/* The same of messages and what comes with them. */
+static int keep_talk(struct peer_task *task, struct wire_request *asked)
+{
+        struct wire_values *const all[] = { &task->talk.messages, &task->talk.tools,
+                                            &task->talk.template_vars };
+        size_t at = 0;
+        int r;
+
+        task->talk = asked->talk;
+        task->renders = true;
+        if (asked->frame.bytes) {
+                task->frame = asked->frame;
+                buffer_init(&asked->frame, 0);
+                return 0;
+        }
+        buffer_init(&task->frame, values_bytes(&asked->talk));
+        r = buffer_reserve(&task->frame, values_bytes(&asked->talk));
+        for (size_t i = 0; !r && i < sizeof(all) / sizeof(*all); i++) {
+                if (!all[i]->bytes)
+                        continue;
+                r = buffer_append(&task->frame, all[i]->bytes, all[i]->size);
+                all[i]->bytes = task->frame.bytes + at;
+                at += all[i]->size;
+        }
+        return error_pass(r);
+}
+
 static void send_off(struct edge *edge, struct peer_task *task)
 {
         edge->jobs_out++;
@@ -79,6 +118,7 @@ static void send_off(struct edge *edge, struct peer_task *task)
 
 static void post(struct peer_task *task)
 {
+        task->prev = NULL;
         task->next = task->peer->tasks;
         if (task->next)
                 task->next->prev = task;
@@ -135,17 +175,20 @@ int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem)
 
 int task_generate(struct peer *peer, struct wire_request *asked, struct request *request)
 {
-        struct peer_task *task = make_asked(peer, asked, request->model, work_prompt);
+        bool talks = asked->talk.messages.bytes;
+        struct peer_task *task =
+                make_asked(peer, asked, request->model, talks ? work_render : work_prompt);
         int r;
 
         if (!task)
                 return error_raise(-ENOMEM);
-        r = keep_text(task, asked, &asked->prompt);
+        r = talks ? keep_talk(task, asked) : keep_text(task, asked, &asked->prompt);
         if (r) {
                 release(task);
                 return error_pass(r);
         }
-        task->job.first_id = request->model->traits.bos;
+        /* A template writes it itself, where it wants it. */
+        task->job.first_id = talks ? TRAITS_NO_TOKEN : request->model->traits.bos;
         task->ids_max = request->model->context;
         task->request = request;
         post(task);
@@ -190,14 +233,64 @@ int task_detokenize(struct peer *peer, struct served *served, struct wire_reques
         return error_pass(r);
 }
 
+int task_template(struct peer *peer, struct served *served, struct wire_request *asked,
+                  struct wire_problem *ret_problem)
+{
+        struct peer_task *task = make_asked(peer, asked, served, work_render);
+        int r;
+
+        if (!task)
+                return error_raise(-ENOMEM);
+        task->tokenizes = asked->tokenize;
+        r = keep_talk(task, asked);
+        if (!r)
+                r = pay_and_post(task, values_bytes(&task->talk), ret_problem);
+        if (r)
+                release(task);
+        return error_pass(r);
+}
+
 /* ---- and back ---- */
+
+/* What came of messages: with it, its parts, and the ids it may become. */
+static size_t rendered_bytes(const struct peer_task *task)
+{
+        const struct scribe_job *job = &task->job;
+        size_t bytes = job->text_bytes + job->control_count * sizeof(*job->controls);
+
+        if (task->op == WIRE_GENERATE || task->tokenizes)
+                bytes +=
+                        (tokenizer_ids_max(job->tokenizer, job->text_bytes) + 1) * sizeof(uint32_t);
+        return bytes;
+}
+
+/* A text like any other now: it is charged, and goes to the scribe again. */
+static int go_on(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
+{
+        size_t bytes = rendered_bytes(task);
+        int r;
+
+        if (task->op == WIRE_GENERATE)
+                r = admit_rendered(edge->admit, task->request, bytes, ret_problem);
+        else
+                r = admit_job_more(edge->admit, task->uid, task->id, bytes, ret_problem);
+        if (r)
+                return error_pass(r);
+        if (task->op != WIRE_GENERATE)
+                task->charged += bytes;
+        task->renders = false;
+        task->job.work = task->op == WIRE_GENERATE ? work_prompt : work_template;
+        post(task);
+        return TASK_E_GOES_ON;
+}
 
 /* The prompt is counted: now it is known whether it fits. */
 static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
 {
+        const char *field = task->talk.messages.bytes ? "messages" : "prompt";
         int r;
 
-        r = admit_finish(edge->admit, task->request, task->job.ids, task->job.id_count,
+        r = admit_finish(edge->admit, task->request, field, task->job.ids, task->job.id_count,
                          ret_problem);
         if (r)
                 return error_pass(r);
@@ -215,7 +308,9 @@ static int refuse_ids(const struct peer_task *task, struct wire_problem *ret_pro
 
 static int refuse_long(const struct peer_task *task, struct wire_problem *ret_problem)
 {
-        const char *field = task->op == WIRE_TOKENIZE ? "text" : "tokens";
+        const char *field = task->op == WIRE_TOKENIZE   ? "text"
+                            : task->op == WIRE_TEMPLATE ? "messages"
+                                                        : "tokens";
 
         return wire_refuse(ret_problem, SMV_BAD_VALUE, task->id, field,
                            "the answer to %s would have %zu bytes; a frame may have %zu", field,
@@ -233,11 +328,17 @@ static int answer(struct edge *edge, struct peer_task *task, struct wire_problem
                                            : "cancelled before it had begun");
         if (r < 0)
                 return error_raise(r);
+        if (r == WIRE_E_REFUSED)
+                *ret_problem = task->problem;
+        if (r == WIRE_E_REFUSED)
+                return r;
         if (r == WORK_E_BAD_ID)
                 return refuse_ids(task, ret_problem);
         if (r == WORK_E_LONG)
                 return refuse_long(task, ret_problem);
-        if (task->op == WIRE_GENERATE)
+        if (task->renders)
+                r = go_on(edge, task, ret_problem);
+        else if (task->op == WIRE_GENERATE)
                 r = begin_stream(edge, task, ret_problem);
         else
                 peer_reply_made(task->peer, &task->reply);
@@ -280,6 +381,8 @@ static void finish(struct edge *edge, struct peer_task *task)
                 frame_is_read(edge, task);
         else if (task->peer)
                 r = answer(edge, task, &problem);
+        if (r == TASK_E_GOES_ON)
+                return;
         if (r && task->op == WIRE_GENERATE)
                 counter_add(&edge->conf.stats->requests_refused, 1);
         if (r)

@@ -6,19 +6,25 @@
  *
  * A frame that would hold up the loop is read by the scribe, too: until it has come
  * back its peer is not read from, so what it asks keeps its order.
+ *
+ * Messages go to the scribe twice: to be rendered, and when it is known how long that has
+ * become and it is charged, as a text like any other.
  */
 #ifndef DAEMON_EDGE_TASK_H
 #define DAEMON_EDGE_TASK_H
 
 #include "daemon/edge/peer.h"
+#include "daemon/text/chat.h"
 
 struct peer_task {
         struct scribe_job job;
         struct peer *peer; /* NULL once it is gone */
         struct peer_task *next, *prev;
-        bool reads; /* a frame; what is asked is not known yet */
+        bool reads;              /* a frame; what is asked is not known yet */
+        bool renders, tokenizes; /* messages are still messages; the answer has ids */
         enum wire_op op;
         uint32_t id, uid;
+        const struct served *served;
         struct request *request;  /* generate: the one that waits for its prompt */
         uint64_t charged;         /* the others, for which there is no request */
         enum smv_code called_off; /* why nobody wants it any more, or OK */
@@ -27,6 +33,9 @@ struct peer_task {
         struct buffer frame;         /* a frame's body, or what of it the job's text points into */
         struct wire_request asked;   /* out: of the frame */
         struct wire_problem problem; /* out: or why not */
+        struct wire_talk talk;       /* messages, which lie in `frame` */
+        struct rendered rendered;    /* out: what they became; then the job's text is this */
+        struct text_part *parts;     /* out: of it, those the template wrote */
         struct buffer reply;         /* out: whole; with room in front and behind */
         size_t reply_front, reply_behind, frame_max;
         size_t ids_max;          /* of a prompt; more are only counted */
@@ -48,6 +57,12 @@ int task_tokenize(struct peer *peer, struct served *served, struct wire_request 
                   struct wire_problem *ret_problem);
 int task_detokenize(struct peer *peer, struct served *served, struct wire_request *asked,
                     struct wire_problem *ret_problem);
+
+int task_template(struct peer *peer, struct served *served, struct wire_request *asked,
+                  struct wire_problem *ret_problem);
+
+/* For the work: what was rendered is not needed any longer. */
+void task_drop_rendered(struct peer_task *task);
 
 struct peer_task *task_find(struct peer *peer, uint32_t id);
 void task_call_off(struct peer_task *task, enum smv_code code);

@@ -220,14 +220,32 @@ static int check_hello(struct reading *in)
 static int check_generate(struct reading *in)
 {
         struct wire_request *request = in->request;
-        uint32_t prompts = request->given & (1u << WIRE_F_PROMPT | 1u << WIRE_F_TOKENS);
+        static const enum wire_field starts[] = { WIRE_F_PROMPT, WIRE_F_TOKENS, WIRE_F_MESSAGES };
+        static const enum wire_field of_messages[] = { WIRE_F_TOOLS, WIRE_F_TEMPLATE_VARS,
+                                                       WIRE_F_ADD_GENERATION_PROMPT };
+        const char *first = NULL;
 
-        if (!prompts)
+        for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
+                const char *name = wire_row(starts[i])->name;
+
+                if (!(request->given & 1u << starts[i]))
+                        continue;
+                if (first)
+                        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
+                                           "%s and %s are given; it may be only one of them", first,
+                                           name);
+                first = name;
+        }
+        if (!first)
                 return wire_refuse(in->problem, SMV_MISSING, request->id, "prompt",
-                                   "prompt, or tokens in its place, is missing");
-        if (prompts & (prompts - 1))
-                return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, "tokens",
-                                   "prompt and tokens are given; it may be only one of them");
+                                   "prompt, or tokens or messages in its place, is missing");
+        for (size_t i = 0; i < sizeof(of_messages) / sizeof(*of_messages); i++) {
+                const char *name = wire_row(of_messages[i])->name;
+
+                if (request->given & 1u << of_messages[i] && !request->talk.messages.bytes)
+                        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
+                                           "%s is given without messages", name);
+        }
         return 0;
 }
 
@@ -263,7 +281,9 @@ static int read_all(struct reading *in, const uint8_t *body, size_t count)
 int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_request,
                 struct wire_problem *ret_problem)
 {
-        struct wire_request request = { .temperature = 1, .top_p = 1 };
+        struct wire_request request = { .temperature = 1,
+                                        .top_p = 1,
+                                        .talk.add_generation_prompt = true };
         struct reading in = { .request = &request, .problem = ret_problem };
         const char *wrong = scan(body, count);
         int r;

@@ -32,6 +32,7 @@ enum wire_op {
         WIRE_TOKENIZE,
         WIRE_DETOKENIZE,
         WIRE_STATUS,
+        WIRE_TEMPLATE,
         WIRE_OP_N,
 };
 
@@ -58,6 +59,11 @@ enum wire_field {
         WIRE_F_IGNORE_EOS,
         WIRE_F_STREAM,
         WIRE_F_TEXT,
+        WIRE_F_MESSAGES,
+        WIRE_F_TOOLS,
+        WIRE_F_TEMPLATE_VARS,
+        WIRE_F_ADD_GENERATION_PROMPT,
+        WIRE_F_TOKENIZE,
         WIRE_FIELD_N,
 };
 
@@ -67,6 +73,19 @@ enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
 struct wire_text {
         const char *bytes; /* into the frame */
         uint32_t count;
+};
+
+/* The elements of an array, or the pairs of a map, as they lie in the frame: see values.h. */
+struct wire_values {
+        const uint8_t *bytes; /* NULL: not given */
+        uint32_t size, count;
+};
+
+/* A conversation. */
+struct wire_talk {
+        struct wire_values messages, tools, template_vars;
+        uint32_t value_count; /* in all three */
+        bool add_generation_prompt;
 };
 
 /* A decoded request; fields not in `given` hold their defaults. */
@@ -79,10 +98,12 @@ struct wire_request {
         enum wire_doorbell doorbell;
         uint32_t ring_bytes; /* 0: the daemon's choice */
         struct wire_text model;
-        struct wire_text prompt; /* generate: this or tokens */
+        struct wire_text prompt; /* generate: this, tokens or messages */
         struct wire_text text;   /* tokenize */
         const uint32_t *tokens;  /* generate, detokenize */
         uint32_t token_count;
+        struct wire_talk talk; /* generate, template */
+        bool tokenize;         /* template */
         uint32_t max_tokens;
         float temperature, top_p, min_p;
         uint32_t top_k;
@@ -147,7 +168,8 @@ int wire_refuse(struct wire_problem *ret_problem, enum smv_code code, uint32_t i
 struct wire_row {
         const char *name;
         enum wire_field field;
-        const char *type; /* "uint", "float", "bool", "text", "ids", "uints", "texts" */
+        const char
+                *type; /* "uint", "float", "bool", "text", "ids", "uints", "texts", "maps", "map" */
         double low, high;
         bool above;             /* a float's: low itself is refused */
         uint32_t member_max;    /* texts: bytes of one, which has 1 or more */

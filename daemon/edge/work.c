@@ -4,7 +4,9 @@
 #include <stdlib.h>
 
 #include "daemon/edge/task.h"
+#include "daemon/edge/values.h"
 #include "daemon/error.h"
+#include "daemon/sys.h"
 
 #define REPLY_HEAD_BYTES 64u /* of a reply, at most, beside what is counted */
 #define SLICE_IDS        (16u << 10)
@@ -16,7 +18,10 @@ static struct peer_task *task_of(struct scribe_job *job)
 
 static void drop_text(struct scribe_job *job)
 {
-        buffer_deinit(&task_of(job)->frame);
+        struct peer_task *task = task_of(job);
+
+        buffer_deinit(&task->frame);
+        task_drop_rendered(task);
         job->text = NULL;
         job->text_bytes = 0;
 }
@@ -59,6 +64,96 @@ int work_prompt(struct scribe_job *job)
         return error_pass(r);
 }
 
+/* ---- messages ---- */
+
+/* A sentence that a template made of anything: as it is, but for what no line should have. */
+static int refuse_rendering(struct peer_task *task, char *why)
+{
+        for (char *c = why; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        *c = ' ';
+        return wire_refuse(&task->problem, SMV_BAD_VALUE, task->id, "messages", "%s", why);
+}
+
+static int make_conversation(struct peer_task *task, struct arena *arena,
+                             struct conversation *ret_about)
+{
+        const struct wire_talk *talk = &task->talk;
+        int r;
+
+        *ret_about = (struct conversation){ .add_generation_prompt = talk->add_generation_prompt,
+                                            .bytes = values_bytes(talk) };
+        r = values_list(arena, &talk->messages, &ret_about->messages);
+        if (!r)
+                r = values_list(arena, &talk->tools, &ret_about->tools);
+        if (!r)
+                r = values_map(arena, &talk->template_vars, &ret_about->vars);
+        if (r == VALUE_E_TWICE)
+                return wire_refuse(&task->problem, SMV_BAD_VALUE, task->id, "messages",
+                                   "a map of the conversation has a key twice");
+        return error_pass(r);
+}
+
+/* Where the template wrote: there, and only there, its control tokens are found. */
+static int take_parts(struct peer_task *task)
+{
+        const struct rendered *rendered = &task->rendered;
+        struct text_part *parts = reallocarray(NULL, rendered->span_count + 1, sizeof(*parts));
+        size_t at = 0, count = 0;
+
+        if (!parts)
+                return error_raise(-ENOMEM);
+        for (size_t i = 0; i < rendered->span_count; i++) {
+                const struct rendered_span *span = &rendered->spans[i];
+
+                if (span->origin == TEXT_OURS && span->bytes)
+                        parts[count++] = (struct text_part){ at, at + span->bytes };
+                at += span->bytes;
+        }
+        task->parts = parts;
+        task->job.controls = parts;
+        task->job.control_count = count;
+        return 0;
+}
+
+static int render(struct peer_task *task)
+{
+        const struct chat *chat = task->served->chat;
+        struct conversation about;
+        struct arena *arena;
+        char why[200] = "";
+        struct tm now;
+        int r;
+
+        r = arena_new(values_arena_bytes(&task->talk), &arena);
+        if (r)
+                return error_pass(r);
+        sys_local_time(&now);
+        r = make_conversation(task, arena, &about);
+        if (!r) {
+                r = chat_render(chat, arena, &about, &now, &task->rendered, why, sizeof(why));
+                if (r == -EINVAL)
+                        r = refuse_rendering(task, why);
+        }
+        arena_free(arena);
+        return r ? error_pass(r) : error_pass(take_parts(task));
+}
+
+int work_render(struct scribe_job *job)
+{
+        struct peer_task *task = task_of(job);
+        int r = scribe_is_cancelled(job) ? -ECANCELED : render(task);
+
+        buffer_deinit(&task->frame);
+        if (r) {
+                task_drop_rendered(task);
+                return error_pass(r);
+        }
+        job->text = task->rendered.text;
+        job->text_bytes = task->rendered.bytes;
+        return 0;
+}
+
 int work_clear(struct scribe_job *job)
 {
         buffer_deinit(&task_of(job)->reply);
@@ -77,7 +172,8 @@ static size_t ids_bytes(const uint32_t *ids, size_t count)
 
 /* Room for an answer of `bytes`, and around a long one for what its peer is sent before and after: a
  * buffer that grows is copied, which does not matter where it is short. */
-static int begin_reply(struct peer_task *task, size_t bytes, struct wire_writer *writer)
+static int begin_reply(struct peer_task *task, size_t bytes, uint32_t pairs,
+                       struct wire_writer *writer)
 {
         bool is_long = bytes > task->reply_front;
         size_t front = is_long ? task->reply_front : 0, behind = is_long ? task->reply_behind : 0;
@@ -92,26 +188,61 @@ static int begin_reply(struct peer_task *task, size_t bytes, struct wire_writer 
         if (r)
                 return error_pass(r);
         wire_begin(writer, &task->reply);
-        wire_put_ok(writer, task->id, 1);
+        wire_put_ok(writer, task->id, pairs);
         return 0;
 }
 
-static int put_ids(struct scribe_job *job)
+static int put_ids(struct scribe_job *job, struct wire_writer *writer)
+{
+        wire_put_text(writer, "tokens");
+        wire_put_array(writer, (uint32_t)job->id_count);
+        for (size_t i = 0; i < job->id_count; i++) {
+                if (i % SLICE_IDS == 0 && scribe_is_cancelled(job))
+                        return -ECANCELED;
+                wire_put_uint(writer, job->ids[i]);
+        }
+        return 0;
+}
+
+static int reply_ids(struct scribe_job *job)
 {
         struct wire_writer writer;
         int r;
 
-        r = begin_reply(task_of(job), ids_bytes(job->ids, job->id_count), &writer);
+        r = begin_reply(task_of(job), ids_bytes(job->ids, job->id_count), 1, &writer);
+        if (!r)
+                r = put_ids(job, &writer);
+        return r ? error_pass(r) : error_pass(wire_end(&writer));
+}
+
+static int reply_rendered(struct scribe_job *job)
+{
+        struct peer_task *task = task_of(job);
+        size_t bytes = REPLY_HEAD_BYTES + job->text_bytes;
+        struct wire_writer writer;
+        int r;
+
+        if (task->tokenizes)
+                bytes += ids_bytes(job->ids, job->id_count);
+        r = begin_reply(task, bytes, task->tokenizes ? 2 : 1, &writer);
         if (r)
                 return error_pass(r);
-        wire_put_text(&writer, "tokens");
-        wire_put_array(&writer, (uint32_t)job->id_count);
-        for (size_t i = 0; i < job->id_count; i++) {
-                if (i % SLICE_IDS == 0 && scribe_is_cancelled(job))
-                        return -ECANCELED;
-                wire_put_uint(&writer, job->ids[i]);
-        }
-        return error_pass(wire_end(&writer));
+        wire_put_text(&writer, "text");
+        wire_put_bytes(&writer, job->text, job->text_bytes);
+        if (task->tokenizes)
+                r = put_ids(job, &writer);
+        return r ? error_pass(r) : error_pass(wire_end(&writer));
+}
+
+int work_template(struct scribe_job *job)
+{
+        int r = task_of(job)->tokenizes ? scribe_encode(job) : 0;
+
+        if (!r)
+                r = reply_rendered(job);
+        drop_text(job);
+        drop_ids(job);
+        return error_pass(r);
 }
 
 int work_tokenize(struct scribe_job *job)
@@ -120,7 +251,7 @@ int work_tokenize(struct scribe_job *job)
 
         drop_text(job);
         if (!r)
-                r = put_ids(job);
+                r = reply_ids(job);
         drop_ids(job);
         return error_pass(r);
 }
@@ -156,7 +287,7 @@ static int put_text(struct scribe_job *job)
 
         r = measure(job, &bytes);
         if (!r)
-                r = begin_reply(task, bytes, &writer);
+                r = begin_reply(task, bytes, 1, &writer);
         if (!r)
                 r = scribe_decode(job);
         if (r)

@@ -24,9 +24,17 @@ int work_read(struct scribe_job *job);
 /* A prompt's ids; if no context could hold them, their count alone.  0, -ENOMEM, -ECANCELED. */
 int work_prompt(struct scribe_job *job);
 
+/*
+ * Messages to text, which then is the job's, with the parts that the template wrote: 0,
+ * WIRE_E_REFUSED and `problem`, -ENOMEM, -ECANCELED.
+ */
+int work_render(struct scribe_job *job);
+
 /* Text to ids, ids to text, and the reply: 0, an outcome above, -ENOMEM, -ECANCELED. */
 int work_tokenize(struct scribe_job *job);
 int work_detokenize(struct scribe_job *job);
+/* What messages were rendered to, and its ids, if they are wanted: the reply; the same. */
+int work_template(struct scribe_job *job);
 
 /* Nothing but to free a reply that was made for somebody who is gone. */
 int work_clear(struct scribe_job *job);

@@ -31,7 +31,8 @@
         X(17, INTERNAL,      "internal",      "the daemon failed; its log says more")   \
         X(18, TIMEOUT,       "timeout",       "a deadline passed")                      \
         X(19, LOST,          "lost",          "the daemon is gone")                 \
-        X(20, CANCELLED,     "cancelled",     "cancelled before it had begun")
+        X(20, CANCELLED,     "cancelled",     "cancelled before it had begun") \
+        X(21, NO_TEMPLATE,   "no_template",   "the model has no chat template that can be used")
 /* clang-format on */
 
 enum smv_code {

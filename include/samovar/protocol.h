@@ -28,7 +28,9 @@
 #define SMV_DEPTH_MAX       32u        /* of nested arrays and maps */
 #define SMV_KEYS_MAX        64u        /* in one map */
 
-#define SMV_TOKENS_MAX (1u << 20) /* ids in one request */
+#define SMV_TOKENS_MAX   (1u << 20) /* ids in one request */
+#define SMV_MESSAGES_MAX (1u << 14) /* messages, or tools, of a conversation */
+#define SMV_VALUES_MAX   (1u << 16) /* of one: every text, number, array, map and key in it */
 
 #define SMV_STOPS_MAX      16u  /* stop strings, and as many stop ids */
 #define SMV_STOP_BYTES_MAX 256u /* of one stop string */

@@ -81,6 +81,25 @@ static void make_text(const char *op, uint32_t id, const char *field, const char
         close_frame(&writer);
 }
 
+/* Of one message, whose content is nil where the template is to refuse it. */
+static void make_message(const char *op, uint32_t id, const char *content)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 1, op, id);
+        wire_put_text(&writer, "messages");
+        wire_put_array(&writer, 1);
+        wire_put_map(&writer, 2);
+        wire_put_text(&writer, "role");
+        wire_put_text(&writer, "user");
+        wire_put_text(&writer, "content");
+        if (content)
+                wire_put_text(&writer, content);
+        else
+                wire_put_array(&writer, 0);
+        close_frame(&writer);
+}
+
 static void make_stops(uint32_t id)
 {
         struct wire_writer writer;
@@ -152,6 +171,9 @@ void make_frames(void)
         make_text("tokenize", 4, "text", "");
         make_hello(1, 0, 0, "ring");
         make_hello(2, 0, 0, "auto");
+        make_message("generate", 7, "seven");
+        make_message("generate", 8, NULL);
+        make_message("template", 11, "eleven");
 }
 
 /* ---- clients ---- */

@@ -29,6 +29,7 @@
 #include "daemon/edge/peer.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
+#include "daemon/text/chat.h"
 
 struct world world;
 
@@ -238,6 +239,10 @@ static void check_descriptors(void)
 
 /* ---- life ---- */
 
+static const char chat_template[] =
+        "{% for m in messages %}{{ m.role }}:{% if m.content is string %}{{ m.content }}"
+        "{% else %}{{ raise_exception('content is no text') }}{% endif %}{% endfor %}";
+
 static struct edge_conf edge_conf(void)
 {
         return (struct edge_conf){
@@ -371,6 +376,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         world.served.traits = (struct traits){ .vocab = VOCAB, .context = 2048, .bos = BOS };
         for (uint32_t i = 0; i < CLIENTS; i++)
                 world.clients[i].fd = -1;
+        r = chat_open(&(struct chat_conf){ .plain = chat_template }, &world.served.chat);
+        assert(!r && !chat_missing(world.served.chat));
         r = tokenizer_open_bytes(VOCAB, &world.served.tokenizer);
         assert(!r);
         world.bell = sys_eventfd();

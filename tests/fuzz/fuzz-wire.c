@@ -6,6 +6,7 @@
  *      the decoder takes only what the scan takes;
  *      every value of a request that is taken is in the range of its row, and
  *      its texts lie inside the body;
+ *      a conversation that is taken can be made into values;
  *      a request that is taken, written again and read again, is the same one;
  *      a refusal has a code, a message and a field that can be shown, and its
  *      reply is a frame that the scan takes.
@@ -19,7 +20,7 @@
 
 #include <msgpack.h>
 
-#include "daemon/edge/wire.h"
+#include "daemon/edge/values.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
 
@@ -104,6 +105,10 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
         check_range(request, WIRE_F_STREAM, request->stream);
         check_range(request, WIRE_F_TEXT, request->text.count);
+        check_range(request, WIRE_F_MESSAGES, request->talk.messages.count);
+        check_range(request, WIRE_F_TOOLS, request->talk.tools.count);
+        check_range(request, WIRE_F_TEMPLATE_VARS, request->talk.template_vars.count);
+        assert(request->talk.value_count <= SMV_VALUES_MAX);
         assert(request->op < WIRE_OP_N && request->version_min <= request->version_max);
         for (uint32_t i = 0; wire_row(i); i++)
                 assert(!(wire_row(i)->required & 1u << request->op) || given(request, i));
@@ -117,6 +122,23 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         }
 }
 
+/* What was judged can be made: all of it, in the memory that is reckoned with. */
+static void check_values(const struct wire_talk *talk)
+{
+        struct arena *arena;
+        struct value made;
+        int r = arena_new(values_arena_bytes(talk), &arena);
+
+        assert(!r);
+        r = values_list(arena, &talk->messages, &made);
+        assert(!r || r == VALUE_E_TWICE);
+        r = values_list(arena, &talk->tools, &made);
+        assert(!r || r == VALUE_E_TWICE);
+        r = values_map(arena, &talk->template_vars, &made);
+        assert(!r || r == VALUE_E_TWICE);
+        arena_free(arena);
+}
+
 static void put_text(struct wire_writer *writer, const struct wire_text *text)
 {
         wire_put_bytes(writer, text->bytes, text->count);
@@ -127,6 +149,17 @@ static void put_ids(struct wire_writer *writer, const uint32_t *ids, uint32_t co
         wire_put_array(writer, count);
         for (uint32_t i = 0; i < count; i++)
                 wire_put_uint(writer, ids[i]);
+}
+
+/* Its elements are what they were, and as they were. */
+static void put_values(struct wire_writer *writer, const struct wire_values *values, bool map)
+{
+        if (map)
+                wire_put_map(writer, values->count);
+        else
+                wire_put_array(writer, values->count);
+        if (!writer->result)
+                writer->result = buffer_append(writer->to, values->bytes, values->size);
 }
 
 static void put_field(struct wire_writer *writer, const struct wire_request *request,
@@ -176,9 +209,25 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->stream);
         case WIRE_F_TEXT:
                 return put_text(writer, &request->text);
+        case WIRE_F_MESSAGES:
+                return put_values(writer, &request->talk.messages, false);
+        case WIRE_F_TOOLS:
+                return put_values(writer, &request->talk.tools, false);
+        case WIRE_F_TEMPLATE_VARS:
+                return put_values(writer, &request->talk.template_vars, true);
+        case WIRE_F_ADD_GENERATION_PROMPT:
+                return wire_put_bool(writer, request->talk.add_generation_prompt);
+        case WIRE_F_TOKENIZE:
+                return wire_put_bool(writer, request->tokenize);
         case WIRE_FIELD_N:
                 abort();
         }
+}
+
+static bool same_values(const struct wire_values *a, const struct wire_values *b)
+{
+        return a->count == b->count && a->size == b->size &&
+               (!a->size || !memcmp(a->bytes, b->bytes, a->size));
 }
 
 static bool same_text(const struct wire_text *a, const struct wire_text *b)
@@ -203,6 +252,11 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->token_count == b->token_count && same_ids(a->tokens, b->tokens, a->token_count));
         assert(a->stop_token_count == b->stop_token_count);
         assert(same_ids(a->stop_tokens, b->stop_tokens, a->stop_token_count));
+        assert(same_values(&a->talk.messages, &b->talk.messages));
+        assert(same_values(&a->talk.tools, &b->talk.tools));
+        assert(same_values(&a->talk.template_vars, &b->talk.template_vars));
+        assert(a->talk.value_count == b->talk.value_count && a->tokenize == b->tokenize);
+        assert(a->talk.add_generation_prompt == b->talk.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)
                 assert(same_text(&a->stop[i], &b->stop[i]));
@@ -236,7 +290,7 @@ static void check_problem(const struct wire_problem *problem)
         struct buffer buffer;
         int r;
 
-        assert(problem->code > SMV_OK && problem->code < SMV_LOST);
+        assert(problem->code > SMV_OK && problem->code != SMV_LOST);
         assert(problem->message[0] && problem->fatal == (problem->code == SMV_BAD_FRAME));
         for (const char *c = problem->field; *c; c++)
                 assert((unsigned char)*c >= ' ' && *c != 0x7f);
@@ -265,6 +319,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
         }
         assert(taken);
         check_request(&request, data, count);
+        check_values(&request.talk);
         check_round_trip(&request);
         wire_release(&request);
         return 0;

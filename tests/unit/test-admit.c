@@ -227,7 +227,8 @@ static void an_empty_prompt_needs_a_token_to_begin_with(void **state)
         struct request *request;
 
         request = expect_admitted(world, &asked);
-        assert_int_equal(admit_finish(world->admit, request, (uint32_t[]){ 256 }, 1, &problem), 0);
+        assert_int_equal(
+                admit_finish(world->admit, request, "prompt", (uint32_t[]){ 256 }, 1, &problem), 0);
         assert_int_equal(request->prompt_count, 1);
         admit_forget(world->admit, request);
         world->served.traits.bos = TRAITS_NO_TOKEN;
@@ -288,14 +289,14 @@ static void a_text_is_measured_when_its_ids_are_known(void **state)
 
         request = expect_admitted(world, &asked);
         assert_null(request->sequence.tokens);
-        assert_int_equal(admit_finish(world->admit, request, some_ids, CONTEXT, &problem),
+        assert_int_equal(admit_finish(world->admit, request, "prompt", some_ids, CONTEXT, &problem),
                          WIRE_E_REFUSED);
         assert_int_equal(problem.code, SMV_TOO_LONG);
         assert_string_equal(problem.field, "prompt");
-        assert_int_equal(admit_finish(world->admit, request, some_ids, 0, &problem),
+        assert_int_equal(admit_finish(world->admit, request, "prompt", some_ids, 0, &problem),
                          WIRE_E_REFUSED);
         assert_int_equal(problem.code, SMV_BAD_VALUE);
-        assert_int_equal(admit_finish(world->admit, request, some_ids, 6, &problem), 0);
+        assert_int_equal(admit_finish(world->admit, request, "prompt", some_ids, 6, &problem), 0);
         assert_int_equal(request->prompt_count, 6);
         admit_forget(world->admit, request);
         expect_nothing_held(world);
@@ -312,7 +313,7 @@ static void charges_follow_what_is_held(void **state)
         request = expect_admitted(world, &asked);
         assert_int_equal(quota_next(world->quota, &index)->held[QUOTA_PROMPT_BYTES],
                          sizeof(*request) + 5 + 6 * 4);
-        assert_int_equal(admit_finish(world->admit, request, some_ids, 6, &problem), 0);
+        assert_int_equal(admit_finish(world->admit, request, "prompt", some_ids, 6, &problem), 0);
         index = 0;
         assert_int_equal(quota_next(world->quota, &index)->held[QUOTA_PROMPT_BYTES],
                          sizeof(*request) + (6 + 20) * 4);

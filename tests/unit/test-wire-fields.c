@@ -112,7 +112,7 @@ static const struct {
         { "", { 0xc4, 1, 'x' }, 3 },             /* binary */
         { "ids uints", { 0x92, 1, 1 }, 3 },      /* [1, 1] */
         { "texts", { 0x91, 0xa1, 'x' }, 3 },     /* ["x"] */
-        { "", { 0x81, 0xa1, 'x', 1 }, 4 },       /* {"x": 1} */
+        { "map", { 0x81, 0xa1, 'x', 1 }, 4 },    /* {"x": 1} */
         { "", { 0x91, 0x91, 1 }, 3 },            /* [[1]] */
         { "", { 0x91, 0xcb }, 2 },               /* [0.0], completed below */
 };
@@ -227,9 +227,8 @@ static void prompt_and_tokens_exclude_each_other(void **state)
 
 static void reserved_and_unknown_names_are_refused(void **state)
 {
-        static const char *const reserved[] = { "messages",  "class",   "deadline",
-                                                "principal", "adapter", "n",
-                                                "logprobs",  "draft",   "snapshot" };
+        static const char *const reserved[] = { "class", "deadline", "principal", "adapter",
+                                                "n",     "logprobs", "draft",     "snapshot" };
         struct body body;
 
         (void)state;

@@ -127,7 +127,7 @@ static void messages_have_numbers_and_never_texts(void **state)
         wire_put_text(&body.writer, "secret");
         judge(&body, &request, &problem);
         assert_string_equal(problem.message, "op is none of hello, generate, cancel, tokenize, "
-                                             "detokenize, status");
+                                             "detokenize, status, template");
 }
 
 /* ---- frames and the scan ---- */

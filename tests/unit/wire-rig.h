@@ -21,6 +21,7 @@ void put_raw(struct wire_writer *writer, const void *bytes, size_t count);
         put_raw(writer, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 void put_int(struct wire_writer *writer, int64_t value);
 void put_ids(struct wire_writer *writer, uint32_t count, uint32_t id);
+void put_message(struct wire_writer *writer, const char *role, const char *content);
 void put_length(struct wire_writer *writer, size_t count);
 
 /* What was written. judge() decodes it and frees it. */

@@ -1,0 +1,177 @@
+#include "daemon/text/chat.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+
+#define NAMES  6u /* that we set ourselves, at most */
+#define ABSENT "this model has no chat template"
+
+struct chat {
+        struct template *plain, *tools;
+        char *bos, *eos;
+        bool absent;
+        char missing[256]; /* "": it can render */
+};
+
+static int keep(const char *text, char **to)
+{
+        if (!text)
+                return 0;
+        *to = strdup(text);
+        return *to ? 0 : error_raise(-ENOMEM);
+}
+
+/* A template with a fault is not there; the first fault is kept. */
+static int parse(struct chat *chat, const char *name, const char *text, struct template **to)
+{
+        char why[200];
+        int r;
+
+        if (!text)
+                return 0;
+        r = template_open(text, strlen(text), to, why, sizeof(why));
+        if (r == -EINVAL) {
+                *to = NULL;
+                if (!chat->missing[0])
+                        snprintf(chat->missing, sizeof(chat->missing),
+                                 "this model's chat template%s cannot be used: %s", name, why);
+                return 0;
+        }
+        return error_pass(r);
+}
+
+static int fill(struct chat *chat, const struct chat_conf *conf)
+{
+        int r = keep(conf->bos, &chat->bos);
+
+        if (!r)
+                r = keep(conf->eos, &chat->eos);
+        if (!r)
+                r = parse(chat, "", conf->plain, &chat->plain);
+        if (!r)
+                r = parse(chat, " for tools", conf->tools, &chat->tools);
+        chat->absent = !conf->plain && !conf->tools && !conf->fault;
+        if (conf->fault)
+                snprintf(chat->missing, sizeof(chat->missing),
+                         "this model's chat template cannot be used: %s", conf->fault);
+        else if (chat->absent)
+                snprintf(chat->missing, sizeof(chat->missing), ABSENT);
+        return error_pass(r);
+}
+
+int chat_open(const struct chat_conf *conf, struct chat **ret_chat)
+{
+        struct chat *chat = calloc(1, sizeof(*chat));
+        int r;
+
+        if (!chat)
+                return error_raise(-ENOMEM);
+        r = fill(chat, conf);
+        if (r) {
+                chat_close(chat);
+                return error_pass(r);
+        }
+        *ret_chat = chat;
+        return 0;
+}
+
+struct chat *chat_close(struct chat *chat)
+{
+        if (!chat)
+                return NULL;
+        template_close(chat->plain);
+        template_close(chat->tools);
+        free(chat->bos);
+        free(chat->eos);
+        free(chat);
+        return NULL;
+}
+
+const char *chat_missing(const struct chat *chat)
+{
+        if (!chat)
+                return ABSENT;
+        return chat->missing[0] ? chat->missing : NULL;
+}
+
+bool chat_is_absent(const struct chat *chat)
+{
+        return !chat || chat->absent;
+}
+
+static int set(struct arena *arena, struct value *globals, const char *name, struct value item)
+{
+        return error_pass(value_map_name(arena, globals, name, item));
+}
+
+static int set_token(struct arena *arena, struct value *globals, const char *name, const char *text)
+{
+        struct value token;
+        int r;
+
+        if (!text)
+                return 0;
+        r = value_string(arena, text, strlen(text), TEXT_OURS, &token);
+        return r ? error_pass(r) : error_pass(set(arena, globals, name, token));
+}
+
+static int set_vars(struct value *globals, const struct map *vars)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; !r && i < vars->count; i++)
+                r = value_map_add(globals, vars->entries[i].key, vars->entries[i].value);
+        return error_pass(r);
+}
+
+static int make_globals(const struct chat *chat, struct arena *arena,
+                        const struct conversation *about, struct value *ret_globals)
+{
+        const struct map *vars = about->vars.kind == VALUE_MAP ? about->vars.map : NULL;
+        int r = value_map(arena, NAMES + (vars ? vars->count : 0), ret_globals);
+
+        if (!r)
+                r = set(arena, ret_globals, "messages", about->messages);
+        if (!r)
+                r = set(arena, ret_globals, "tools", about->tools);
+        if (!r)
+                r = set(arena, ret_globals, "documents", value_none());
+        if (!r)
+                r = set(arena, ret_globals, "add_generation_prompt",
+                        value_bool(about->add_generation_prompt));
+        if (!r)
+                r = set_token(arena, ret_globals, "bos_token", chat->bos);
+        if (!r)
+                r = set_token(arena, ret_globals, "eos_token", chat->eos);
+        if (!r && vars)
+                r = set_vars(ret_globals, vars);
+        if (!r)
+                r = value_map_end(arena, ret_globals);
+        assert(r <= 0); /* the client was kept from our names */
+        return error_pass(r);
+}
+
+int chat_render(const struct chat *chat, struct arena *arena, const struct conversation *about,
+                const struct tm *now, struct rendered *ret_rendered, char *why, size_t why_bytes)
+{
+        bool with_tools = about->tools.kind == VALUE_LIST && about->tools.list->count;
+        const struct template *template =
+                chat->tools && (with_tools || !chat->plain) ? chat->tools : chat->plain;
+        const struct template_limits limits = template_limits(about->bytes);
+        struct value globals;
+        int r;
+
+        assert(template);
+        r = make_globals(chat, arena, about, &globals);
+        if (r) {
+                snprintf(why, why_bytes, "out of memory");
+                return error_pass(r);
+        }
+        return error_pass(
+                template_render(template, globals, &limits, now, ret_rendered, why, why_bytes));
+}

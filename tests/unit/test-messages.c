@@ -1,0 +1,350 @@
+/*
+ * A conversation on its way to being a prompt: two jobs for the scribe, a charge between them, and
+ * somebody who may go or change his mind at any time.  The test is the scribe.
+ */
+#include "tests/unit/house-scribe.h"
+
+#include "daemon/text/chat.h"
+
+static const char chatml[] =
+        "{% for m in messages %}{% if m.content is not string %}"
+        "{{ raise_exception('content is no text') }}{% endif %}"
+        "{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+#define HELLO       "<|im_start|>user\nhello<|im_end|>\n<|im_start|>assistant\n"
+#define HELLO_BYTES (sizeof(HELLO) - 1)
+
+struct talk {
+        struct house *house;
+        struct chat *chat;
+        struct client client;
+};
+
+static int set_up(void **state)
+{
+        struct talk *talk = calloc(1, sizeof(*talk));
+        const struct chat_conf conf = { .plain = chatml };
+
+        assert_int_equal(chat_open(&conf, &talk->chat), 0);
+        assert_null(chat_missing(talk->chat));
+        talk->house = house_new();
+        talk->house->served.chat = talk->chat;
+        *state = talk;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        struct talk *talk = *state;
+
+        chat_close(talk->chat);
+        free(talk);
+        return 0;
+}
+
+static struct house *begin(struct talk *talk)
+{
+        house_start(talk->house, false);
+        say_hello(talk->house, &talk->client);
+        return talk->house;
+}
+
+static void end_talk(struct talk *talk)
+{
+        expect_nothing_held(talk->house, &talk->client);
+        client_close(&talk->client);
+        house_close(talk->house);
+}
+
+/* One message, `pairs` more fields; a content of NULL is nil. */
+static void ask_message(struct client *client, const char *op, uint32_t id, const char *content,
+                        size_t bytes, bool tokenize)
+{
+        struct wire_writer writer;
+        struct buffer frame;
+
+        OPEN_FRAME(writer, frame, tokenize ? 4 : 3);
+        put_head(&writer, op, id);
+        wire_put_text(&writer, "messages");
+        wire_put_array(&writer, 1);
+        wire_put_map(&writer, 2);
+        wire_put_text(&writer, "role");
+        wire_put_text(&writer, "user");
+        wire_put_text(&writer, "content");
+        if (content)
+                wire_put_bytes(&writer, content, bytes);
+        else
+                wire_put_array(&writer, 0);
+        if (tokenize) {
+                wire_put_text(&writer, "tokenize");
+                wire_put_bool(&writer, true);
+        }
+        wire_end(&writer);
+        send_all(client, &frame);
+}
+
+static struct request *begun(struct house *house)
+{
+        ENGINE_UNTIL(house, house->live_count);
+        return house->live[0];
+}
+
+static void a_conversation_is_rendered_then_read_then_streamed(void **state)
+{
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+        struct request *request;
+
+        ask_message(&talk->client, "generate", 5, "hello", 5, false);
+        do_job(house);
+        do_job(house);
+        assert_int_equal(reply_code(&talk->client, 5), SMV_OK);
+        request = begun(house);
+        assert_int_equal(request->prompt_count, HELLO_BYTES); /* and no bos before it */
+        for (size_t i = 0; i < HELLO_BYTES; i++)
+                assert_int_equal(request->sequence.tokens[i], HELLO[i]);
+        end(house, request, SMV_END_EOS, SMV_OK);
+        expect_end(&talk->client, 5);
+        end_talk(talk);
+}
+
+/* What op template says of a conversation; tokens are compared where they are wanted. */
+static void expect_template(struct talk *talk, uint32_t id, const char *text, bool tokenize)
+{
+        msgpack_unpacked reply;
+        const msgpack_object *said, *tokens;
+
+        assert_true(next_reply(&talk->client, &reply));
+        assert_int_equal(get_uint(&reply.data, "id"), id);
+        said = get(&reply.data, "text");
+        assert_non_null(said);
+        assert_int_equal(said->type, MSGPACK_OBJECT_STR);
+        assert_int_equal(said->via.str.size, strlen(text));
+        assert_memory_equal(said->via.str.ptr, text, strlen(text));
+        tokens = get(&reply.data, "tokens");
+        assert_int_equal(!!tokens, tokenize);
+        for (size_t i = 0; tokens && i < strlen(text); i++)
+                assert_int_equal(tokens->via.array.ptr[i].via.u64, text[i]);
+        drop_frame(&talk->client, &reply);
+}
+
+static void a_template_shows_the_text_and_if_asked_its_ids(void **state)
+{
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+
+        for (int tokenize = 0; tokenize < 2; tokenize++) {
+                ask_message(&talk->client, "template", 6, "hello", 5, tokenize);
+                do_job(house);
+                do_job(house);
+                expect_template(talk, 6, HELLO, tokenize);
+        }
+        end_talk(talk);
+}
+
+static void a_long_conversation_is_read_by_the_scribe_too(void **state)
+{
+        struct talk *talk = *state;
+        char *text = letters(20000), *wanted = malloc(20000 + 64);
+        struct house *house = begin(talk);
+
+        snprintf(wanted, 20064, "<|im_start|>user\n%.*s<|im_end|>\n<|im_start|>assistant\n", 20000,
+                 text);
+        ask_message(&talk->client, "template", 6, text, 20000, true);
+        for (int job = 0; job < 3; job++)
+                do_job(house);
+        expect_template(talk, 6, wanted, true);
+        free(text);
+        free(wanted);
+        end_talk(talk);
+}
+
+static void what_the_template_refuses_is_refused_in_its_words(void **state)
+{
+        static const char *const ops[] = { "generate", "template" };
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+
+        for (size_t i = 0; i < 2; i++) {
+                msgpack_unpacked reply;
+                const msgpack_object *said;
+
+                ask_message(&talk->client, ops[i], 7, NULL, 0, false);
+                do_job(house);
+                assert_true(next_reply(&talk->client, &reply));
+                assert_int_equal(get_uint(&reply.data, "code"), SMV_BAD_VALUE);
+                said = get(&reply.data, "message");
+                assert_non_null(
+                        memmem(said->via.str.ptr, said->via.str.size, "content is no text", 18));
+                said = get(&reply.data, "field");
+                assert_memory_equal(said->via.str.ptr, "messages", 8);
+                drop_frame(&talk->client, &reply);
+        }
+        assert_int_equal(counter_get(&house->stats.requests_refused), 1);
+        end_talk(talk);
+}
+
+static void a_model_without_a_template_refuses_messages_by_name(void **state)
+{
+        struct talk *talk = *state;
+        struct house *house = talk->house;
+
+        house->served.chat = NULL;
+        begin(talk);
+        ask_message(&talk->client, "generate", 7, "hello", 5, false);
+        assert_int_equal(reply_code(&talk->client, 7), SMV_NO_TEMPLATE);
+        ask_message(&talk->client, "template", 8, "hello", 5, false);
+        assert_int_equal(reply_code(&talk->client, 8), SMV_NO_TEMPLATE);
+        end_talk(talk);
+}
+
+/* Before its first job, between the two, and after the second; asked with each operation. */
+static void a_conversation_may_be_cancelled_at_every_step(void **state)
+{
+        static const char *const ops[] = { "generate", "template" };
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+
+        for (uint32_t i = 0; i < 4; i++) {
+                struct scribe_job *job;
+
+                ask_message(&talk->client, ops[i % 2], 10 + i, "hello", 5, true);
+                if (i % 2 == 0) /* tokenize is no field of generate */
+                        assert_int_equal(reply_code(&talk->client, 10 + i), SMV_BAD_FIELD);
+                if (i % 2 == 0)
+                        ask_message(&talk->client, ops[0], 10 + i, "hello", 5, false);
+                if (i / 2)
+                        do_job(house);
+                job = take_job(house);
+                ask_cancel(&talk->client, 20, 10 + i);
+                assert_int_equal(reply_code(&talk->client, 20), SMV_OK);
+                assert_true(scribe_is_cancelled(job));
+                job->result = job->work(job);
+                assert_int_equal(job->result, -ECANCELED);
+                give_back(house, job);
+                assert_int_equal(reply_code(&talk->client, 10 + i), SMV_CANCELLED);
+        }
+        end_talk(talk);
+}
+
+/* It has done its work when the cancel comes: what it made is thrown away. */
+static void a_rendered_conversation_that_nobody_wants_goes_no_further(void **state)
+{
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+        struct scribe_job *job;
+
+        ask_message(&talk->client, "generate", 10, "hello", 5, false);
+        job = take_job(house);
+        job->result = job->work(job);
+        assert_int_equal(job->result, 0);
+        ask_cancel(&talk->client, 20, 10);
+        assert_int_equal(reply_code(&talk->client, 20), SMV_OK);
+        give_back(house, job);
+        assert_int_equal(reply_code(&talk->client, 10), SMV_CANCELLED);
+        end_talk(talk);
+}
+
+static void who_goes_while_it_is_rendered_leaves_nothing(void **state)
+{
+        static const char *const ops[] = { "generate", "template" };
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+
+        for (uint32_t i = 0; i < 4; i++) {
+                struct scribe_job *job;
+                struct client other;
+
+                say_hello(house, &other);
+                ask_message(&other, ops[i % 2], 3, "hello", 5, false);
+                if (i / 2)
+                        do_job(house);
+                job = take_job(house);
+                client_close(&other);
+                let_loop_turn(&talk->client);
+                job->result = job->work(job);
+                give_back(house, job);
+                expect_nothing_held(house, &talk->client);
+        }
+        end_talk(talk);
+}
+
+static void a_conversation_is_charged_as_it_is_sent_and_then_as_it_became(void **state)
+{
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+        uint64_t sent, became;
+
+        ask_message(&talk->client, "template", 6, "hello", 5, true);
+        let_loop_turn(&talk->client);
+        sent = charge_of(&talk->client, "prompt_bytes");
+        do_job(house);
+        let_loop_turn(&talk->client);
+        became = charge_of(&talk->client, "prompt_bytes");
+        /* Its text, an id for each byte of that and one more, and three parts of 16 bytes. */
+        assert_int_equal(became - sent, HELLO_BYTES + 4 * (HELLO_BYTES + 1) + 3 * 16);
+        do_job(house);
+        expect_template(talk, 6, HELLO, true);
+        end_talk(talk);
+}
+
+static void what_it_became_may_be_too_much_for_its_user(void **state)
+{
+        static const char *const ops[] = { "generate", "template" };
+        struct talk *talk = *state;
+        char *text = letters(4000);
+        struct house *house = talk->house;
+
+        house->config.uid_prompt_bytes = 12000; /* 4000 and its ids are more */
+        begin(talk);
+        for (size_t i = 0; i < 2; i++) {
+                ask_message(&talk->client, ops[i], 6, text, 4000, false);
+                do_job(house);
+                if (i)
+                        do_job(house); /* without ids it is not */
+                assert_int_equal(reply_code(&talk->client, 6), i ? SMV_OK : SMV_QUOTA);
+        }
+        free(text);
+        end_talk(talk);
+}
+
+static void a_daemon_that_stops_renders_nothing_more(void **state)
+{
+        struct talk *talk = *state;
+        struct house *house = begin(talk);
+        struct scribe_job *job;
+
+        ask_message(&talk->client, "generate", 10, "hello", 5, false);
+        job = take_job(house);
+        drain(house, 2);
+        while (!scribe_is_cancelled(job))
+                usleep(1000);
+        job->result = 0; /* it was just done */
+        job->result = job->work(job);
+        give_back(house, job);
+        assert_int_equal(reply_code(&talk->client, 10), SMV_SHUTTING_DOWN);
+        client_close(&talk->client);
+        assert_int_equal(house_stop(house), 0);
+}
+
+#define TOLD(story) cmocka_unit_test_setup_teardown(story, set_up, tear_down)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TOLD(a_conversation_is_rendered_then_read_then_streamed),
+                TOLD(a_template_shows_the_text_and_if_asked_its_ids),
+                TOLD(a_long_conversation_is_read_by_the_scribe_too),
+                TOLD(what_the_template_refuses_is_refused_in_its_words),
+                TOLD(a_model_without_a_template_refuses_messages_by_name),
+                TOLD(a_conversation_may_be_cancelled_at_every_step),
+                TOLD(a_rendered_conversation_that_nobody_wants_goes_no_further),
+                TOLD(who_goes_while_it_is_rendered_leaves_nothing),
+                TOLD(a_conversation_is_charged_as_it_is_sent_and_then_as_it_became),
+                TOLD(what_it_became_may_be_too_much_for_its_user),
+                TOLD(a_daemon_that_stops_renders_nothing_more),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
