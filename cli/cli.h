@@ -3,7 +3,8 @@
  *
  * main.c reads the flags and connects, generate.c streams, words.c does what
  * needs no model but its vocabulary, status.c tabulates, screen.c writes,
- * loading.c shows a bar while the model loads, daemon.c runs a private samovard.
+ * loading.c shows a bar while the model loads, daemon.c runs a private samovard,
+ * conversation.c makes messages.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -32,6 +33,7 @@ enum cli_command {
         CLI_DETOKENIZE = 1 << 3,
         CLI_STATUS = 1 << 4,
         CLI_INSPECT = 1 << 5,
+        CLI_TEMPLATE = 1 << 6,
 };
 
 struct cli {
@@ -45,7 +47,10 @@ struct cli {
         const char *stops[SMV_STOPS_MAX];
         const char **words; /* the arguments that are no flags */
         int word_count;
-        struct bytes input; /* what the command works on; NUL-ended */
+        struct bytes input;            /* what the command works on; NUL-ended */
+        const char *system, *messages; /* what is said before it; a file instead of both */
+        struct smv_message said[2];
+        struct bytes packed; /* the file's */
 
         struct smv_client *client;
         pid_t child; /* the private daemon; 0: none */
@@ -57,10 +62,17 @@ int cli_flags(struct cli *cli, int argc, char **argv);
 /* input.c: fills `input` with the words joined by spaces, or all of stdin. */
 int cli_input(struct cli *cli);
 
+/* All there is to read; NUL-ended. */
+int input_read(int fd, const char *name, struct bytes *text);
+
+/* conversation.c: fills `generate` with the file's messages, or the system's and the input. */
+int cli_conversation(struct cli *cli);
+
 /* The commands: each returns an exit status. */
 int cli_generate(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
+int cli_template(struct cli *cli);
 int cli_status(struct cli *cli);
 
 /* loading.c: waits for the model, showing how far it is, if stderr is a terminal; else returns. */

@@ -13,7 +13,8 @@
 
 #define GENERATE (CLI_ASK | CLI_COMPLETE)
 #define WORDS    (CLI_TOKENIZE | CLI_DETOKENIZE)
-#define ALL      (GENERATE | WORDS | CLI_STATUS)
+#define TALK     (CLI_ASK | CLI_TEMPLATE)
+#define ALL      (GENERATE | WORDS | CLI_TEMPLATE | CLI_STATUS)
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -23,8 +24,9 @@ static const struct {
         enum cli_command command;
         const char *arguments, *help;
 } commands[] = {
-        { "ask",        CLI_ASK,        "[PROMPT...]", "continue a prompt, for people" },
+        { "ask",        CLI_ASK,        "[PROMPT...]", "ask a model, and print its answer" },
         { "complete",   CLI_COMPLETE,   "[PROMPT...]", "continue a prompt, for programs: the continuation and nothing else" },
+        { "template",   CLI_TEMPLATE,   "[PROMPT...]", "print the prompt that a model's chat template makes of a question" },
         { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
@@ -46,7 +48,9 @@ static const struct flag {
 } flags[] = {
         { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "where the daemon listens" },
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "trust a daemon that runs as neither you nor root" },
-        { "--model",     "NAME", GENERATE | WORDS, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a path (a /, .gguf, .safetensors) runs a private samovard" },
+        { "--model",     "NAME", GENERATE | WORDS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a path (a /, .gguf, .safetensors) runs a private samovard" },
+        { "--system",    "TEXT", TALK,     FLAG_TEXT,   offsetof(struct cli, system),               0, "what the model is told before the question" },
+        { "--messages",  "FILE", TALK,     FLAG_TEXT,   offsetof(struct cli, messages),             0, "a conversation in JSON, with tools or without, instead of a question" },
         { "--max",       "N",    GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
         { "--temp",      "T",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
         { "--top-k",     "K",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
@@ -246,6 +250,11 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 } else {
                         r = take_flag(cli, argc, argv, &i);
                 }
+        }
+        if (!r && cli->messages && (cli->system || cli->word_count)) {
+                say("--messages has all that is said: there is no %s beside it",
+                    cli->system ? "--system" : "question");
+                r = CLI_USAGE;
         }
         if (!r && cli->command == CLI_STATUS && cli->word_count) {
                 say("status takes no argument");

@@ -186,19 +186,38 @@ static int stream(struct streaming *s)
         }
 }
 
+static void give_prompt(struct cli *cli)
+{
+        cli->generate.prompt = cli->input.at;
+        cli->generate.prompt_bytes = cli->input.count;
+        cli->generate.messages = NULL;
+        cli->generate.message_count = 0;
+}
+
+/* A model that nobody taught to answer can still go on with what one says. */
+static bool may_continue(const struct cli *cli)
+{
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+
+        smv_error(cli->client, &problem);
+        return cli->generate.messages && !cli->system && problem.code == SMV_NO_TEMPLATE;
+}
+
 int cli_generate(struct cli *cli)
 {
         struct streaming s = { .cli = cli };
         int r;
 
-        if (cli->command == CLI_ASK)
-                say("there is no chat template yet: the model continues the text");
-
         cli->generate.model = cli->model;
-        cli->generate.prompt = cli->input.at;
-        cli->generate.prompt_bytes = cli->input.count;
+        if (cli->command == CLI_COMPLETE)
+                give_prompt(cli);
         cli_await_loaded(cli);
         r = smv_generate(cli->client, &cli->generate, &s.stream);
+        if (r == -EREMOTEIO && may_continue(cli)) {
+                say("this model has no chat template: it continues the text");
+                give_prompt(cli);
+                r = smv_generate(cli->client, &cli->generate, &s.stream);
+        }
         if (r)
                 return say_failed(cli, r);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int read_stdin(struct bytes *text)
+int input_read(int fd, const char *name, struct bytes *text)
 {
         ssize_t n;
 
@@ -13,14 +13,14 @@ static int read_stdin(struct bytes *text)
                         say("out of memory");
                         return CLI_FAILED;
                 }
-                n = read(STDIN_FILENO, text->at + text->count, text->size - text->count - 1);
+                n = read(fd, text->at + text->count, text->size - text->count - 1);
                 if (n > 0) {
                         text->count += (size_t)n;
                 } else if (!n) {
                         text->at[text->count] = '\0';
                         return 0;
                 } else if (errno != EINTR) {
-                        say("cannot read stdin: %s", strerror(errno));
+                        say("cannot read %s: %s", name, strerror(errno));
                         return CLI_FAILED;
                 }
         }
@@ -53,5 +53,5 @@ int cli_input(struct cli *cli)
                 say("%s needs something to work on; see samovar %s --help", cli->name, cli->name);
                 return CLI_USAGE;
         }
-        return read_stdin(&cli->input);
+        return input_read(STDIN_FILENO, "stdin", &cli->input);
 }

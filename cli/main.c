@@ -75,6 +75,8 @@ static int run(struct cli *cli)
                 return cli_detokenize(cli);
         case CLI_STATUS:
                 return cli_status(cli);
+        case CLI_TEMPLATE:
+                return cli_template(cli);
         default:
                 return cli_generate(cli);
         }
@@ -95,8 +97,10 @@ int main(int argc, char **argv)
         r = cli_flags(&cli, argc, argv);
         if (!r && cli.command == CLI_INSPECT)
                 r = run_inspect(&cli);
-        if (!r && cli.command != CLI_STATUS)
+        if (!r && cli.command != CLI_STATUS && !cli.messages)
                 r = cli_input(&cli);
+        if (!r && cli.command & (CLI_ASK | CLI_TEMPLATE))
+                r = cli_conversation(&cli);
         if (!r)
                 r = cli.model && daemon_is_file(cli.model) ? connect_private(&cli)
                                                            : connect_service(&cli);
@@ -106,6 +110,7 @@ int main(int argc, char **argv)
         smv_close(cli.client);
         if (cli.child)
                 daemon_end(cli.child, how, sizeof(how));
+        bytes_deinit(&cli.packed);
         bytes_deinit(&cli.input);
         free(cli.words);
         return r < 0 ? CLI_GOOD : r;

@@ -1,4 +1,4 @@
-/* tokenize and detokenize: text to ids and back. */
+/* tokenize and detokenize: text to ids and back; and template: what a conversation becomes. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -44,6 +44,51 @@ int cli_tokenize(struct cli *cli)
         return r ? say_failed(cli, r) : write_ids(cli, ids, count);
 }
 
+static int write_text(const struct cli *cli, const char *text, size_t bytes)
+{
+        struct bytes out = { 0 };
+        struct json json = { .to = &out };
+        struct screen screen;
+        int r;
+
+        if (!cli->json) {
+                screen_open(&screen);
+                r = screen_text(&screen, text, bytes);
+                return r ? r : screen_close(&screen);
+        }
+        json_raw(&json, "{\"text\":");
+        json_text(&json, text, bytes);
+        json_raw(&json, "}\n");
+        return write_out(&json);
+}
+
+int cli_template(struct cli *cli)
+{
+        const uint32_t *ids = NULL;
+        struct bytes out = { 0 };
+        struct json json = { .to = &out };
+        size_t bytes, count = 0;
+        const char *text;
+        int r;
+
+        cli->generate.model = cli->model;
+        r = smv_template(cli->client, &cli->generate, &text, &bytes, cli->json ? &ids : NULL,
+                         &count);
+        if (r)
+                return say_failed(cli, r);
+        if (!cli->json)
+                return write_text(cli, text, bytes);
+        json_raw(&json, "{\"text\":");
+        json_text(&json, text, bytes);
+        json_raw(&json, ",\"tokens\":[");
+        for (size_t i = 0; i < count; i++) {
+                json_raw(&json, i ? "," : "");
+                json_uint(&json, ids[i]);
+        }
+        json_raw(&json, "]}\n");
+        return write_out(&json);
+}
+
 static int read_ids(const char *text, struct bytes *ids)
 {
         unsigned long long value;
@@ -67,24 +112,6 @@ static int read_ids(const char *text, struct bytes *ids)
                         return CLI_FAILED;
                 }
         }
-}
-
-static int write_text(const struct cli *cli, const char *text, size_t bytes)
-{
-        struct bytes out = { 0 };
-        struct json json = { .to = &out };
-        struct screen screen;
-        int r;
-
-        if (!cli->json) {
-                screen_open(&screen);
-                r = screen_text(&screen, text, bytes);
-                return r ? r : screen_close(&screen);
-        }
-        json_raw(&json, "{\"text\":");
-        json_text(&json, text, bytes);
-        json_raw(&json, "}\n");
-        return write_out(&json);
 }
 
 int cli_detokenize(struct cli *cli)

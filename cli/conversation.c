@@ -1,0 +1,366 @@
+/*
+ * A conversation, as ask and template send it: a system's and a user's words, or a file of JSON.
+ *
+ * The file has an array of messages, or an object with `messages`, `tools` and `template_vars`.
+ * It goes to the daemon as msgpack, value by value, in one pass and without a tree: an array says
+ * how many elements it has when it is closed, in a word that was left open.  What the values
+ * mean is the daemon's to judge.
+ */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DEPTH_MAX  (SMV_DEPTH_MAX - 1) /* the frame is a map itself */
+#define NUMBER_MAX 64u
+
+struct level {
+        size_t head; /* where its count is to be */
+        uint32_t count;
+        char close;
+};
+
+struct reader {
+        const char *text, *at, *end;
+        struct bytes *to;
+        const char *wrong; /* the first fault */
+        struct level levels[DEPTH_MAX];
+        unsigned depth;
+};
+
+static bool fail(struct reader *rd, const char *wrong)
+{
+        if (!rd->wrong)
+                rd->wrong = wrong;
+        return false;
+}
+
+static bool add(struct reader *rd, const void *bytes, size_t count)
+{
+        return !bytes_add(rd->to, bytes, count) || fail(rd, "is too long for this memory");
+}
+
+static bool add_word(struct reader *rd, unsigned type, uint64_t word, unsigned bytes)
+{
+        unsigned char out[9] = { (unsigned char)type };
+
+        for (unsigned i = 0; i < bytes; i++)
+                out[1 + i] = (unsigned char)(word >> 8 * (bytes - 1 - i));
+        return add(rd, out, 1 + bytes);
+}
+
+static void set_word(struct reader *rd, size_t at, size_t word)
+{
+        for (unsigned i = 0; i < 4; i++)
+                rd->to->at[at + i] = (char)(word >> 8 * (3 - i));
+}
+
+/* The next character that is no blank; at the end 0, which begins nothing. */
+static char peek(struct reader *rd)
+{
+        while (rd->at < rd->end && strchr(" \t\r\n", *rd->at) && *rd->at)
+                rd->at++;
+        return rd->at < rd->end ? *rd->at : '\0';
+}
+
+static bool take(struct reader *rd, char wanted, const char *wrong)
+{
+        if (peek(rd) != wanted)
+                return fail(rd, wrong);
+        rd->at++;
+        return true;
+}
+
+/* ---- texts ---- */
+
+static bool hex4(struct reader *rd, uint32_t *ret_unit)
+{
+        uint32_t unit = 0;
+
+        for (int i = 0; i < 4; i++) {
+                static const char digits[] = "0123456789abcdef";
+                const char *digit = rd->at < rd->end ? memchr(digits, *rd->at | ' ', 16) : NULL;
+
+                if (!digit || *rd->at < '0')
+                        return fail(rd, "has a \\u without four digits");
+                unit = unit << 4 | (uint32_t)(digit - digits);
+                rd->at++;
+        }
+        *ret_unit = unit;
+        return true;
+}
+
+static bool add_point(struct reader *rd, uint32_t p)
+{
+        unsigned char out[4];
+        unsigned n = p < 0x80 ? 1 : p < 0x800 ? 2 : p < 0x10000 ? 3 : 4;
+
+        for (unsigned i = n; i-- > 1; p >>= 6)
+                out[i] = 0x80 | (p & 0x3f);
+        out[0] = (unsigned char)(n == 1 ? p : (0xf00u >> n & 0xf0) | p);
+        return add(rd, out, n);
+}
+
+/* Behind \u: one unit, or a pair of them. */
+static bool unicode_escape(struct reader *rd)
+{
+        uint32_t high, low;
+
+        if (!hex4(rd, &high))
+                return false;
+        if (high < 0xd800 || high > 0xdfff)
+                return add_point(rd, high);
+        if (high > 0xdbff || rd->end - rd->at < 2 || rd->at[0] != '\\' || rd->at[1] != 'u')
+                return fail(rd, "has half of a surrogate pair");
+        rd->at += 2;
+        if (!hex4(rd, &low))
+                return false;
+        if (low < 0xdc00 || low > 0xdfff)
+                return fail(rd, "has half of a surrogate pair");
+        return add_point(rd, 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
+}
+
+static bool escape(struct reader *rd)
+{
+        static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+        const char *found;
+
+        if (rd->at == rd->end)
+                return fail(rd, "ends within a text");
+        if (*rd->at == 'u') {
+                rd->at++;
+                return unicode_escape(rd);
+        }
+        found = memchr(from, *rd->at, sizeof(from) - 1);
+        if (!found)
+                return fail(rd, "has an escape that JSON does not know");
+        rd->at++;
+        return add(rd, &to[found - from], 1);
+}
+
+static bool read_text(struct reader *rd)
+{
+        size_t head = rd->to->count;
+
+        if (!take(rd, '"', "has something else where a text must be") || !add_word(rd, 0xdb, 0, 4))
+                return false;
+        while (rd->at < rd->end && *rd->at != '"') {
+                const char *from = rd->at;
+
+                if ((unsigned char)*from < ' ')
+                        return fail(rd, "has a control character in a text");
+                rd->at++;
+                if (*from == '\\' ? !escape(rd) : !add(rd, from, 1))
+                        return false;
+        }
+        if (rd->at == rd->end)
+                return fail(rd, "ends within a text");
+        rd->at++;
+        set_word(rd, head + 1, rd->to->count - head - 5);
+        return true;
+}
+
+/* ---- other scalars ---- */
+
+static bool read_number(struct reader *rd)
+{
+        size_t left = (size_t)(rd->end - rd->at), bytes = 0;
+        char text[NUMBER_MAX + 1], *end;
+        uint64_t word;
+        double real;
+
+        while (bytes < left && bytes < NUMBER_MAX && strchr("+-.0123456789eE", rd->at[bytes]) &&
+               rd->at[bytes])
+                bytes++;
+        memcpy(text, rd->at, bytes);
+        text[bytes] = '\0';
+        rd->at += bytes;
+        errno = 0;
+        if (bytes && !text[strcspn(text, ".eE")]) {
+                word = *text == '-' ? (uint64_t)strtoll(text, &end, 10) : strtoull(text, &end, 10);
+                return (!*end && !errno) ? add_word(rd, *text == '-' ? 0xd3 : 0xcf, word, 8)
+                                         : fail(rd, "has an integer that does not fit 64 bits");
+        }
+        real = strtod(text, &end);
+        if (!bytes || *end || errno)
+                return fail(rd, "has something that is no value");
+        memcpy(&word, &real, sizeof(word));
+        return add_word(rd, 0xcb, word, 8);
+}
+
+static bool read_word(struct reader *rd)
+{
+        static const struct {
+                const char *word;
+                unsigned char type;
+        } words[] = { { "null", 0xc0 }, { "false", 0xc2 }, { "true", 0xc3 } };
+
+        for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++) {
+                size_t bytes = strlen(words[i].word);
+
+                if ((size_t)(rd->end - rd->at) >= bytes && !memcmp(rd->at, words[i].word, bytes)) {
+                        rd->at += bytes;
+                        return add(rd, &words[i].type, 1);
+                }
+        }
+        return read_number(rd);
+}
+
+/* ---- arrays and objects ---- */
+
+static bool open_level(struct reader *rd, char open)
+{
+        if (rd->depth == DEPTH_MAX)
+                return fail(rd, "is nested too deep");
+        rd->at++;
+        rd->levels[rd->depth++] =
+                (struct level){ .head = rd->to->count + 1, .close = open == '{' ? '}' : ']' };
+        return add_word(rd, open == '{' ? 0xdf : 0xdd, 0, 4);
+}
+
+/* Closes all that ends here; false: something is still open. */
+static bool close_levels(struct reader *rd)
+{
+        while (rd->depth && peek(rd) == rd->levels[rd->depth - 1].close) {
+                struct level *level = &rd->levels[--rd->depth];
+
+                rd->at++;
+                set_word(rd, level->head, level->count);
+        }
+        return !rd->depth;
+}
+
+/* Up to the next value of what is open: a comma, and in an object its key. */
+static bool next_member(struct reader *rd)
+{
+        struct level *level = &rd->levels[rd->depth - 1];
+
+        if (level->count++ && !take(rd, ',', "lacks a comma, or a bracket"))
+                return false;
+        return level->close == ']' || (read_text(rd) && take(rd, ':', "lacks a colon"));
+}
+
+static bool read_value(struct reader *rd)
+{
+        do {
+                char c;
+
+                if (rd->depth && !next_member(rd))
+                        return false;
+                c = peek(rd);
+                if (c == '{' || c == '[' ? !open_level(rd, c)
+                    : c == '"'           ? !read_text(rd)
+                                         : !read_word(rd))
+                        return false;
+        } while (!close_levels(rd));
+        return true;
+}
+
+/* ---- the file ---- */
+
+/* A member of the outermost object: where it goes, and its value. */
+static bool read_member(struct reader *rd, size_t begins[3], size_t ends[3])
+{
+        static const char *const names[] = { "messages", "tools", "template_vars" };
+        size_t key = rd->to->count, i = 0, bytes;
+
+        if (!read_text(rd) || !take(rd, ':', "lacks a colon"))
+                return false;
+        bytes = rd->to->count - key - 5;
+        while (i < 3 &&
+               (bytes != strlen(names[i]) || memcmp(rd->to->at + key + 5, names[i], bytes)))
+                i++;
+        if (i == 3 || ends[i])
+                return fail(
+                        rd,
+                        "has more than messages, tools and template_vars, or one of them twice");
+        begins[i] = rd->to->count;
+        if (!read_value(rd))
+                return false;
+        ends[i] = rd->to->count;
+        return true;
+}
+
+static bool read_document(struct reader *rd, struct cli *cli)
+{
+        struct smv_packed *const packed[] = { &cli->generate.packed_messages,
+                                              &cli->generate.packed_tools,
+                                              &cli->generate.packed_vars };
+        size_t begins[3] = { 0 }, ends[3] = { 0 };
+        bool more = peek(rd) == '{';
+
+        if (!more) {
+                if (!read_value(rd))
+                        return false;
+                ends[0] = rd->to->count;
+        }
+        for (char before = '{'; more; before = ',')
+                if (!take(rd, before, "lacks a comma, or a bracket") ||
+                    !read_member(rd, begins, ends))
+                        return false;
+                else if (peek(rd) == '}')
+                        more = !take(rd, '}', "");
+        if (peek(rd) || rd->at != rd->end)
+                return fail(rd, "has something behind its end");
+        if (!ends[0])
+                return fail(rd, "has no messages");
+        for (size_t i = 0; i < 3; i++)
+                if (ends[i])
+                        *packed[i] =
+                                (struct smv_packed){ rd->to->at + begins[i], ends[i] - begins[i] };
+        return true;
+}
+
+static int read_file(const char *path, struct bytes *text)
+{
+        int fd = strcmp(path, "-") ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+        int r;
+
+        if (fd < 0) {
+                say("%s: %s", path, strerror(errno));
+                return CLI_FAILED;
+        }
+        r = input_read(fd, path, text);
+        if (fd != STDIN_FILENO)
+                close(fd);
+        return r;
+}
+
+static int take_file(struct cli *cli)
+{
+        struct bytes text = { 0 };
+        struct reader rd = { .to = &cli->packed };
+        int r = read_file(cli->messages, &text);
+
+        if (r) {
+                bytes_deinit(&text);
+                return r;
+        }
+        rd.text = rd.at = text.at;
+        rd.end = text.at + text.count;
+        if (!read_document(&rd, cli)) {
+                say("%s: it %s, at byte %zu", cli->messages, rd.wrong, (size_t)(rd.at - rd.text));
+                r = CLI_FAILED;
+        }
+        bytes_deinit(&text);
+        return r;
+}
+
+int cli_conversation(struct cli *cli)
+{
+        struct smv_message *message = cli->said;
+
+        if (cli->messages)
+                return take_file(cli);
+        if (cli->system)
+                *message++ = (struct smv_message){ "system", cli->system, 0 };
+        *message++ = (struct smv_message){ "user", cli->input.at, cli->input.count };
+        cli->generate.messages = cli->said;
+        cli->generate.message_count = (size_t)(message - cli->said);
+        return 0;
+}
