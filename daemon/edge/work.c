@@ -75,6 +75,11 @@ static int refuse_rendering(struct peer_task *task, char *why)
         return wire_refuse(&task->problem, SMV_BAD_VALUE, task->id, "messages", "%s", why);
 }
 
+static bool job_cancelled(void *job)
+{
+        return scribe_is_cancelled(job);
+}
+
 static int make_conversation(struct peer_task *task, struct arena *arena,
                              struct conversation *ret_about)
 {
@@ -82,7 +87,9 @@ static int make_conversation(struct peer_task *task, struct arena *arena,
         int r;
 
         *ret_about = (struct conversation){ .add_generation_prompt = talk->add_generation_prompt,
-                                            .bytes = values_bytes(talk) };
+                                            .bytes = values_bytes(talk),
+                                            .cancelled = job_cancelled,
+                                            .arg = &task->job };
         r = values_list(arena, &talk->messages, &ret_about->messages);
         if (!r)
                 r = values_list(arena, &talk->tools, &ret_about->tools);

@@ -162,11 +162,13 @@ int chat_render(const struct chat *chat, struct arena *arena, const struct conve
         bool with_tools = about->tools.kind == VALUE_LIST && about->tools.list->count;
         const struct template *template =
                 chat->tools && (with_tools || !chat->plain) ? chat->tools : chat->plain;
-        const struct template_limits limits = template_limits(about->bytes);
+        struct template_limits limits = template_limits(about->bytes);
         struct value globals;
         int r;
 
         assert(template);
+        limits.cancelled = about->cancelled;
+        limits.arg = about->arg;
         r = make_globals(chat, arena, about, &globals);
         if (r) {
                 snprintf(why, why_bytes, "out of memory");

@@ -43,7 +43,9 @@ bool chat_is_absent(const struct chat *chat);
 struct conversation {
         struct value messages, tools, vars; /* a list, a list or none, a map or none */
         bool add_generation_prompt;
-        size_t bytes; /* of all that was sent */
+        size_t bytes;                 /* of all that was sent */
+        bool (*cancelled)(void *arg); /* as template_limits' */
+        void *arg;
 };
 
 /* As template_render(); the arena has room left for a map of a few names. */

@@ -58,6 +58,8 @@ struct template_limits {
         uint64_t fuel; /* steps; one is also 64 bytes that are copied or looked at */
         size_t output_bytes;
         size_t memory_bytes;
+        bool (*cancelled)(void *arg); /* asked now and then: nobody wants it any more; NULL: no */
+        void *arg;
 };
 
 /* The usual ones, for so many bytes of values. */
@@ -80,7 +82,7 @@ struct rendered {
  * globals: a map: messages, tools, add_generation_prompt, bos_token, ...; what is not in it
  * is undefined.  now: local time, for strftime_now.  Any number of threads at once, over one
  * template and one map.  0; -EINVAL with a sentence in *why (what raise_exception was given,
- * as it is, cut to why_bytes and not yet shown()), -ENOMEM, in *why too.
+ * as it is, cut to why_bytes and not yet shown()), -ENOMEM, in *why too; -ECANCELED.
  */
 int template_render(const struct template *template, struct value globals,
                     const struct template_limits *limits, const struct tm *now,

@@ -309,6 +309,40 @@ static void what_it_became_may_be_too_much_for_its_user(void **state)
         end_talk(talk);
 }
 
+static bool third_time(void *times)
+{
+        return ++*(unsigned *)times == 3;
+}
+
+/* Else it would be refused, for it would work longer than templates may. */
+static void a_rendering_is_given_up_on_its_way(void **state)
+{
+        const struct chat_conf conf = { .plain =
+                                                "{% for a in range(9999) %}{% for b in range(9999) "
+                                                "%}{% endfor %}{% endfor %}" };
+        unsigned times = 0;
+        struct conversation about = { .cancelled = third_time, .arg = &times };
+        struct rendered rendered;
+        struct tm now = { .tm_mday = 1 };
+        struct arena *arena;
+        struct chat *chat;
+        char why[200];
+
+        (void)state;
+        assert_int_equal(arena_new(1 << 20, &arena), 0);
+        assert_int_equal(chat_open(&conf, &chat), 0);
+        about.messages = about.tools = about.vars = value_none();
+        assert_int_equal(chat_render(chat, arena, &about, &now, &rendered, why, sizeof(why)),
+                         -ECANCELED);
+        assert_int_equal(times, 3);
+        about.cancelled = NULL;
+        assert_int_equal(chat_render(chat, arena, &about, &now, &rendered, why, sizeof(why)),
+                         -EINVAL);
+        assert_non_null(strstr(why, "fuel"));
+        chat_close(chat);
+        arena_free(arena);
+}
+
 static void a_daemon_that_stops_renders_nothing_more(void **state)
 {
         struct talk *talk = *state;
@@ -343,6 +377,7 @@ int main(void)
                 TOLD(who_goes_while_it_is_rendered_leaves_nothing),
                 TOLD(a_conversation_is_charged_as_it_is_sent_and_then_as_it_became),
                 TOLD(what_it_became_may_be_too_much_for_its_user),
+                cmocka_unit_test(a_rendering_is_given_up_on_its_way),
                 TOLD(a_daemon_that_stops_renders_nothing_more),
         };
 

@@ -4,12 +4,15 @@
 #include "daemon/text/template/run.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "daemon/text/template/operate.h"
 #include "daemon/text/template/print.h"
 #include "daemon/text/template/text.h"
 #include "daemon/why.h"
+
+#define STEPS_A_LOOK 1024u /* instructions between two questions whether it is still wanted */
 
 /* ---- the stack ---- */
 
@@ -542,10 +545,15 @@ static instruction_work *const works[OP_END] = {
 
 int run_code(struct run *run)
 {
+        const struct template_limits *limits = &run->limits;
         const struct instruction *i;
+        uint32_t steps = 0;
         int r = 0;
 
         while (!r && (i = &run->template->code[run->pc])->op != OP_END) {
+                if (++steps % STEPS_A_LOOK == 0 && limits->cancelled &&
+                    limits->cancelled(limits->arg))
+                        return -ECANCELED;
                 r = run_charge(run, 1);
                 if (!r)
                         r = works[i->op](run, i);
