@@ -19,10 +19,9 @@ enum op {
         OP_STORE,    /* into it, in the innermost scope */
         OP_STORE_IN, /* into variable arg's attribute more */
         OP_UNPACK,   /* into arg values; the first of them on top */
-        OP_POP,
-        OP_TUCK, /* a b -> b a b */
-        OP_NIP,  /* a b -> b */
-        OP_LIST, /* of the last arg values */
+        OP_TUCK,     /* a b -> b a b */
+        OP_NIP,      /* a b -> b */
+        OP_LIST,     /* of the last arg values */
         OP_TUPLE,
         OP_DICT, /* of the last arg pairs */
         OP_ATTRIBUTE,

@@ -302,10 +302,15 @@ int filter_unique(struct run *run, struct value self, const struct call *call,
         return error_pass(r);
 }
 
-static int pack(struct run *run, const struct value *items, uint32_t count, uint32_t room,
-                struct value fill, struct value *ret_list)
+/* From items[from] on. */
+static int pack(struct run *run, const struct value *items, uint32_t from, uint32_t count,
+                uint32_t room, struct value fill, struct value *ret_list)
 {
-        int r = make_list(run, items, count, LIST_LIST, ret_list);
+        int r;
+
+        if (count)
+                items += from; /* where there are none, there may be no items */
+        r = make_list(run, items, count, LIST_LIST, ret_list);
 
         if (r || is_missing(fill) || fill.kind == VALUE_NONE || room <= count)
                 return error_pass(r);
@@ -332,7 +337,7 @@ int filter_batch(struct run *run, struct value self, const struct call *call,
                 r = run_list(run, (uint32_t)(count / size) + 1, LIST_STREAM, ret_value);
         for (uint32_t from = 0; !r && from < count; from += n) {
                 n = count - from < size ? count - from : (uint32_t)size;
-                r = pack(run, items + from, n, (uint32_t)size, call->slots[1], &part);
+                r = pack(run, items, from, n, (uint32_t)size, call->slots[1], &part);
                 if (!r)
                         r = run_list_add(run, ret_value, part);
         }
@@ -359,7 +364,7 @@ int filter_slice(struct run *run, struct value self, const struct call *call,
         for (int64_t i = 0; !r && i < slices; i++) {
                 uint32_t each = (uint32_t)(count / slices), more = i < count % slices;
 
-                r = pack(run, items + from, each + more, each + 1,
+                r = pack(run, items, from, each + more, each + 1,
                          i >= count % slices ? call->slots[1] : missing, &part);
                 if (!r)
                         r = run_list_add(run, ret_value, part);

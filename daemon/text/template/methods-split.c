@@ -33,7 +33,7 @@ int text_rstrip(struct run *run, struct value self, const struct call *call,
         return error_pass(strip_with(run, self, call, false, true, ret_value));
 }
 
-/* The next separator in [from, end), blanks if there is none given; false: there is no more. */
+/* A text that is being split, at blanks if no separator is given; [from, end) is left. */
 struct splitting {
         struct run *run;
         const struct text *text, *separator;

@@ -190,8 +190,11 @@ static int parse_all(struct parser *p)
         return error_pass(r ? r : parser_op(p, OP_END));
 }
 
-/* Code takes 16 bytes an instruction and a letter makes three at most, kept twice by growth. */
-#define ARENA_BYTES(bytes) (((size_t)(bytes) << 9) + (1u << 20))
+/*
+ * `a+a+a` takes about a hundred times its bytes, with what growing leaves behind.  Code that is
+ * swapped and swapped again may take more, and is refused.
+ */
+#define ARENA_BYTES(bytes) (((size_t)(bytes) << 8) + (1u << 20))
 
 int template_open(const char *text, size_t bytes, struct template **ret_template, char *why,
                   size_t why_bytes)
@@ -211,6 +214,10 @@ int template_open(const char *text, size_t bytes, struct template **ret_template
         r = lexer_open(&p.lexer, arena, text, bytes, why, why_bytes);
         if (!r)
                 r = parse_all(&p);
+        if (r == -ENOMEM && arena_is_spent(arena))
+                r = error_raise(why_say(why, why_bytes, -EINVAL,
+                                        "the template takes more memory than %zu bytes of it may",
+                                        bytes));
         if (r) {
                 arena_free(arena);
                 return error_pass(r);

@@ -135,13 +135,6 @@ static int do_unpack(struct run *run, const struct instruction *i)
         return error_pass(r);
 }
 
-static int do_pop(struct run *run, const struct instruction *i)
-{
-        (void)i;
-        pop(run);
-        return 0;
-}
-
 static int do_tuck(struct run *run, const struct instruction *i)
 {
         struct value b = pop(run), a = pop(run);
@@ -504,7 +497,6 @@ static instruction_work *const works[OP_END] = {
         [OP_STORE] = do_store,
         [OP_STORE_IN] = do_store_in,
         [OP_UNPACK] = do_unpack,
-        [OP_POP] = do_pop,
         [OP_TUCK] = do_tuck,
         [OP_NIP] = do_nip,
         [OP_LIST] = do_list,

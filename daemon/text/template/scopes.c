@@ -310,7 +310,8 @@ int run_call(struct run *run, const struct instruction *i)
 uint32_t builtin_find(const struct builtins *builtins, const char *name, uint32_t count)
 {
         for (uint32_t i = 0; i < builtins->count; i++)
-                if (strlen(builtins->rows[i].name) == count &&
+                if (count && *builtins->rows[i].name == *name &&
+                    strlen(builtins->rows[i].name) == count &&
                     !memcmp(builtins->rows[i].name, name, count))
                         return i;
         return NO_BUILTIN;
