@@ -129,14 +129,73 @@ static int set_vars(struct value *globals, const struct map *vars)
         return error_pass(r);
 }
 
+/*
+ * A role that is one of these words is vouched for: templates make control tokens of it, as in
+ * '<|' + message.role + '|>', and there is nothing in the word that could be another token.
+ */
+static bool is_known_role(const struct text *role)
+{
+        static const char *const known[] = { "system", "user", "assistant", "tool", "developer" };
+
+        for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+                if (role->count == strlen(known[i]) && !memcmp(role->bytes, known[i], role->count))
+                        return true;
+        return false;
+}
+
+/* The same message, its role vouched for. */
+static int vouch_for_role(struct arena *arena, struct value *message)
+{
+        const struct value *role = value_member(*message, "role");
+        struct value ours, copy;
+        int r;
+
+        if (!role || role->kind != VALUE_STRING || !is_known_role(role->text))
+                return 0;
+        r = value_string(arena, role->text->bytes, role->text->count, TEXT_OURS, &ours);
+        if (!r)
+                r = value_map(arena, message->map->count, &copy);
+        for (uint32_t i = 0; !r && i < message->map->count; i++) {
+                const struct map_entry *entry = &message->map->entries[i];
+
+                r = value_map_add(&copy, entry->key, &entry->value == role ? ours : entry->value);
+        }
+        if (!r)
+                r = value_map_end(arena, &copy);
+        if (!r)
+                *message = copy;
+        return error_pass(r);
+}
+
+static int vouch_for_roles(struct arena *arena, struct value messages, struct value *ret_messages)
+{
+        int r;
+
+        *ret_messages = messages;
+        if (messages.kind != VALUE_LIST)
+                return 0;
+        r = value_list(arena, messages.list->count, ret_messages);
+        for (uint32_t i = 0; !r && i < messages.list->count; i++) {
+                struct value message = messages.list->items[i];
+
+                r = vouch_for_role(arena, &message);
+                if (!r)
+                        r = value_list_add(ret_messages, message);
+        }
+        return error_pass(r);
+}
+
 static int make_globals(const struct chat *chat, struct arena *arena,
                         const struct conversation *about, struct value *ret_globals)
 {
         const struct map *vars = about->vars.kind == VALUE_MAP ? about->vars.map : NULL;
+        struct value messages;
         int r = value_map(arena, NAMES + (vars ? vars->count : 0), ret_globals);
 
         if (!r)
-                r = set(arena, ret_globals, "messages", about->messages);
+                r = vouch_for_roles(arena, about->messages, &messages);
+        if (!r)
+                r = set(arena, ret_globals, "messages", messages);
         if (!r)
                 r = set(arena, ret_globals, "tools", about->tools);
         if (!r)

@@ -7,8 +7,8 @@
  *
  * A template sees what transformers' apply_chat_template() shows it: messages, tools,
  * documents (none), add_generation_prompt, bos_token and eos_token where the model has
- * them, and what the client sets.  bos and eos are our own text (template.h), all that a
- * client sent is given.
+ * them, and what the client sets.  bos, eos and a message's role are our own text (template.h),
+ * the role if it is a usual one; all else that a client sent is given.
  *
  * Read-only after it is opened; any thread.
  */
@@ -48,7 +48,7 @@ struct conversation {
         void *arg;
 };
 
-/* As template_render(); the arena has room left for a map of a few names. */
+/* As template_render(); the arena has room left for the maps of messages once more. */
 int chat_render(const struct chat *chat, struct arena *arena, const struct conversation *about,
                 const struct tm *now, struct rendered *ret_rendered, char *why, size_t why_bytes);
 

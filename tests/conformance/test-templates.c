@@ -109,7 +109,7 @@ static struct value as_python_prints(struct arena *arena)
         size_t bytes;
         char *text;
 
-        snprintf(path, sizeof(path), "%s/tests/golden/template-hammer.txt", getenv("SOURCES"));
+        snprintf(path, sizeof(path), "%s/tests/golden/templates/hammer.txt", getenv("SOURCES"));
         text = rig_read(path, &bytes);
         assert_int_equal(value_string(arena, text, bytes, TEXT_OURS, &value), 0);
         free(text);

@@ -12,10 +12,10 @@
 
 #include "daemon/engine/model.h"
 
-#define TEXTS_MAX  4u
+#define TEXTS_MAX  20u
 #define PROMPT_MAX 160u
 #define GREEDY_MAX 64u
-#define VOCAB_MAX  512u
+#define VOCAB_MAX  2048u
 
 /* What has to be near, and how near: times the largest logit, and at least times 1. */
 struct nearness {

@@ -15,7 +15,8 @@
 #define TEXTS 20u
 
 /* The logits are no larger than 40; with f32 they are to be within 1e-3 of theirs. */
-static const struct nearness full = { KV_F32, 2.5e-5, 1e-3, 0.9 }, half = { KV_F16, 5e-3, 5e-2, 0.9 };
+static const struct nearness full = { KV_F32, 2.5e-5, 1e-3, 0.9 },
+                             half = { KV_F16, 5e-3, 5e-2, 0.9 };
 
 static struct text texts[TEXTS_MAX];
 static char model[512];
@@ -54,7 +55,7 @@ static int set_up(void **state)
 
         (void)state;
         snprintf(model, sizeof(model), "%s/models/teaspoon-q8_0.gguf", getenv("SOURCES"));
-        snprintf(name, sizeof(name), "%s/tests/golden/teaspoon.txt", getenv("SOURCES"));
+        snprintf(name, sizeof(name), "%s/tests/golden/shipped/teaspoon.txt", getenv("SOURCES"));
         in = fopen(name, "r");
         if (!in) {
                 print_error("%s is not there\n", name);
