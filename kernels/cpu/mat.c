@@ -105,15 +105,19 @@ static inline __attribute__((always_inline)) void panel_put(uint8_t *panel, uint
         }
 }
 
-/* A row of blocks, as the floats that it means.  There is room: every matrix has made it. */
-static const uint8_t *decoded(struct kernels *k, const struct mat *mat, uint32_t part,
-                              const uint8_t *file_row)
+/* A row of blocks, as the floats that it means: block by block on the stack, for several threads
+ * put rows at a time and have nothing to share. */
+static void blocks_put(uint8_t *panel, uint32_t row, const uint8_t *from, uint32_t columns,
+                       const struct block_format *format)
 {
-        struct cpu *cpu = cpu_of(k);
+        float *to = (float *)panel + row;
+        float floats[BLOCK_NUMBERS_MAX];
 
-        assert(cpu->normed_max >= mat->shape.columns);
-        row_to_floats(mat->parts[part].file_type, file_row, mat->shape.columns, cpu->normed);
-        return (const uint8_t *)cpu->normed;
+        for (uint32_t k = 0; k < columns; k += format->numbers, from += format->bytes) {
+                format->to_floats(from, floats);
+                for (uint32_t i = 0; i < format->numbers; i++)
+                        to[(size_t)(k + i) * PANEL] = floats[i];
+        }
 }
 
 void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
@@ -121,13 +125,14 @@ void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t
 {
         const uint8_t *from = file_rows;
         uint32_t columns = mat->shape.columns;
+        const struct block_format *format;
         size_t bytes;
-        bool blocks;
 
+        (void)k;
         assert(part < mat->shape.parts && row <= mat->shape.rows[part] &&
                rows <= mat->shape.rows[part] - row);
         bytes = row_bytes(mat->parts[part].file_type, columns);
-        blocks = block_format(mat->parts[part].file_type);
+        format = block_format(mat->parts[part].file_type);
         while (rows > 0) {
                 const struct part *p = &mat->parts[part];
                 uint8_t *panel = p->panels + row / PANEL * p->panel_bytes;
@@ -135,10 +140,10 @@ void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t
 
                 if (n > rows)
                         n = rows;
-                if (blocks)
+                if (format)
                         n = 1;
-                if (blocks)
-                        panel_put(panel, row % PANEL, 1, decoded(k, mat, part, from), columns, 4);
+                if (format)
+                        blocks_put(panel, row % PANEL, from, columns, format);
                 else if (mat->shape.type[part] == ROW_F32)
                         panel_put(panel, row % PANEL, n, from, columns, 4);
                 else

@@ -87,7 +87,7 @@ void stand_open(struct stand *stand, const char *path, const char *backend, enum
                 .blocks = PAGES,
                 .kv = kv,
         };
-        const struct weights_conf weights = { .threads = 1 };
+        const struct weights_conf weights = { .threads = 2 };
         enum load_way way;
         char why[256] = "";
         int r;
