@@ -118,7 +118,7 @@ int filter_abs(struct run *run, struct value self, const struct call *call, stru
         (void)call;
         if (!value_is_number(self))
                 return error_pass(value_sign(run, self, true, ret_value));
-        return error_pass(value_sign(run, self, value_real(self) < 0, ret_value));
+        return error_pass(value_sign(run, self, signbit(value_real(self)), ret_value));
 }
 
 /* Half to even, by decimal digits: printf does that exactly. */

@@ -142,7 +142,8 @@ static int binary_whole(struct run *run, enum binary op, int64_t a, int64_t b,
                 c = over ? 0 : floor_whole(a, b);
                 break;
         case BINARY_MODULO:
-                c = b == -1 ? 0 : a - b * floor_whole(a, b);
+                c = b == -1 ? 0 : a % b;
+                c += c && (c < 0) != (b < 0) ? b : 0;
                 break;
         case BINARY_POWER:
                 return error_pass(power_whole(run, a, b, ret_value));
@@ -157,7 +158,9 @@ static double modulo_real(double a, double b)
 {
         double m = fmod(a, b);
 
-        return m && (m < 0) != (b < 0) ? m + b : m;
+        if (!m)
+                return copysign(0, b);
+        return (m < 0) != (b < 0) ? m + b : m;
 }
 
 static int binary_real(struct run *run, enum binary op, double a, double b, struct value *ret_value)
@@ -180,7 +183,8 @@ static int binary_real(struct run *run, enum binary op, double a, double b, stru
                 c = a / b;
                 break;
         case BINARY_FLOOR:
-                c = floor((a - modulo_real(a, b)) / b + 0.5);
+                c = (a - modulo_real(a, b)) / b;
+                c = c ? floor(c + 0.5) : copysign(0, a / b);
                 break;
         case BINARY_MODULO:
                 c = modulo_real(a, b);
