@@ -1,5 +1,6 @@
 #include "daemon/text/template/format.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -132,12 +133,40 @@ static int add_shown(struct formatting *f, struct value value)
         return error_pass(r ? r : add_padded(f, text.text));
 }
 
+/* Not C's way: a sign and a prefix go with every base, and zeros fill a precision's width too. */
+static int add_whole(struct formatting *f, int64_t whole)
+{
+        uint64_t size = whole < 0 ? -(uint64_t)whole : (uint64_t)whole;
+        bool left = strchr(f->flags, '-'), zeros = strchr(f->flags, '0') && !left;
+        char digits[WIDTH_MAX + 32], text[WIDTH_MAX * 2 + 64];
+        int precision = f->precision < 1 ? 1 : f->precision, n, pad;
+        const char *prefix = "", *sign = whole < 0               ? "-"
+                                         : strchr(f->flags, '+') ? "+"
+                                         : strchr(f->flags, ' ') ? " "
+                                                                 : "";
+
+        if (strchr(f->flags, '#'))
+                prefix = f->kind == 'x' ? "0x" : f->kind == 'X' ? "0X" : f->kind == 'o' ? "0o" : "";
+        n = snprintf(digits, sizeof(digits),
+                     f->kind == 'x'   ? "%.*" PRIx64
+                     : f->kind == 'X' ? "%.*" PRIX64
+                     : f->kind == 'o' ? "%.*" PRIo64
+                                      : "%.*" PRIu64,
+                     precision, size);
+        pad = (int)f->width - (int)strlen(sign) - (int)strlen(prefix) - n;
+        if (pad < 0)
+                pad = 0;
+        n = snprintf(text, sizeof(text), "%*s%s%s", zeros || left ? 0 : pad, "", sign, prefix);
+        memset(text + n, '0', zeros ? (size_t)pad : 0);
+        n += zeros ? pad : 0;
+        n += snprintf(text + n, sizeof(text) - (size_t)n, "%s%*s", digits, left ? pad : 0, "");
+        return error_pass(text_add(f->run, &f->to, text, (size_t)n, TEXT_OURS));
+}
+
 /* What is left to C's own printf. */
-static int add_number(struct formatting *f, struct value value)
+static int add_real(struct formatting *f, double real)
 {
         char directive[32], text[WIDTH_MAX * 2 + 400];
-        bool whole = strchr("diuxXo", f->kind);
-        double real = value_real(value);
         int n;
 
         n = snprintf(directive, sizeof(directive), "%%%s", f->flags);
@@ -145,21 +174,26 @@ static int add_number(struct formatting *f, struct value value)
                 n += snprintf(directive + n, sizeof(directive) - (size_t)n, "%u", f->width);
         if (f->precision >= 0)
                 n += snprintf(directive + n, sizeof(directive) - (size_t)n, ".%d", f->precision);
-        if (whole && value.kind == VALUE_FLOAT) {
+        snprintf(directive + n, sizeof(directive) - (size_t)n, "%c", f->kind);
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        n = snprintf(text, sizeof(text), directive, real);
+#pragma GCC diagnostic pop
+        return error_pass(text_add(f->run, &f->to, text, (size_t)n, TEXT_OURS));
+}
+
+static int add_number(struct formatting *f, struct value value)
+{
+        double real = value_real(value);
+
+        if (!strchr("diuxXo", f->kind))
+                return error_pass(add_real(f, real));
+        if (value.kind == VALUE_FLOAT) {
                 if (!(fabs(real) < 9e18) || strchr("xXo", f->kind))
                         return error_raise(run_fail(f->run, "'%%%c' of a float", f->kind));
                 value = value_integer((int64_t)real);
         }
-        if (whole && value_whole(value) < 0 && strchr("xXo", f->kind))
-                return error_raise(run_fail(f->run, "'%%%c' below 0 is not known here", f->kind));
-        snprintf(directive + n, sizeof(directive) - (size_t)n, "%s%c", whole ? "ll" : "",
-                 f->kind == 'u' ? 'd' : f->kind);
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        n = whole ? snprintf(text, sizeof(text), directive, (long long)value_whole(value))
-                  : snprintf(text, sizeof(text), directive, real);
-#pragma GCC diagnostic pop
-        return error_pass(text_add(f->run, &f->to, text, (size_t)n, TEXT_OURS));
+        return error_pass(add_whole(f, value_whole(value)));
 }
 
 static int add_directive(struct formatting *f)
