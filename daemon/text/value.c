@@ -137,6 +137,7 @@ int value_list(struct arena *arena, uint32_t room, struct value *ret_value)
         list->count = 0;
         list->room = room;
         list->depth = 1;
+        list->grouped = false;
         *ret_value = (struct value){ .kind = VALUE_LIST, .list = list };
         return 0;
 }

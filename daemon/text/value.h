@@ -147,6 +147,7 @@ enum list_flavour {
 struct list {
         uint32_t count, room;
         uint8_t depth; /* 1: nothing in it that holds anything */
+        bool grouped;  /* of groupby: its two are called `grouper` and `list` too */
         struct value items[];
 };
 

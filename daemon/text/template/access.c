@@ -191,6 +191,11 @@ static int own_attribute(struct run *run, struct value value, const struct text 
                 r = run_charge(run, value.names->count / 16);
                 return error_pass(r ? r : 1);
         }
+        if (value.kind == VALUE_LIST && value.list->grouped &&
+            (text_is(name, "grouper") || text_is(name, "list"))) {
+                *ret_value = value.list->items[text_is(name, "list")];
+                return 1;
+        }
         if (value.kind == VALUE_LOOP && loop_attribute(value.loop, name, ret_value))
                 return 1;
         row = methods ? builtin_find(methods, name->bytes, name->count) : NO_BUILTIN;
@@ -418,10 +423,8 @@ int value_slice(struct run *run, struct value value, const struct value *parts,
                 return error_pass(slice_text(run, value.text, parts, ret_value));
         if (value.kind == VALUE_UNDEFINED)
                 return error_pass(value_is_undefined(run, value));
-        if (value.kind != VALUE_LIST || value.flavour >= LIST_VIEW) {
-                *ret_value = (struct value){ .kind = VALUE_UNDEFINED };
-                return 0;
-        }
+        if (value.kind != VALUE_LIST || value.flavour >= LIST_VIEW)
+                return error_raise(run_fail(run, "a %s has no slices", value_type(value)));
         r = make_cut(run, parts, value.list->count, &cut);
         if (!r && (cut.step < 0 ? cut.start > cut.stop : cut.start < cut.stop))
                 count = (cut.stop - cut.start + cut.step - (cut.step > 0 ? 1 : -1)) / cut.step;

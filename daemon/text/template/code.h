@@ -12,8 +12,8 @@
 #include "daemon/text/value.h"
 
 enum op {
-        OP_DATA, /* prints constant arg, which is the template's own text */
-        OP_PRINT,
+        OP_DATA,  /* prints constant arg, which is the template's own text */
+        OP_PRINT, /* flag: it has to be a string */
         OP_CONST,
         OP_LOAD,     /* the variable whose name is constant arg */
         OP_STORE,    /* into it, in the innermost scope */

@@ -109,6 +109,18 @@ int value_order(struct run *run, struct value a, struct value b, int *ret_order)
                 run_fail(run, "a %s and a %s have no order", value_type(a), value_type(b)));
 }
 
+int value_is_key(struct run *run, struct value value)
+{
+        int r = run_charge(run, 1);
+
+        if (!r &&
+            (value.kind == VALUE_MAP || (value.kind == VALUE_LIST && value.flavour != LIST_TUPLE)))
+                r = run_fail(run, "a %s can not be a key", value_type(value));
+        for (uint32_t i = 0; !r && value.kind == VALUE_LIST && i < value.list->count; i++)
+                r = value_is_key(run, value.list->items[i]);
+        return error_pass(r);
+}
+
 int value_in(struct run *run, struct value item, struct value holder, bool *ret_in)
 {
         const struct value *items;
@@ -126,10 +138,8 @@ int value_in(struct run *run, struct value item, struct value holder, bool *ret_
                         run_charge_bytes(run, (uint64_t)holder.text->count + item.text->count));
         }
         if (holder.kind == VALUE_MAP) {
-                if (item.kind == VALUE_MAP ||
-                    (item.kind == VALUE_LIST && item.flavour != LIST_TUPLE))
-                        return error_raise(
-                                run_fail(run, "a %s can not be a key", value_type(item)));
+                if ((r = value_is_key(run, item)))
+                        return error_pass(r);
                 r = run_map_find(run, holder.map, item, &entry);
                 *ret_in = entry;
                 return error_pass(r);

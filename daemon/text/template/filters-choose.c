@@ -43,8 +43,11 @@ static int choose(struct run *run, struct value self, const struct call *call, b
         bool tested = positional(all) > attribute;
         const struct value *items;
         uint32_t count, row = 0;
-        int r = value_items(run, self, &items, &count);
+        int r;
 
+        if (!value_truth(self)) /* as Jinja has it, which asks nothing more */
+                return error_pass(run_list(run, 0, LIST_STREAM, ret_value));
+        r = value_items(run, self, &items, &count);
         if (!r && attribute && !positional(all))
                 r = run_fail(run, "an attribute's name is missing");
         if (!r && !tested && all->names)
@@ -129,8 +132,11 @@ int filter_map(struct run *run, struct value self, const struct call *call, stru
         const struct value *items;
         struct value item;
         uint32_t count, row;
-        int r = value_items(run, self, &items, &count);
+        int r;
 
+        if (!value_truth(self)) /* as Jinja has it, which asks nothing more */
+                return error_pass(run_list(run, 0, LIST_STREAM, ret_value));
+        r = value_items(run, self, &items, &count);
         if (r || !positional(all))
                 return error_pass(r ? r : map_paths(run, items, count, all, ret_value));
         arguments = rest(all, 1);

@@ -266,6 +266,8 @@ int filter_groupby(struct run *run, struct value self, const struct call *call,
                 if (!r)
                         r = run_list_add(run, &pair, group);
                 if (!r)
+                        ((struct list *)pair.list)->grouped = true; /* nobody else knows it yet */
+                if (!r)
                         r = run_list_add(run, ret_value, pair);
         }
         return error_pass(r);
@@ -289,9 +291,8 @@ int filter_unique(struct run *run, struct value self, const struct call *call,
                 bool twice = false;
 
                 r = key_of(run, items[i], call->slots[1], missing, cased, &key);
-                if (!r && (key.kind == VALUE_MAP ||
-                           (key.kind == VALUE_LIST && key.flavour != LIST_TUPLE)))
-                        r = run_fail(run, "a %s can not be a key", value_type(key));
+                if (!r)
+                        r = value_is_key(run, key);
                 if (!r)
                         r = value_in(run, key, seen, &twice);
                 if (!r && !twice)
@@ -395,7 +396,8 @@ int filter_join(struct run *run, struct value self, const struct call *call,
                         if (!r)
                                 r = run_list_add(run, &parts, part);
                 }
-                items = parts.list->items;
+                if (!r)
+                        items = parts.list->items;
         }
         return error_pass(r ? r : string_join(run, between.text, items, count, false, ret_value));
 }

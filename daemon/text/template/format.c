@@ -227,6 +227,9 @@ int format_percent(struct run *run, const struct text *format, struct value valu
 {
         struct formatting f = { .run = run, .format = format, .values = values };
         bool tuple = values.kind == VALUE_LIST && values.flavour == LIST_TUPLE;
+        /* What could be asked by name need not be asked for. */
+        bool subscripted = values.kind == VALUE_MAP || values.kind == VALUE_UNDEFINED ||
+                           (values.kind == VALUE_LIST && values.flavour < LIST_VIEW && !tuple);
         int r = 0;
 
         while (!r && f.at < format->count) {
@@ -240,7 +243,7 @@ int format_percent(struct run *run, const struct text *format, struct value valu
                 if (!r && sign)
                         r = add_directive(&f);
         }
-        if (!r && values.kind != VALUE_MAP && f.used < (tuple ? values.list->count : 1))
+        if (!r && !subscripted && f.used < (tuple ? values.list->count : 1))
                 return error_raise(run_fail(run, "a format is given more values than it asks for"));
         return error_pass(r ? r : text_end(run, &f.to, ret_value));
 }

@@ -209,10 +209,22 @@ static int all_are(struct run *run, struct value self, bool (*are)(uint32_t), bo
         return error_pass(r);
 }
 
+/* Which of the numbers beyond ASCII are digits to Python is in none of our tables. */
 static int text_isdigit(struct run *run, struct value self, const struct call *call,
                         struct value *ret_value)
 {
+        const struct text *text = self.text;
+        uint32_t code;
+        int r = run_charge(run, text->count / 16);
+
         (void)call;
+        for (uint32_t at = 0; !r && at < text->count;) {
+                at += unicode_next(text->bytes + at, text->count - at, &code);
+                if (code >= 0x80 && unicode_kind(code) == UNICODE_NUMBER)
+                        r = run_fail(run, "'isdigit' of digits beyond ASCII is not known here");
+        }
+        if (r)
+                return error_pass(r);
         return error_pass(all_are(run, self, code_is_digit, false, ret_value));
 }
 

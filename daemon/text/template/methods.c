@@ -60,10 +60,10 @@ static int map_get(struct run *run, struct value self, const struct call *call,
 {
         struct value key = call->slots[0];
         const struct map_entry *entry;
-        int r;
+        int r = value_is_key(run, key);
 
-        if (key.kind == VALUE_MAP || (key.kind == VALUE_LIST && key.flavour != LIST_TUPLE))
-                return error_raise(run_fail(run, "a %s can not be a key", value_type(key)));
+        if (r)
+                return error_pass(r);
         r = run_map_find(run, self.map, key, &entry);
         *ret_value = entry                        ? entry->value
                      : is_missing(call->slots[1]) ? value_none()

@@ -24,6 +24,8 @@ int value_compare(struct run *run, enum compare op, struct value a, struct value
 int value_equal(struct run *run, struct value a, struct value b, bool *ret_equal);
 /* -1, 0, 1; a fault for what has no order. */
 int value_order(struct run *run, struct value a, struct value b, int *ret_order);
+/* Refuses a map, a list, and a tuple with one in it. */
+int value_is_key(struct run *run, struct value value);
 int value_in(struct run *run, struct value item, struct value holder, bool *ret_in);
 
 /* What a loop over it gets.  A text's characters, a map's keys; an undefined value has none. */

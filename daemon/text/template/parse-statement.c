@@ -377,7 +377,8 @@ static int parse_filter_block(struct parser *p)
                 r = parse_scope(p, OP_CAPTURE_BEGIN, OP_CAPTURE_END, "endfilter");
         if (!r)
                 r = parser_swap(p, start, middle);
-        return error_pass(r ? r : parser_op(p, OP_PRINT));
+        return error_pass(r ? r
+                            : parser_emit(p, (struct instruction){ .op = OP_PRINT, .flag = 1 }));
 }
 
 /* What an assistant said is marked for training; here it is printed. */

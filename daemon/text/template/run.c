@@ -72,7 +72,9 @@ static int do_data(struct run *run, const struct instruction *i)
 
 static int do_print(struct run *run, const struct instruction *i)
 {
-        (void)i;
+        if (i->flag && top(run)->kind != VALUE_STRING)
+                return error_raise(
+                        run_fail(run, "a filter block comes to a %s", value_type(*top(run))));
         return error_pass(print_value(run, run->output, pop(run)));
 }
 

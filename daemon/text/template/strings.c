@@ -283,8 +283,8 @@ int string_center(struct run *run, const struct text *text, int64_t width, const
         uint32_t length;
         int r = text_length(run, text, &length);
 
-        if (!r && fill && text_place(fill, 1) != fill->count)
-                r = run_fail(run, "a text is filled up with more than one character");
+        if (!r && fill && (!fill->count || text_place(fill, 1) != fill->count))
+                r = run_fail(run, "a text is filled up with what is not one character");
         room = width > length ? width - length : 0;
         before = where < 0 ? 0 : where > 0 ? room : room / 2 + (room & width & 1);
         if (!r)
