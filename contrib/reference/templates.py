@@ -183,6 +183,20 @@ STATEMENTS = [
     "{% for m1 in m %}{% if loop.first and m1.role != 'system' %}X{% endif %}<|{{ m1['role'] }}|>{{ m1['content'] if m1.content is string else '' }}{{ '<|end|>' }}{% if not loop.last %}\n{% endif %}{% endfor %}", "{%- for x in m if x.role == 'user' -%}\n[{{ x.content }}]\n{%- endfor -%}", "{% set ns = namespace(found=false) %}{% for x in m|reverse %}{% if not ns.found and x.role == 'user' %}{% set ns.found = true %}{{ x.content }}{% endif %}{% endfor %}", "{% for x in m[::-1] %}{% set i = (m|length - 1) - loop.index0 %}{{ i }}{{ x.role }} {% endfor %}", "{{ m | selectattr('role', 'equalto', 'user') | map(attribute='content') | join(' / ') }}", "{% if m[0]['role'] == 'system' %}{{ m[0]['content'] }}{% set m = m[1:] %}{% endif %}{{ m|length }}", "{% if m|selectattr('role', 'equalto', 'tool') %}always{% endif %}", "{% if m|selectattr('role', 'equalto', 'tool')|list %}yes{% else %}no{% endif %}", "{% set content = 'a</think>b' %}{{ content.split('</think>')[-1].lstrip('\\n') }}{{ content.split('</think>')[0] }}", "{{ raise_exception('stop') }}", "{% if m|length % 2 == 0 %}even{% else %}{{ raise_exception('odd') }}{% endif %}", "{{- '<|im_start|>' + m[0].role + '\\n' -}}\n", "{{ s if s else raise_exception('x') }}", "{% set x = {'a': [1, 2]} %}{{ x.a[1] }}{{ x['a'][0] }}", "{%- macro f(p) -%}\n{%- for k, v in p.items() -%}\n{{ k }}: {{ v.type }}{{ ', ' if not loop.last }}\n{%- endfor -%}\n{%- endmacro -%}\n{{ f(tool.function.parameters.properties) }}",
 ]
 
+# Found by contrib/dev/jinja.
+DIFFERED = [
+    "{{ [1] * [2] }}", "{{ 'a' * (1,) }}", "{{ 'a' * none }}", "{{ 2.0 * 'a' }}", "{{ true * [1] }}", "{{ (-9223372036854775807 - 1) % 3 }}", "{{ (-9223372036854775807 - 1) % -1 }}",
+    "{{ -0.0|abs }}", "{{ 0.0 % -1 }}", "{{ -0.0 % 1.0 }}", "{{ -0.0 // 1 }}", "{{ 3.0 % -1.5 }}", "{{ 0.0 // -2 }}", "{{ -1e-20 // 1 }}", "{{ 7.5 // -2 }}", "{{ 1e300 // 1e-5 }}",
+    "{{ '% 5.5X' % true }}", "{{ '%x|%X|%o' % (-255, -255, -8) }}", "{{ '%#x|%#X|%#o|%#x' % (255, 255, 8, 0) }}", "{{ '%08.3d|%-08d|%+05d|% d' % (5, 5, 5, 5) }}", "{{ '%+x|% o|%+#010x' % (1, 8, 255) }}", "{{ '%.0d|%.5d|%8.5d|%-8.5d|' % (0, -3, -3, -3) }}", "{{ '%d|%i|%u' % (2.9, -2.9, true) }}",
+    "{{ f[1:2] }}", "{{ t[:] }}", "{{ nil[1:] }}", "{{ d[:1] }}", "{{ n[::2] }}", "{{ 'a'.rjust(3, '') }}", "{{ 'abc'.center(1, '') }}",
+    "{{ 'x' % l }}", "{{ 'x' % d }}", "{{ 'x' % undefinedx }}", "{{ 'x' % () }}", "{{ 'x' % 1 }}", "{{ 'x' % none }}", "{{ 'x' % (1,) }}", "{{ 'x' % 'y' }}", "{{ '%s' % l }}", "{{ 'x' % range(2) }}",
+    "{{ none|select|list }}", "{{ 0|map('upper')|list }}", "{{ nil|selectattr('a')|list }}", "{{ no|rejectattr('x', 'eq', 1)|list }}", "{{ el|map('nosuchfilter'[:0])|list }}", "{{ 5|select|list }}", "{{ nil|map(attribute='x')|list }}", "{{ undefinedx|reject('odd')|list }}",
+    "{% filter length %}abc{% endfilter %}", "{% filter list %}abc{% endfilter %}", "{% filter length|string %}abc{% endfilter %}", "{% set a | length %}abc{% endset %}{{ a }}",
+    "{{ [(1, [2])]|unique|list }}", "{{ (1, [2]) in d }}", "{{ d.get((1, [2])) }}", "{{ {(1, {}): 2} }}", "{{ d.get((1, (2, 'x')), 4) }}",
+    "{% for g in m|groupby('role') %}{{ g.grouper }}={{ g.list|length }};{% endfor %}", "{{ m|groupby('role')|map(attribute='grouper')|join(',') }}", "{{ m|groupby('role')|map(attribute='list')|map('length')|list }}", "{{ (m|groupby('role'))[0][:2].grouper }}", "{{ (m|groupby('role')|first).nosuch is defined }}",
+    "{{ 'aé'.isdigit() }}", "{{ 'é1'.isdigit() }}",
+]
+
 # Python's own doing, which is not imitated: how objects are printed that have no text of their own, and others.
 LEFT_OUT = [
     "range(3)}", "s.upper}", "namespace}", "{{ m }}{", "|reverse }", "|unique }", "|select }", "|map('string') }", "d.items() }", "d.items }", "keyed.items() }", "'{}'.format", "swapcase",
@@ -202,6 +216,7 @@ def templates():
                 if piece.strip():
                     yield "{{ %s }}" % piece.strip()
     yield from STATEMENTS
+    yield from DIFFERED
 
 
 def main():
@@ -230,7 +245,8 @@ def one_case(path, name):
             sys.stdout.write(env.from_string(case["chat_template"]).render(**case["data"]))
 
 
-if sys.argv[1:2] == ["--case"]:
-    one_case(*sys.argv[2:])
-else:
-    main()
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--case"]:
+        one_case(*sys.argv[2:])
+    else:
+        main()
