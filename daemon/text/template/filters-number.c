@@ -162,6 +162,7 @@ int filter_round(struct run *run, struct value self, const struct call *call,
         if (!up && !(method.kind == VALUE_STRING && text_is(method.text, "floor")))
                 return error_raise(run_fail(run, "'round' is neither common, ceil nor floor"));
         scale = pow(10, (double)digits);
-        *ret_value = value_float((up ? ceil : floor)(value_real(self) * scale) / scale);
+        *ret_value = value_float((up ? ceil : floor)(value_real(self) * scale) / scale +
+                                 0.0); /* no -0.0 */
         return 0;
 }

@@ -81,11 +81,15 @@ static uint32_t strip_right(const struct text *text, const struct text *characte
 int string_strip(struct run *run, const struct text *text, const struct text *characters, bool left,
                  bool right, struct value *ret_value)
 {
-        uint64_t each = characters ? characters->count / 16 + 1 : 1;
-        uint32_t from = left ? strip_left(text, characters) : 0;
-        uint32_t end = right ? strip_right(text, characters, from) : text->count;
-        int r = run_charge(run, (from + (text->count - end)) * each / 16);
+        uint64_t each = characters ? characters->count / 16 : 0;
+        int r = run_charge(run, text->count * each / 16); /* a long set is walked at each */
+        uint32_t from, end;
 
+        if (r)
+                return error_pass(r);
+        from = left ? strip_left(text, characters) : 0;
+        end = right ? strip_right(text, characters, from) : text->count;
+        r = run_charge(run, (from + (text->count - end)) / 16);
         return error_pass(r ? r : text_slice(run, text, from, end, ret_value));
 }
 
