@@ -194,7 +194,7 @@ DIFFERED = [
     "{% filter length %}abc{% endfilter %}", "{% filter list %}abc{% endfilter %}", "{% filter length|string %}abc{% endfilter %}", "{% set a | length %}abc{% endset %}{{ a }}",
     "{{ [(1, [2])]|unique|list }}", "{{ (1, [2]) in d }}", "{{ d.get((1, [2])) }}", "{{ {(1, {}): 2} }}", "{{ d.get((1, (2, 'x')), 4) }}",
     "{% for g in m|groupby('role') %}{{ g.grouper }}={{ g.list|length }};{% endfor %}", "{{ m|groupby('role')|map(attribute='grouper')|join(',') }}", "{{ m|groupby('role')|map(attribute='list')|map('length')|list }}", "{{ (m|groupby('role'))[0][:2].grouper }}", "{{ (m|groupby('role')|first).nosuch is defined }}",
-    "{{ -0.0|round(1, 'ceil') }}", "{{ -0.05|round(1, 'ceil') }}", "{{ -0.01|round(1, 'ceil') }}", "{{ 'aé'.isdigit() }}", "{{ 'é1'.isdigit() }}",
+    "{{ '~\\x7f\\x80'|tojson(true) }}", "{{ -0.0|round(1, 'ceil') }}", "{{ -0.05|round(1, 'ceil') }}", "{{ -0.01|round(1, 'ceil') }}", "{{ 'aé'.isdigit() }}", "{{ 'é1'.isdigit() }}",
 ]
 
 # Python's own doing, which is not imitated: how objects are printed that have no text of their own, and others.

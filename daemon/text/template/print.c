@@ -250,8 +250,7 @@ static int json_text(struct run *run, struct builder *to, const struct text *tex
                 unsigned n = unicode_next(text->bytes + at, text->count - at, &code);
                 const char *letter = json_letter(code);
 
-                if (letter || code < 0x20 ||
-                    (ascii && code >= 0x7F && code <= 0x10FFFF && code != 0x7F)) {
+                if (letter || code < 0x20 || (ascii && code >= 0x7F && code <= 0x10FFFF)) {
                         enum text_origin origin = text_origin_at(text, at);
 
                         r = text_add_slice(run, to, text, same, at);
