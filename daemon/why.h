@@ -33,6 +33,14 @@ static inline int why_in(char *why, size_t why_bytes, int r, const char *where)
         return why_say(why, why_bytes, r, "%s: %s", where, what);
 }
 
+/* A sentence that others had a part in: as it is, but for what no line should have. */
+static inline void why_line(char *why)
+{
+        for (char *c = why; *c; c++)
+                if ((unsigned char)*c < ' ' || *c == 0x7f)
+                        *c = ' ';
+}
+
 struct shown {
         char text[80];
 };

@@ -9,6 +9,7 @@
  */
 #include "daemon/edge/fields.h"
 #include "daemon/edge/values.h"
+#include "daemon/text/chat.h"
 #include "daemon/utf8.h"
 
 #include <errno.h>
@@ -421,19 +422,6 @@ static int read_maps(struct reading *in, const struct field *field, const struct
         return r;
 }
 
-/* What a template gets from elsewhere is not for a client to set. */
-static bool is_taken(const struct item *key)
-{
-        static const char *const names[] = { "messages",  "tools",
-                                             "documents", "add_generation_prompt",
-                                             "bos_token", "eos_token" };
-
-        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-                if (same(key, names[i]))
-                        return true;
-        return false;
-}
-
 static int read_vars(struct reading *in, const struct field *field, const struct item *item)
 {
         const uint8_t *from = in->at.at;
@@ -448,7 +436,7 @@ static int read_vars(struct reading *in, const struct field *field, const struct
                 if (key.kind != ITEM_TEXT)
                         return REFUSE(in, field, "has a key that is not a text at index %u", i);
                 r = check_utf8(in, field, &key);
-                if (!r && is_taken(&key))
+                if (!r && chat_sets(key.bytes, key.count))
                         r = REFUSE(in, field, "may not set %.*s", (int)key.count, key.bytes);
                 if (!r)
                         r = check_value(in, field, i);

@@ -7,6 +7,7 @@
 #include "daemon/edge/values.h"
 #include "daemon/error.h"
 #include "daemon/sys.h"
+#include "daemon/why.h"
 
 #define REPLY_HEAD_BYTES 64u /* of a reply, at most, beside what is counted */
 #define SLICE_IDS        (16u << 10)
@@ -66,12 +67,9 @@ int work_prompt(struct scribe_job *job)
 
 /* ---- messages ---- */
 
-/* A sentence that a template made of anything: as it is, but for what no line should have. */
 static int refuse_rendering(struct peer_task *task, char *why)
 {
-        for (char *c = why; *c; c++)
-                if ((unsigned char)*c < ' ' || *c == 0x7f)
-                        *c = ' ';
+        why_line(why);
         return wire_refuse(&task->problem, SMV_BAD_VALUE, task->id, "messages", "%s", why);
 }
 

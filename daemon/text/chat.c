@@ -104,6 +104,18 @@ bool chat_is_absent(const struct chat *chat)
         return !chat || chat->absent;
 }
 
+bool chat_sets(const char *name, size_t bytes)
+{
+        static const char *const names[NAMES] = { "messages",  "tools",
+                                                  "documents", "add_generation_prompt",
+                                                  "bos_token", "eos_token" };
+
+        for (size_t i = 0; i < NAMES; i++)
+                if (strlen(names[i]) == bytes && !memcmp(names[i], name, bytes))
+                        return true;
+        return false;
+}
+
 static int set(struct arena *arena, struct value *globals, const char *name, struct value item)
 {
         return error_pass(value_map_name(arena, globals, name, item));

@@ -40,6 +40,10 @@ const char *chat_missing(const struct chat *chat);
 /* The model has none, and nothing is wrong with it. */
 bool chat_is_absent(const struct chat *chat);
 
+/* What a template gets by that name is not for a client to set. */
+bool chat_sets(const char *name, size_t bytes);
+
+/* `vars` sets none of those. */
 struct conversation {
         struct value messages, tools, vars; /* a list, a list or none, a map or none */
         bool add_generation_prompt;
