@@ -1,6 +1,7 @@
 #include "daemon/files/chat-source.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -121,6 +122,18 @@ static int read_token(struct reader *rd, const struct json *json, const char *ke
         return text ? keep(rd, key, text, to) : refuse(rd, CONFIG ": %s is no text", key);
 }
 
+/* What the configuration says; of templates only where no file is one. */
+static int read_config(struct reader *rd, const struct json *json, bool templates)
+{
+        int r = templates ? read_templates(rd, json) : 0;
+
+        if (!r)
+                r = read_token(rd, json, "bos_token", &rd->to->bos);
+        if (!r)
+                r = read_token(rd, json, "eos_token", &rd->to->eos);
+        return error_pass(r);
+}
+
 static int read_folder(struct reader *rd, int folder)
 {
         struct chat_source *to = rd->to;
@@ -138,13 +151,44 @@ static int read_folder(struct reader *rd, int folder)
                               rd->why_bytes);
         if (r)
                 return r == FILE_E_ABSENT ? 0 : error_pass(r);
-        if (!alone)
-                r = read_templates(rd, json);
-        if (!r)
-                r = read_token(rd, json, "bos_token", &to->bos);
-        if (!r)
-                r = read_token(rd, json, "eos_token", &to->eos);
+        r = read_config(rd, json, !alone);
         json_free(json);
+        return error_pass(r);
+}
+
+/* A file that somebody named. */
+static int read_file(struct reader *rd, const char *path)
+{
+        size_t name = strlen(path), suffix = strlen(".json"), bytes;
+        bool config = name > suffix && !strcmp(path + name - suffix, ".json");
+        struct json *json;
+        char *text;
+        int r = file_whole(AT_FDCWD, path, config ? CONFIG_BYTES_MAX : CHAT_TEMPLATE_BYTES_MAX,
+                           &text, &bytes, rd->why, rd->why_bytes);
+
+        if (r)
+                return r == FILE_E_ABSENT ? error_raise(-ENOENT) : error_pass(r);
+        if (!config && memchr(text, '\0', bytes)) {
+                free(text);
+                return refuse(rd, "a NUL byte is in it: it is neither a template nor a model");
+        }
+        if (!config) {
+                rd->to->plain = text;
+                return 0;
+        }
+        r = json_parse(text, bytes, CONFIG_NODES_MAX, &json, rd->why, rd->why_bytes);
+        free(text);
+        if (r)
+                return error_pass(r);
+        r = read_config(rd, json, true);
+        json_free(json);
+        return error_pass(r);
+}
+
+static int finish(struct reader *rd, int r)
+{
+        if (r)
+                chat_source_deinit(rd->to);
         return error_pass(r);
 }
 
@@ -153,13 +197,28 @@ int chat_source_read(const struct checkpoint *checkpoint, struct chat_source *re
 {
         struct reader rd = { ret_source, why, why_bytes };
         const struct gguf *gguf = checkpoint_gguf(checkpoint);
-        int r;
+
+        if (!gguf)
+                return error_pass(chat_source_folder(checkpoint_folder(checkpoint), ret_source, why,
+                                                     why_bytes));
+        *ret_source = (struct chat_source){ 0 };
+        return finish(&rd, read_gguf(&rd, gguf));
+}
+
+int chat_source_folder(int folder, struct chat_source *ret_source, char *why, size_t why_bytes)
+{
+        struct reader rd = { ret_source, why, why_bytes };
 
         *ret_source = (struct chat_source){ 0 };
-        r = gguf ? read_gguf(&rd, gguf) : read_folder(&rd, checkpoint_folder(checkpoint));
-        if (r)
-                chat_source_deinit(ret_source);
-        return error_pass(r);
+        return finish(&rd, read_folder(&rd, folder));
+}
+
+int chat_source_file(const char *path, struct chat_source *ret_source, char *why, size_t why_bytes)
+{
+        struct reader rd = { ret_source, why, why_bytes };
+
+        *ret_source = (struct chat_source){ 0 };
+        return finish(&rd, read_file(&rd, path));
 }
 
 void chat_source_deinit(struct chat_source *source)

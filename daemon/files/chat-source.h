@@ -27,6 +27,12 @@ struct chat_source {
 /* 0, or negative errno and *why: then there is nothing in it.  -EINVAL: the model may be served without. */
 int chat_source_read(const struct checkpoint *checkpoint, struct chat_source *ret_source, char *why,
                      size_t why_bytes);
+
+/* Without a model: a folder that may have nothing else of one; a file, by itself: one that is called
+ * *.json is a tokenizer_config.json, any other a template.  -ENOENT: it is not there. */
+int chat_source_folder(int folder, struct chat_source *ret_source, char *why, size_t why_bytes);
+int chat_source_file(const char *path, struct chat_source *ret_source, char *why, size_t why_bytes);
+
 void chat_source_deinit(struct chat_source *source);
 
 #endif

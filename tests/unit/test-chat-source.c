@@ -1,4 +1,5 @@
 /* Which templates and tokens a model's files have: asked of small files made here. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -190,6 +191,64 @@ static int tear_down(void **state)
         return remove_folder();
 }
 
+static void expect_file(const char *name, const char *plain, const char *bos, const char *eos)
+{
+        struct chat_source source;
+
+        assert_int_equal(chat_source_file(in_folder(name), &source, why, sizeof(why)), 0);
+        check(plain, source.plain);
+        check(NULL, source.tools);
+        check(bos, source.bos);
+        check(eos, source.eos);
+        chat_source_deinit(&source);
+}
+
+static void refused_file(const char *name, int result, const char *sentence)
+{
+        struct chat_source source;
+
+        assert_int_equal(chat_source_file(in_folder(name), &source, why, sizeof(why)), result);
+        assert_string_equal(why, sentence);
+        check(NULL, source.plain);
+}
+
+static void a_file_that_is_named_is_read_by_itself(void **state)
+{
+        (void)state;
+        clear();
+        write_text(CONFIG, "{\"chat_template\":\"{{x}}\",\"bos_token\":\"<s>\","
+                           "\"eos_token\":{\"content\":\"</s>\"}}");
+        write_text(JINJA, "jinja");
+        expect_file(CONFIG, "{{x}}", "<s>", "</s>");
+        expect_file(JINJA, "jinja", NULL, NULL);
+        write_text(CONFIG, "{\"bos_token\":7}");
+        refused_file(CONFIG, -EINVAL, CONFIG ": bos_token is no text");
+        write_file(JINJA, "a\0b", 3);
+        refused_file(JINJA, -EINVAL, "a NUL byte is in it: it is neither a template nor a model");
+        unlink(in_folder(JINJA));
+        refused_file(JINJA, -ENOENT, "No such file or directory");
+}
+
+static void a_folder_needs_no_model_to_have_them(void **state)
+{
+        struct chat_source source;
+        int fd;
+
+        (void)state;
+        clear();
+        write_text(CONFIG, "{\"chat_template\":\"{{x}}\",\"bos_token\":\"<s>\"}");
+        unlink(in_folder("config.json"));
+        unlink(in_folder(WEIGHTS));
+        fd = open(folder, O_RDONLY | O_DIRECTORY);
+        assert_true(fd >= 0);
+        assert_int_equal(chat_source_folder(fd, &source, why, sizeof(why)), 0);
+        check("{{x}}", source.plain);
+        check("<s>", source.bos);
+        chat_source_deinit(&source);
+        close(fd);
+        mend();
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -199,6 +258,8 @@ int main(void)
                 cmocka_unit_test(of_a_list_the_default_is_taken_and_the_one_for_tools),
                 cmocka_unit_test(a_file_of_its_own_stands_before_the_config),
                 cmocka_unit_test(what_is_broken_is_refused_by_name),
+                cmocka_unit_test(a_file_that_is_named_is_read_by_itself),
+                cmocka_unit_test(a_folder_needs_no_model_to_have_them),
         };
 
         return cmocka_run_group_tests(tests, set_up, tear_down);
