@@ -62,6 +62,9 @@ static const struct setting settings[] = {
         { "fd",                 KIND_INT,    AT(fd),                 NULL,    0, INT32_MAX, { NULL }, true, "serve this connected socket alone, end with it" },
         { "check",              KIND_SWITCH, AT(check),              "no",    0, 0, { NULL }, true, "load, print the plan of memory, exit" },
         { "inspect",            KIND_SWITCH, AT(inspect),            "no",    0, 0, { NULL }, true, "say what the model is and whether it can be served here, exit" },
+        { "template",           KIND_SWITCH, AT(preview),            "no",    0, 0, { NULL }, true, "print what the chat template of the model, or of a file that has one, makes of --messages, exit" },
+        { "messages",           KIND_TEXT,   AT(messages),           NULL,    0, 0, { "FILE" }, true, "a conversation in JSON, for --template; -: stdin" },
+        { "json",               KIND_SWITCH, AT(json),               "no",    0, 0, { NULL }, true, "--template prints JSON, which tells what was given" },
 
         { "ctx",                KIND_COUNT,  AT(ctx),                "0",     0, 1u << 24, { NULL }, false, "positions of a sequence; 0: the model's own" },
         { "kv",                 KIND_WORD,   AT(kv),                 "f16",   0, 0, { [KV_F16] = "f16", [KV_F32] = "f32" }, false, "type of keys and values" },

@@ -24,6 +24,9 @@ struct config {
         int32_t fd;         /* serve this connected socket alone, end with it; -1: listen */
         bool check;         /* load, print the plan of memory, exit */
         bool inspect;       /* say what the model is and whether it can be served, exit */
+        bool preview;       /* render `messages` by its chat template, exit */
+        char *messages;     /* a file of JSON, or "-" */
+        bool json;          /* preview's output */
         bool help, version; /* print it, exit; nothing else was checked */
         char *file;         /* --config */
 

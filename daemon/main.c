@@ -1,7 +1,7 @@
 /*
  * samovard: flags, parts, run, and everything taken down in reverse.
  *
- * With opening.c and inspect.c, what knows everyone.  Nothing is decided while it runs: limits
+ * With opening.c, inspect.c and preview.c, what knows everyone.  Nothing is decided while it runs: limits
  * come from the config, sizes follow from them and from the model, and are
  * printed on one line before anything large is taken.
  */
@@ -22,6 +22,7 @@
 #include "daemon/inspect.h"
 #include "daemon/log.h"
 #include "daemon/opening.h"
+#include "daemon/preview.h"
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/scribe.h"
@@ -308,6 +309,8 @@ static int start(struct house *house, int argc, char **argv)
         log_open(house->config.log_level);
         if (house->config.inspect)
                 return inspect(&house->opening, stdout);
+        if (house->config.preview)
+                return preview(&house->opening, stdout);
         r = opening_checkpoint(&house->opening);
         if (!r)
                 r = opening_traits(&house->opening);

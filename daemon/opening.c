@@ -193,12 +193,17 @@ static int take_shipped(struct opening *o)
         return error_pass(shipped_model(o->path, sizeof(o->path), o->why, sizeof(o->why)));
 }
 
+int opening_path(struct opening *o)
+{
+        return error_pass(o->config->model ? split_model(o) : take_shipped(o));
+}
+
 int opening_checkpoint(struct opening *o)
 {
         char what[256];
         int r;
 
-        r = o->config->model ? split_model(o) : take_shipped(o);
+        r = opening_path(o);
         if (r)
                 return r;
         r = checkpoint_open(o->path, &o->checkpoint, what, sizeof(what));

@@ -2,8 +2,8 @@
  * Opening: from settings and files to what will be served, and the plan of its memory.
  *
  * The files are read as far as they say what they are; the weights are not, and
- * nothing large is taken.  So the daemon and its --inspect ask the same questions in
- * the same order.  With main.c and inspect.c it is one of the three that know everyone.
+ * nothing large is taken.  So the daemon, its --inspect and its --template ask the same questions
+ * in the same order.  With main.c, inspect.c and preview.c it is one of the four that know everyone.
  */
 #ifndef DAEMON_OPENING_H
 #define DAEMON_OPENING_H
@@ -31,7 +31,8 @@ struct opening {
         char why[512]; /* one line for people, where the cause is theirs to mend */
 };
 
-/* In this order.  0 or a negative errno, and mostly `why`. */
+/* In this order, the first left out or not.  0 or a negative errno, and mostly `why`. */
+int opening_path(struct opening *o); /* only where it is, or would be */
 int opening_checkpoint(struct opening *o);
 int opening_traits(struct opening *o);
 int opening_tokenizer(struct opening *o);

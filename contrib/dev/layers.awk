@@ -14,6 +14,7 @@ BEGIN {
 
         knows["daemon/main.c"] = knows["daemon/opening.c"] = knows["daemon/opening.h"] = 1
         knows["daemon/inspect.c"] = knows["daemon/inspect.h"] = 1
+        knows["daemon/preview.c"] = knows["daemon/preview.h"] = 1
 
         door["event2/"]   = "daemon/edge/loop.c"
         door["msgpack"]   = "daemon/edge/wire.c daemon/edge/fields.c client/codec.c tests/"
