@@ -4,7 +4,7 @@
  * main.c reads the flags and connects, generate.c streams, words.c does what
  * needs no model but its vocabulary, status.c tabulates, screen.c writes,
  * loading.c shows a bar while the model loads, daemon.c runs a private samovard,
- * conversation.c makes messages.
+ * conversation.c makes messages, preview.c renders them by a file's template.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -48,6 +48,7 @@ struct cli {
         const char **words; /* the arguments that are no flags */
         int word_count;
         struct bytes input;            /* what the command works on; NUL-ended */
+        const char *file;              /* template's: a template, or a model that has one */
         const char *system, *messages; /* what is said before it; a file instead of both */
         struct smv_message said[2];
         struct bytes packed; /* the file's */
@@ -73,6 +74,10 @@ int cli_generate(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);
+/* preview.c: of a file, without a daemon that serves. */
+int cli_preview(struct cli *cli);
+/* Does the first argument of template name a file?  One with blanks must also be there. */
+bool preview_is_file(const char *word);
 int cli_status(struct cli *cli);
 
 /* loading.c: waits for the model, showing how far it is, if stderr is a terminal; else returns. */
@@ -84,6 +89,10 @@ bool daemon_is_file(const char *model);
 int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid);
 /* Becomes a samovard that says what the model there is.  Returns only if it cannot: an exit status. */
 int daemon_inspect(const char *model);
+/* Starts a samovard that renders `messages`, a file or "-", which is `in` if that is no -1: 0, what it
+ * prints and its pid, or an exit status. */
+int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret_out,
+                   pid_t *ret_pid);
 /* Waits for it, not for long.  How it ended, for people; "" if it was still running. */
 void daemon_end(pid_t pid, char *how, size_t size);
 

@@ -90,6 +90,38 @@ int daemon_inspect(const char *model)
         return CLI_FAILED;
 }
 
+int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret_out,
+                   pid_t *ret_pid)
+{
+        char program[PATH_MAX + 32];
+        int out[2];
+        pid_t pid;
+
+        find_program(program, sizeof(program));
+        if (pipe2(out, O_CLOEXEC) < 0) {
+                say("cannot make a pipe: %s", strerror(errno));
+                return CLI_FAILED;
+        }
+        pid = fork();
+        if (!pid) {
+                if (dup2(out[1], STDOUT_FILENO) < 0 || (in >= 0 && dup2(in, STDIN_FILENO) < 0))
+                        _exit(1);
+                execlp(program, program, "--template", "--model", cli->file, "--messages", messages,
+                       cli->json ? "--json" : (char *)NULL, (char *)NULL);
+                say("cannot run %s: %s", program, strerror(errno));
+                _exit(127);
+        }
+        close(out[1]);
+        if (pid < 0) {
+                say("cannot fork: %s", strerror(errno));
+                close(out[0]);
+                return CLI_FAILED;
+        }
+        *ret_out = out[0];
+        *ret_pid = pid;
+        return 0;
+}
+
 int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid)
 {
         char program[PATH_MAX + 32];

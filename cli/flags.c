@@ -26,7 +26,7 @@ static const struct {
 } commands[] = {
         { "ask",        CLI_ASK,        "[PROMPT...]", "ask a model, and print its answer" },
         { "complete",   CLI_COMPLETE,   "[PROMPT...]", "continue a prompt, for programs: the continuation and nothing else" },
-        { "template",   CLI_TEMPLATE,   "[PROMPT...]", "print the prompt that a model's chat template makes of a question" },
+        { "template",   CLI_TEMPLATE,   "[FILE] [PROMPT...]", "print the prompt that a model's chat template makes of a question" },
         { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
@@ -82,6 +82,9 @@ static void help(const struct cli *cli)
                                commands[i].arguments, commands[i].help);
         if (!(cli->command & (CLI_STATUS | CLI_INSPECT)))
                 printf("Without arguments, or with -, it reads stdin.\n");
+        if (cli->command == CLI_TEMPLATE)
+                printf("With a FILE (a template, a model, a tokenizer_config.json) no daemon is "
+                       "asked.\n");
         printf("\n");
         for (size_t i = 0; i < LENGTH(flags); i++) {
                 if (!(flags[i].commands & cli->command))
@@ -231,6 +234,23 @@ static int find_command(struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
 }
 
+/* What template is given to work by comes before what it works on. */
+static int take_template(struct cli *cli)
+{
+        if (!cli->word_count || !preview_is_file(cli->words[0]))
+                return 0;
+        cli->file = cli->words[0];
+        cli->word_count--;
+        memmove(cli->words, cli->words + 1, (size_t)cli->word_count * sizeof(*cli->words));
+        if (!cli->model && !cli->socket && !cli->any_uid)
+                return 0;
+        say("%s is a file, and no daemon is asked: there is no %s beside it", cli->file,
+            cli->model    ? "--model"
+            : cli->socket ? "--socket"
+                          : "--any-uid");
+        return CLI_USAGE;
+}
+
 int cli_flags(struct cli *cli, int argc, char **argv)
 {
         bool only_words = false;
@@ -251,6 +271,8 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                         r = take_flag(cli, argc, argv, &i);
                 }
         }
+        if (!r && cli->command == CLI_TEMPLATE)
+                r = take_template(cli);
         if (!r && cli->messages && (cli->system || cli->word_count)) {
                 say("--messages has all that is said: there is no %s beside it",
                     cli->system ? "--system" : "question");

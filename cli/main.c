@@ -82,6 +82,19 @@ static int run(struct cli *cli)
         }
 }
 
+/* By a daemon: the one that serves, or a private one. */
+static int serve(struct cli *cli)
+{
+        int r = 0;
+
+        if (cli->command & (CLI_ASK | CLI_TEMPLATE))
+                r = cli_conversation(cli);
+        if (!r)
+                r = cli->model && daemon_is_file(cli->model) ? connect_private(cli)
+                                                             : connect_service(cli);
+        return r ? r : run(cli);
+}
+
 int main(int argc, char **argv)
 {
         struct cli cli = { 0 };
@@ -99,13 +112,8 @@ int main(int argc, char **argv)
                 r = run_inspect(&cli);
         if (!r && cli.command != CLI_STATUS && !cli.messages)
                 r = cli_input(&cli);
-        if (!r && cli.command & (CLI_ASK | CLI_TEMPLATE))
-                r = cli_conversation(&cli);
         if (!r)
-                r = cli.model && daemon_is_file(cli.model) ? connect_private(&cli)
-                                                           : connect_service(&cli);
-        if (!r)
-                r = run(&cli);
+                r = cli.file ? cli_preview(&cli) : serve(&cli);
 
         smv_close(cli.client);
         if (cli.child)
