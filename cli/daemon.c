@@ -93,10 +93,15 @@ int daemon_inspect(const char *model)
 int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret_out,
                    pid_t *ret_pid)
 {
-        char program[PATH_MAX + 32];
+        char program[PATH_MAX + 32], model[PATH_MAX + 32];
         int out[2];
         pid_t pid;
 
+        /* With a name, so that one need not be made of the file's, nor be looked for in its path. */
+        if ((size_t)snprintf(model, sizeof(model), "%s=preview", cli->file) >= sizeof(model)) {
+                say("%s: %s", cli->file, strerror(ENAMETOOLONG));
+                return CLI_FAILED;
+        }
         find_program(program, sizeof(program));
         if (pipe2(out, O_CLOEXEC) < 0) {
                 say("cannot make a pipe: %s", strerror(errno));
@@ -106,7 +111,7 @@ int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret
         if (!pid) {
                 if (dup2(out[1], STDOUT_FILENO) < 0 || (in >= 0 && dup2(in, STDIN_FILENO) < 0))
                         _exit(1);
-                execlp(program, program, "--template", "--model", cli->file, "--messages", messages,
+                execlp(program, program, "--template", "--model", model, "--messages", messages,
                        cli->json ? "--json" : (char *)NULL, (char *)NULL);
                 say("cannot run %s: %s", program, strerror(errno));
                 _exit(127);

@@ -83,6 +83,10 @@ static void a_template_by_itself_renders_a_question(void **state)
                "<|im_start|>system\nBe \"brief\".<|im_end|>\n<|im_start|>user\na\tb<|im_end|>\n"
                "<|im_start|>assistant\n",
                NULL);
+        write_file(house,
+                   "a-name=of-more-than-64-bytes-----------------------------------------.txt",
+                   "{{ messages | length }}", path);
+        expect(RUN(house, NULL, SAMOVAR, "template", path, "a"), 0, "1", NULL);
         expect(RUN(house, "from stdin\n", SAMOVAR, "template", plain), 0, "from stdin\n", NULL);
         expect(RUN(house, NULL, SAMOVAR, "template", plain, "\xff"), 1, "", "not valid UTF-8");
 }
