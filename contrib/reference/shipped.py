@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What transformers makes of the model that is shipped.
 
-    shipped.py models/teaspoon-q8_0.gguf contrib/teaspoon/dev.jsonl tests/golden/teaspoon.txt
+    shipped.py models/teaspoon-q8_0.gguf contrib/teaspoon/dev.jsonl tests/golden/shipped/teaspoon.txt
 
 transformers reads the GGUF file by itself: its rows as the numbers they stand for, its vocabulary and
 its chat template.  Twenty conversations, their first answers, and the logits that the first and the

@@ -14,7 +14,8 @@ class Daemon:
         self.place = tempfile.TemporaryDirectory()
         self.socket = os.path.join(self.place.name, "sock")
         self.daemon = subprocess.Popen([os.path.join(build, "daemon", "samovard"), "--model", path,
-                                        "--socket", self.socket], stderr=subprocess.DEVNULL)
+                                        "--socket", self.socket,
+                                        "--uid-connects-burst", "1000"], stderr=subprocess.DEVNULL)
         for _ in range(200):
             if self.samovar("status").returncode == 0:
                 return
@@ -23,7 +24,7 @@ class Daemon:
 
     def samovar(self, word, *flags, text=""):
         return subprocess.run([self.command, word, "--socket", self.socket, *flags], input=text,
-                              capture_output=True, text=True)
+                              capture_output=True, encoding="utf-8", errors="replace")
 
     def reply(self, prompt, most):
         said = json.dumps({key: prompt[key] for key in ("messages", "tools") if key in prompt})

@@ -27,9 +27,10 @@ def replies_of(args, prompts):
         from asked import Daemon
 
         daemon = Daemon(args.build, args.model)
-        replies = daemon.replies(prompts, args.max)
-        daemon.close()
-        return replies
+        try:
+            return daemon.replies(prompts, args.max)
+        finally:
+            daemon.close()
     from documents import chat
     from served import Folder
 
