@@ -394,10 +394,13 @@ static void finish(struct edge *edge, struct peer_task *task)
         release(task);
 }
 
-/* One that is long waits for those before it: what is not read is charged. */
+/* One that is long waits for those before it, those that wait included, though what they waited for
+ * may just have gone: what is not read is charged. */
 static bool must_wait(const struct peer_task *task)
 {
-        return task->peer && task->peer->long_left && buffer_count(&task->reply);
+        const struct peer *peer = task->peer;
+
+        return peer && (peer->long_left || peer->made) && buffer_count(&task->reply);
 }
 
 static void wait_its_turn(struct peer_task *task)
