@@ -160,7 +160,6 @@ static void flag_that_is_wrong_is_named(void **state)
         REFUSES(house, "--threads", "no value", "--model", model, "--threads");
         REFUSES(house, "--max-seqs", "meant", "--model", model, "--max-seq", "4");
         REFUSES(house, "--ctx", "2048", "--model", model, "--ctx", "4096");
-        REFUSES(house, "--model", "samovard:", "--threads", "1");
         REFUSES(house, "step_tokens", "max_seqs", "--model", model, "--step-tokens", "8");
         REFUSES(house, "ring_bytes", "power of two", "--model", model, "--ring-bytes", "100000");
         REFUSES(house, "/no/such/file", "samovard:", "--config", "/no/such/file");
