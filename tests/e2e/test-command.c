@@ -404,7 +404,8 @@ static void reader_that_has_enough_ends_it(void **state)
         struct ran ran;
 
         HOUSE(house, "--threads", "1");
-        snprintf(command, sizeof(command), "%s complete Once --max 2000 | head -c 5", SAMOVAR);
+        snprintf(command, sizeof(command), "%s complete Once --temp 0 --max 2000 | head -c 5",
+                 SAMOVAR);
         ran = RUN(house, NULL, "/bin/sh", "-c", command);
         assert_int_equal(ran.status, 0);
         assert_int_equal(ran.out_bytes, 5);
