@@ -158,13 +158,14 @@ static int make_item(struct making *m)
 
 static int make(struct arena *arena, const struct wire_values *values, bool map, struct value *ret)
 {
-        struct making m = { .arena = arena, .at = { values->bytes, values->bytes + values->size } };
+        struct making m = { .arena = arena };
         int r;
 
         if (!values->bytes) {
                 *ret = value_none();
                 return 0;
         }
+        m.at = (struct cursor){ values->bytes, values->bytes + values->size };
         r = open_level(&m, map, values->count);
         while (!r) {
                 struct level *level = &m.levels[m.depth];

@@ -41,7 +41,7 @@ static struct value *top(struct run *run)
 static struct value *last(struct run *run, uint32_t count)
 {
         assert(run->stack_count >= count);
-        return run->stack + run->stack_count - count;
+        return count ? run->stack + run->stack_count - count : NULL;
 }
 
 /* What took the last `count` values leaves this instead. */
