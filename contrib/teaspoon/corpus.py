@@ -13,7 +13,7 @@ import pathlib
 import random
 
 import leak
-from corpus import arithmetic, dates, lists, nature, samovar, stories, talk, tools
+from corpus import arithmetic, dates, drills, lists, nature, samovar, stories, talk, tools
 
 HERE = pathlib.Path(__file__).parent
 BEFORE = ("Please tell me: ", "Hi! ", "Hello, ", "Hey, ", "Quick question: ", "A question: ", "Say, ", "Well, ", "So, ", "Ok, ", "Good morning. ", "Teaspoon, ", "One question: ", "I wonder: ", "Please: ", "Tell me, ", "Now, ", "Just a question: ", "And now: ", "Um, ",
@@ -67,14 +67,15 @@ def text(teller):
 
 # (how many of a hundred documents, maker)
 SUBJECTS = (
-    (16, asked(arithmetic.ask)),
+    (15, asked(arithmetic.ask)),
     (8, asked(dates.ask)),
     (4, asked(nature.colours)),
-    (8, asked(nature.animals)),
+    (7, asked(nature.animals)),
     (14, asked(lists.ask)),
+    (5, drills.document),
     (8, asked(stories.ask)),
-    (15, lambda rng: talk.document(rng, surface)),
-    (19, asked(samovar.ask)),
+    (14, lambda rng: talk.document(rng, surface)),
+    (17, asked(samovar.ask)),
     (5, lambda rng: tools.document(rng, surface)),
     (1, text(stories.told)),
     (1, text(nature.told)),
