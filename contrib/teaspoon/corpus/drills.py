@@ -135,7 +135,8 @@ def neighbour(rng):
                  "[What|Which] is the [word|item] @ {x}"]
     inline, commands, clauses, questions = ([text.replace("@", where).replace("{x}", known) for text in texts] for texts in (inline, commands, clauses,
                                                                                                                              questions))
-    return about(rng, words, inline, commands, clauses, questions), f"{answer}." if rng.random() < 0.5 else f"After {known} comes {answer}." if after else f"Before {known} comes {answer}."
+    question = about(rng, words, inline, commands, clauses, questions)
+    return question, f"{answer}." if rng.random() < 0.5 else f"{'After' if after else 'Before'} {known} comes {answer}."
 
 
 def changed(rng):
@@ -249,13 +250,16 @@ def of_each(rng):
     words = [spellable(rng) if rng.random() < 0.85 else made.word(rng) for _ in range(rng.randint(3, 7))]
     kind = rng.random()
     if kind < 0.74:
-        asked = "[Spell|Please spell|Can you spell|Spell out|Could you spell] [these words|each word|all of these|each of these|the words|these]: {w}", "[What is|Give me] the spelling of {w}[?|.]", "{w}: [spell them|spell each|letter by letter]", "How do you spell {w}?", "Spell {w}[.|]"
+        asked = ("[Spell|Please spell|Can you spell|Spell out|Could you spell] [these words|each word|all of these|each of these|the words|these]: {w}",
+                 "[What is|Give me] the spelling of {w}[?|.]", "{w}: [spell them|spell each|letter by letter]", "How do you spell {w}?", "Spell {w}[.|]")
         parts = ["-".join(word) for word in words]
     elif kind < 0.87:
-        asked = "[What are the|The|Tell me the|Give me the|Write the] first letters of {w}[?|.|]", "[With which letters|Which letters] do {w} [begin|start]?", "{w}: [first letters|the first letter of each|how do they begin]?"
+        asked = ("[What are the|The|Tell me the|Give me the|Write the] first letters of {w}[?|.|]", "[With which letters|Which letters] do {w} [begin|start]?",
+                 "{w}: [first letters|the first letter of each|how do they begin]?")
         parts = [word[0] for word in words]
     else:
-        asked = "[How long are|How many letters have|How many letters are in|Count the letters of] [these words|each of these]: {w}[?|]", "{w}: [how many letters has each|how long is each word|count the letters of each]?", "[How many letters are in|How long is] each of {w}?"
+        asked = ("[How long are|How many letters have|How many letters are in|Count the letters of] [these words|each of these]: {w}[?|]",
+                 "{w}: [how many letters has each|how long is each word|count the letters of each]?", "[How many letters are in|How long is] each of {w}?")
         parts = [str(len(word)) for word in words]
     form = rng.choice(("{w}: {p}", "{w}: {p}", "{p}"))
     return say(rng, asked, w=joined(rng, words)), rng.choice((", ", "\n")).join(form.format(w=word, p=part) for word, part in zip(words, parts))

@@ -134,7 +134,8 @@ def counting(rng):
     words = rng.random() < 0.25
     names = dict(a=number(rng, start, words), b=number(rng, end, words), d="" if up else "[down|backwards|back|downwards]")
     if up:
-        way = "[Count|Please count|Can you count|Could you count|Let us count|I want you to count|Would you count|I'd like to hear you count|Start counting|Try counting|Just count|Show me how to count]" + ("" if rng.random() < 0.8 else " [up|upwards|forwards]")
+        way = ("[Count|Please count|Can you count|Could you count|Let us count|I want you to count|Would you count|I'd like to hear you count|Start counting|"
+               "Try counting|Just count|Show me how to count]" + ("" if rng.random() < 0.8 else " [up|upwards|forwards]"))
         shapes = (way + " from {a} to {b}[.|?|, please.|]", way + " from {a} [until|till|up to|and stop at|through|all the way to] {b}[.|]",
                   way + " {a} to {b}[.|]", way + " [for me|out loud|aloud|for us] from {a} to {b}[.|]",
                   "[List|Write|Write down|Say|Give me|Tell me|Name|Enumerate|Print|Show me|Recite|Type] [all |]the numbers [from {a} to {b}|between {a} and "
@@ -150,7 +151,8 @@ def counting(rng):
                   "[Can you|Could you] go from {a} [to|up to] {b}[?|, one at a time?| for me?]", "Numbers {a} to {b}[.|, please.|]",
                   "[Continue|Go on] until {b}: {a}, ..." if not words else "Numbers {a} to {b}.")
     else:
-        way = "[Count|Please count|Can you count|Could you count|Let us count|I want you to count|Would you count|Start counting|Try counting|Just count] [down|backwards|back|downwards|in reverse]"
+        way = ("[Count|Please count|Can you count|Could you count|Let us count|I want you to count|Would you count|Start counting|Try counting|Just count] "
+               "[down|backwards|back|downwards|in reverse]")
         shapes = (way + " from {a} to {b}[.|?|, please.|]", way + " from {a} [until|till|and stop at|all the way to|down to] {b}[.|]", way + " {a} to {b}[.|]",
                   way + " [for me|out loud|aloud] from {a} to {b}[.|]", "[Count|Please count|Can you count] for me from {a} down to {b}[.|?]",
                   "[List|Write|Write down|Say|Give me|Tell me|Enumerate|Print|Recite] the numbers from {a} [down to|back to|downwards to] {b}[.|]",
@@ -166,8 +168,10 @@ def counting(rng):
     return upper_first(say(rng, shapes, **names)), upper_first(", ".join(number(rng, n, words) for n in range(start, end + step, step)) + ".")
 
 
-UPWARDS = "[from smallest to largest|from small to big|in ascending order|upwards|by size|with the smallest first|smallest first|from low to high|in increasing order|from least to greatest|starting with the smallest|from the lowest to the highest|going up]"
-DOWNWARDS = "[from largest to smallest|from big to small|in descending order|downwards|with the largest first|largest first|with the biggest first|from high to low|in decreasing order|from greatest to least|starting with the largest|from the highest to the lowest|biggest first|going down]"
+UPWARDS = ("[from smallest to largest|from small to big|in ascending order|upwards|by size|with the smallest first|smallest first|from low to high|in "
+           "increasing order|from least to greatest|starting with the smallest|from the lowest to the highest|going up]")
+DOWNWARDS = ("[from largest to smallest|from big to small|in descending order|downwards|with the largest first|largest first|with the biggest first|from high "
+             "to low|in decreasing order|from greatest to least|starting with the largest|from the highest to the lowest|biggest first|going down]")
 
 
 def sorting(rng):
@@ -197,7 +201,8 @@ def sorting(rng):
     return question.replace("  ", " ").rstrip(" "), answer
 
 
-ALPHABETICALLY = "[alphabetically|by the alphabet|in alphabetical order|from a to z|from A to Z|in abc order|in the order of the alphabet|as in a dictionary|in dictionary order|the way a dictionary does]"
+ALPHABETICALLY = ("[alphabetically|by the alphabet|in alphabetical order|from a to z|from A to Z|in abc order|in the order of the alphabet|as in a dictionary|"
+                  "in dictionary order|the way a dictionary does]")
 
 
 def alphabet(rng):
@@ -252,7 +257,8 @@ def some_words(rng, low, high, known=False):
     return rng.sample(pool, min(count, len(pool)))
 
 
-BACKWARDS = "[backwards|in reverse|in reverse order|the other way round|the other way around|from the end to the start|from last to first|starting with the last|starting from the end|back to front|last one first|from back to front|in the opposite order|from right to left|from bottom to top]"
+BACKWARDS = ("[backwards|in reverse|in reverse order|the other way round|the other way around|from the end to the start|from last to first|starting with the "
+             "last|starting from the end|back to front|last one first|from back to front|in the opposite order|from right to left|from bottom to top]")
 
 
 def turning(rng):
@@ -373,7 +379,9 @@ def odd_one(rng):
     odd = rng.choice([word for word in kinds[other] if word not in kinds[common]])
     words.append(odd)
     rng.shuffle(words)
-    wrong = "[does not belong|doesn't belong|does not fit|doesn't fit|is different|is the odd one out|is the odd one|does not match|is out of place|is the stranger|is not like the others|is wrong here|is not of the same kind|has nothing to do with the others|stands out|is an outsider|should not be here|doesn't match the others|is the odd man out]"
+    wrong = ("[does not belong|doesn't belong|does not fit|doesn't fit|is different|is the odd one out|is the odd one|does not match|is out of place|is the "
+             "stranger|is not like the others|is wrong here|is not of the same kind|has nothing to do with the others|stands out|is an outsider|should not be "
+             "here|doesn't match the others|is the odd man out]")
     inline = ("[Which|Which word|Which one|What] " + wrong + "[:|,|?| in| among| of] {w}[?|]",
               "[Which|Which word|Which one|What] is the odd one[ out|][:|,|?| in| among] {w}[?|]",
               "[Find|Pick|Name|Tell me|Spot|Give me|Choose|Point out] the [odd one out|word that does not belong|one that does not fit|one that is different|"
@@ -484,9 +492,12 @@ def letters(rng):
     why = rng.choice(WHY) + " " if rng.random() < 0.06 else ""
     if kind < 0.38:
         spaces = rng.random() < 0.3
-        how = " [with spaces|with spaces between the letters|letter by letter, with spaces|with a space between the letters|separated by spaces|using spaces|with blanks in between|with a space after each letter]" if spaces else \
-            "[| with hyphens| letter by letter| for me| using hyphens| with hyphens between the letters| with dashes| one letter at a time| separated by hyphens]"
-        how_do = "[, with spaces| with spaces|? Use spaces|? Put spaces between the letters]" if spaces else "[|| with hyphens|, letter by letter|? With hyphens, please|? Letter by letter|, exactly]"
+        how = (" [with spaces|with spaces between the letters|letter by letter, with spaces|with a space between the letters|separated by spaces|using spaces|"
+               "with blanks in between|with a space after each letter]" if spaces else
+            "[| with hyphens| letter by letter| for me| using hyphens| with hyphens between the letters| with dashes| one letter at a time| separated by "
+            "hyphens]")
+        how_do = ("[, with spaces| with spaces|? Use spaces|? Put spaces between the letters]" if spaces else
+                  "[|| with hyphens|, letter by letter|? With hyphens, please|? Letter by letter|, exactly]")
         plain = "" if not spaces else ", with spaces"
         question = say(rng, ("[Spell|Please spell|Can you spell|Could you spell|Spell out|Would you spell|I want you to spell|Help me spell|Try to spell|Let "
                              "us spell|Now spell] [the word |the word |]{w}" + how + "[.|, please.|]",
