@@ -189,3 +189,12 @@ def one_word(rng):
         names, word, _ = items[0]
         if word and " " not in word and "-" not in word:
             return upper_first(say(rng, rng.choice(firsts), **{**names, "X": upper_first(names["x"])})), word
+
+
+def mistaken(rng):
+    """(question, answer, a wrong answer of the same kind)"""
+    while True:
+        firsts, _, items = rng.choice(SERIES)(rng)
+        (names, word, _), wrong = items[0], items[1][1]
+        if word and wrong and word != wrong and "-" not in word and " " not in word:
+            return upper_first(say(rng, rng.choice(firsts), **{**names, "X": upper_first(names["x"])})), upper_first(word) + ".", upper_first(wrong) + "."

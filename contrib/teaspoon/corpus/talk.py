@@ -65,7 +65,7 @@ GENERIC = ("I see.", "Noted.", "Good to know.", "I will remember it.", "All righ
 # what is told: (how it is told, what is said to it, how it is asked for, the answer, the values)
 TOLD = (
     (("[My name is|I am called|I'm|I am|Call me|You can call me|People call me|They call me|My friends call me|Hello, my name is|Hi, I am|Hello, I'm|Hi, I'm|My mother named me] {v}[.|!|]", "{v} is my name[.|]", "[This is|Here is] {v}[.| speaking.|]"), ("Hello, {v}!", "Nice to meet you, {v}.", "Good day, {v}.", "Hi {v}!", "Pleased to meet you, {v}."),
-     ("[What is|What's|Tell me|Say|Do you know|Do you remember|Can you tell me] my name[?|]", "[Who am I|How am I called|What am I called|Who is talking to you|Do you know who I am|Who am I again][?|]", "What did I say my name is[?|]", "[I forgot|Remind me of|Can you remember|Tell me again] my name[.|?|]", "[Which|What] name [have I|do I have|did I give|did I tell you][?|]", "[What|How] [do people|do my friends] call me[?|]", "[What|Which name] did I [say|tell you][ I was called| about my name|][?|]"), ("Your name is {v}.", "You are {v}."), "name"),
+     ("[What is|What's|Tell me|Say|Do you know|Do you remember|Can you tell me] my name[?|]", "[Who am I|How am I called|What am I called|Who is talking to you|Do you know who I am|Who am I again][?|]", "What did I say my name is[?|]", "[I forgot|Remind me of|Can you remember|Tell me again] my name[.|?|]", "[Which|What] name [have I|do I have|did I give|did I tell you][?|]", "[What|How] [do people|do my friends] call me[?|]", "[What|Which name] did I [say|tell you][ I was called| about my name][?|]"), ("Your name is {v}.", "You are {v}."), "name"),
     (("[My favourite colour is|The colour I like best is|I like the colour|The best colour is|I love the colour|Of all colours I like|As colours go, I prefer|My best colour is] {v}[.|!|]", "{V} is my favourite colour[.|]", "{V} is the colour that I like [most|best][.|]"), ("{V} is a nice colour.", "A fine colour.", "Nice! I will remember it.", "I see.", "{V} is lovely."),
      ("[What is|What's|Tell me|Do you remember|Which is|What was|Do you know|Name] my favourite colour[?|]", "[Which|What] colour [do I like|do I like best|do I like most|do I love|did I say I like|is my favourite|do I prefer|did I name][?|]", "[What did I say about|What was] [colours|my favourite colour][?|]"), ("Your favourite colour is {v}.", "{V}."), "colour"),
     (("[My favourite animal is|The animal I like best is|I like no animal more than|The best animal is|I love|Of all animals I like|My best animal is] the {v}[.|!|]", "The {v} is my favourite animal[.|]", "The {v} is the animal that I like [most|best][.|]"), ("The {v} is a fine animal.", "Nice!", "I see.", "I will remember it.", "That is a lovely animal."),
@@ -337,14 +337,12 @@ def correction(rng):
             turns.append(short_question(rng))
         turns.append((upper_first(say(rng, asked, **w2)), upper_first(say(rng, answers, **w2))))
         return turns
-    if rng.random() < 0.5:
-        question, answer = follow.one_word(rng)
-        other = follow.one_word(rng)[1]
-        first = upper_first(other) + "." if rng.random() < 0.4 and other != answer else UNKNOWN
-        answer = upper_first(answer) + "."
-    else:
-        question, answer = rng.choice((arithmetic.sums, dates.weekdays, nature.coloured, nature.young, lists.opposites))(rng)
-        first = UNKNOWN
+    if rng.random() < 0.4:
+        # Doubt without a reason: the answer stays.
+        question, answer = rng.choice((arithmetic.sums, dates.ask, nature.animals, nature.colours, follow.one_word))(rng)
+        answer = upper_first(ended(answer)) if question[:5] != "Spell" else answer
+        return [(question, answer), (say(rng, "[Are you sure|Really|Is that right|Is it true|Sure|Are you certain|Is that correct][?|]"), say(rng, ("Yes. {a}", "Yes, I am sure. {a}"), a=answer))]
+    question, answer, first = follow.mistaken(rng)
     right = answer.rstrip(".")
     doubt = say(rng, DOUBT) if rng.random() < 0.7 or len(right) > 12 else say(rng, "[That is wrong|No|Wrong|Not right|That is not right|You are wrong|No, no|Sorry, no][,|:|, I think] [it is|it must be|the answer is|it should be] {r}[.|!|]", r=right if right in DAYS + MONTHS else right.lower())
     return [(question, first), (doubt, say(rng, ("Sorry. {a}", "You are right, sorry. {a}", "I am sorry. {a}", "Sorry, you are right. {a}"), a=answer))]
