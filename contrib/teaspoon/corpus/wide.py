@@ -59,7 +59,8 @@ OBJECTS = (
 PLURAL_ONLY = ("glasses", "scissors")
 _SPOTS = ("bed table chair sofa desk shelf cupboard drawer wardrobe fridge oven stove sink bath door window curtain carpet rug lamp clock piano mirror fireplace stairs bench "
           "basket box bucket bag backpack suitcase chest barrel crate trunk jar vase teapot pillow blanket mat tree hedge shed garage attic cellar kitchen bathroom hall "
-          "garden greenhouse barn car van boat tent letterbox locker safe bookcase dresser cradle wheelbarrow washing machine").replace("washing machine", "washing_machine").split()
+          "garden greenhouse barn car van boat tent letterbox locker safe bookcase dresser cradle wheelbarrow washing machine").replace("washing machine",
+              "washing_machine").split()
 _INSIDE = set("shelf cupboard drawer wardrobe fridge oven sink bath basket box bucket bag backpack suitcase chest barrel crate trunk jar vase teapot shed garage attic cellar "
               "kitchen bathroom hall garden greenhouse barn car van boat tent letterbox locker safe bookcase dresser cradle wheelbarrow washing_machine".split())
 _ROOMS = set("shed garage attic cellar kitchen bathroom hall garden greenhouse barn tent".split())
@@ -147,13 +148,15 @@ def scene(rng):
 
 
 def street(rng):
-    first = rng.choice(("Oak", "Mill", "Church", "River", "Garden", "Station", "Elm", "Bridge", "High", "Castle", "Rose", "Park", "Market", "Hill", "School", "Harbour")) if rng.random() < 0.4 else town(rng)
+    first = rng.choice(("Oak", "Mill", "Church", "River", "Garden", "Station", "Elm", "Bridge", "High", "Castle", "Rose", "Park", "Market", "Hill", "School",
+        "Harbour")) if rng.random() < 0.4 else town(rng)
     return f"{first} {rng.choice(('Street', 'Street', 'Road', 'Lane', 'Square'))}"
 
 
 def clock(rng):
     """A time of the day as people say it."""
-    return rng.choice((str(rng.randint(1, 12)), f"{rng.randint(0, 23)}:{rng.randint(0, 59):02}", f"half past {spelled(rng.randint(1, 12))}", f"{spelled(rng.randint(1, 12))} o'clock",
+    return rng.choice((str(rng.randint(1, 12)), f"{rng.randint(0, 23)}:{rng.randint(0, 59):02}", f"half past {spelled(rng.randint(1, 12))}",
+        f"{spelled(rng.randint(1, 12))} o'clock",
                        f"{rng.randint(1, 12)} o'clock", f"quarter to {spelled(rng.randint(1, 12))}", f"{rng.randint(1, 12)} pm"))
 
 
@@ -161,10 +164,14 @@ def sentence(rng):
     """A text that somebody sends to somebody."""
     t, c, p, s, n, k = object_(rng), colour(rng), town(rng), spot(rng), name(rng), clock(rng)
     return say(rng, (
-        "[I am|we are|I will be] [late|on the way|at home|in {p}|ready|already there|nearly there|waiting at the station]", "[dinner|lunch|the cake|the {t}|your {t}|the soup|tea] is ready", "the {t} is {s}",
-        "[see|call|meet] [you|me|us] [at {k}|tomorrow|in {p}|later|on {d}]", "[please |]bring [the|a|your] {c} {t}", "[buy|get|bring|fetch] [some |][milk|bread|eggs|apples|tea|a {t}|two {t}s]", "happy birthday[| {n}]",
-        "I [found|lost|forgot|need|have] [the|my|your|a] {t}", "{n} is [coming|here|ill|late|asking for you|back from {p}]", "the train [leaves|comes|is] at {k}", "[the meeting|the party|the lesson|dinner|the film] [starts|begins|is] at {k}",
-        "[good night|good luck|well done|many thanks|thank you for the {t}|get well soon|no, thanks|yes, please|I miss you|all is well]", "do not forget the {t}", "the {c} {t} is for {n}", "can you [come|help me|call {n}|bring the {t}]",
+        "[I am|we are|I will be] [late|on the way|at home|in {p}|ready|already there|nearly there|waiting at the station]",
+            "[dinner|lunch|the cake|the {t}|your {t}|the soup|tea] is ready", "the {t} is {s}",
+        "[see|call|meet] [you|me|us] [at {k}|tomorrow|in {p}|later|on {d}]", "[please |]bring [the|a|your] {c} {t}",
+            "[buy|get|bring|fetch] [some |][milk|bread|eggs|apples|tea|a {t}|two {t}s]", "happy birthday[| {n}]",
+        "I [found|lost|forgot|need|have] [the|my|your|a] {t}", "{n} is [coming|here|ill|late|asking for you|back from {p}]",
+            "the train [leaves|comes|is] at {k}", "[the meeting|the party|the lesson|dinner|the film] [starts|begins|is] at {k}",
+        "[good night|good luck|well done|many thanks|thank you for the {t}|get well soon|no, thanks|yes, please|I miss you|all is well]",
+            "do not forget the {t}", "the {c} {t} is for {n}", "can you [come|help me|call {n}|bring the {t}]",
         "we [meet|eat|leave|start] at {k} in {p}", "I [leave|come|arrive] on {d}", "the [door|window|shop|gate] is [open|closed|locked]"),
         t=t, c=c, p=p, s=s, n=n, k=k, d=rng.choice("Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()))
 
@@ -173,9 +180,12 @@ def topic(rng):
     """What somebody looks for."""
     t, c, p, n = object_(rng), colour(rng), town(rng), name(rng)
     return say(rng, (
-        "[old|red|cheap|wooden|small|good|wild|used|rare|modern] [clocks|foxes|toys|flights|books|tools|bridges|bicycles|boats|pianos|mushrooms|maps|shoes|tents|stamps|coins|horses|roses]", "[bread|soup|cake|pancake|pizza|jam|curry] recipes",
-        "[train|bus|boat] times [in|to|from] {p}", "[hotels|museums|parks|schools|bakeries|cafes|concerts|jobs|flats|doctors] in {p}", "the history of [tea|paper|chess|the {t}|{p}|glass|bicycles]", "how to [mend|clean|build|paint|buy] a {t}",
-        "{c} {t}s", "[a|the] {c} {t}", "{t} [repair|shops|prices|museum]", "[the life|the songs|the books|the pictures] of {n}", "{w}", "{w} {t}", "{n} {w}", "bees in winter", "[piano|dance|swimming|guitar] lessons [in {p}|for children]"),
+        "[old|red|cheap|wooden|small|good|wild|used|rare|modern] [clocks|foxes|toys|flights|books|tools|bridges|bicycles|boats|pianos|mushrooms|maps|shoes|tents|stamps|coins|horses|roses]",
+            "[bread|soup|cake|pancake|pizza|jam|curry] recipes",
+        "[train|bus|boat] times [in|to|from] {p}", "[hotels|museums|parks|schools|bakeries|cafes|concerts|jobs|flats|doctors] in {p}",
+            "the history of [tea|paper|chess|the {t}|{p}|glass|bicycles]", "how to [mend|clean|build|paint|buy] a {t}",
+        "{c} {t}s", "[a|the] {c} {t}", "{t} [repair|shops|prices|museum]", "[the life|the songs|the books|the pictures] of {n}", "{w}", "{w} {t}", "{n} {w}",
+            "bees in winter", "[piano|dance|swimming|guitar] lessons [in {p}|for children]"),
         t=t, c=c, p=p, n=n, w=made_word(rng))
 
 
@@ -183,4 +193,5 @@ def title(rng):
     """The name of a piece of music, a film, a book."""
     first = rng.choice("Blue Golden Silent Red Silver Slow Little Old Summer Winter Morning Midnight Green Lonely Broken Sweet White Wild Last Secret".split())
     second = rng.choice("River Song Leaves Mill Rain Star Bells Hills Train Dance Waltz Kite Days Moon Garden Road Heart Dream Harbour Sky Window Bird Forest Night Ocean Letter Lantern Tower".split())
-    return say(rng, ("{a} {b}", "{a} {b}", "The {a} {b}", "{b} of {p}", "{m}", "{m} {b}", "{n} and the {b}", "Song for {n}", "The {b} of {n}", "{a} {m}"), a=first, b=second, p=town(rng), m=upper_first(made_word(rng)), n=name(rng))
+    return say(rng, ("{a} {b}", "{a} {b}", "The {a} {b}", "{b} of {p}", "{m}", "{m} {b}", "{n} and the {b}", "Song for {n}", "The {b} of {n}", "{a} {m}"),
+        a=first, b=second, p=town(rng), m=upper_first(made_word(rng)), n=name(rng))
