@@ -6,7 +6,7 @@ templates, the answer as one word, the answer as sentences).
 from . import arithmetic
 from .lists import OPPOSITES, SPELLABLE
 from .phrase import a, number, say, upper_first
-from .words import ANIMALS, DAYS, MIXES, MONTH_DAYS, MONTHS, ORDINALS, PLURALS, SEASON_MONTHS, THINGS_COLOUR, plural
+from .words import ANIMALS, DAYS, MIXES, MONTH_DAYS, MONTHS, ORDINALS, SEASON_MONTHS, THINGS_COLOUR, plural
 
 AND = ("[And|And what about|What about|And how about|How about|And for|And of|Now|And then|Then|And now|Ok, and|Good, and|Thanks, and|Okay, what about|Hm, and|What of|And with|Same for|The same for|And the same for|And again for] {x}[?|]",
        "And {x}[?|?|, please?|]", "{X}[?| too?| as well?| then?|, please?]",

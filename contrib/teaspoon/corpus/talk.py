@@ -1,6 +1,6 @@
 """Conversations: greetings, who teaspoon is, what was told before, the same again with another, and
 system messages that say how to answer."""
-from . import arithmetic, dates, follow, lists, made, nature, samovar, stories, wide
+from . import arithmetic, dates, follow, lists, nature, samovar, stories, wide
 from .nature import UNKNOWN
 from .phrase import a, listed, number, say, upper_first
 from .words import ANIMALS, COLOURS, DAYS, FRUITS, MONTHS, NAMES, PETS, plural
