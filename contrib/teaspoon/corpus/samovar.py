@@ -4,6 +4,7 @@ Three kinds of facts: words and what they mean, things to do and the command for
 they set.  Each kind has its own frames of questions, so a fact is asked in hundreds of ways; what is
 none of them stands in ABOUT with questions of its own.
 """
+from . import wordings
 from .phrase import say, upper_first
 
 # word: (article and word as asked, answers, ways to describe it without the word)
@@ -160,7 +161,7 @@ ABOUT = (
     (("[Which|What] threads [are there|does samovard have|has the daemon|does the daemon have|run in the daemon][?|]", "[Name|List|Tell me] the threads[ of samovard| of the daemon|][.|]"), ("The loop, the scribe, the engine, the waker and the crew.",)),
     (("[How many|What number of] END records does a request [have|get][?|]", "[How often|How many times] does a request end[?|]", "Does every request have an END[?| record?]"), ("Exactly one.", "Every request has exactly one END.")),
     (("What does SIGTERM do" + "[?| to samovard?| to the daemon?]", "[What happens|What does the daemon do|What does samovard do] [on|after|with|when it gets] [SIGTERM|a SIGTERM|a kill][?|]", "[How|In which way] does [samovard|the daemon] [end|stop] [after|on] SIGTERM[?|]", "[What happens|What about] [to running answers|to the answers|with requests] when I stop the daemon[?|]"), ("It finishes what it is doing, then ends.", "The daemon finishes what it is doing and then ends.")),
-    (("[Which|What] [signal|key] [stops|ends] [samovard|the daemon][?|]", "[With which|With what] signal do I stop [samovard|the daemon][?|]"), ("SIGTERM, which `pkill samovard` sends.", "SIGTERM.")),
+    (("[Which|What] signal [stops|ends] [samovard|the daemon][?|]", "[With which|With what] signal do I stop [samovard|the daemon][?|]"), ("SIGTERM, which `pkill samovard` sends.", "SIGTERM.")),
     (("[Which|What] model [is the default|does samovard serve|does samovard use|is served|runs|do I get|is used] [without an option|by itself|without --model|if I say nothing|when I give none][?|]", "[What is|What's] the default model[?|]", "[Which|What] model [comes|is shipped|is delivered] with samovar[?|]"), ("Teaspoon, the default model.", "Teaspoon.", "Teaspoon, a small model that comes with samovar.")),
     (("[How big|How large|How small] is teaspoon[?|]", "[How many|What number of] parameters [has teaspoon|does teaspoon have|do you have|are in teaspoon][?|]", "[What|Which] size [is|has] teaspoon[?|]"), ("Teaspoon has a few million parameters.", "A few million parameters.")),
     (("[What value|Which value|Which temperature|What temperature] [is greedy|makes it greedy|gives greedy answers|gives the same answer always][?|]", "[How do I get|How can I get|How do I make it give] [greedy answers|greedy sampling|the likeliest token always|no randomness][?|]", "What does `--temp 0` [do|mean][?|]", "What does temperature [0|zero] mean[?|]"), ("Temperature 0 is greedy: `--temp 0`.", "`--temp 0` is greedy: always the likeliest token.")),
@@ -169,53 +170,123 @@ ABOUT = (
 )
 
 
+def lower_first(text):
+    """As it stands after a comma: names and codes stay."""
+    return text if text[0] == "`" or text.startswith(("END", "KV")) else text[:1].lower() + text[1:]
+
+
+def shown(rng, *codes):
+    """Commands or options as somebody types them: all plain, or all as code."""
+    return codes if rng.random() < 0.6 else tuple(f"`{code}`" for code in codes)
+
+
+def describe(rng, word):
+    """The word without the word."""
+    known, more = WORDS[word][2], wordings.DESCRIBED.get(word, ())
+    return say(rng, rng.choice(known if rng.random() < 0.4 or not more else more))
+
+
 def words(rng):
     word = rng.choice(list(WORDS))
     asked, answers, described = WORDS[word]
     kind = rng.random()
     if kind < 0.12 and word in THREADS:
         does = say(rng, THREADS[word])
-        question = say(rng, ("[Which|What] thread {d}[?|]", "[Who|What part of the daemon|Which part of samovard] {d}[?|]", "[Name|Tell me] the thread that {d}[.|]", "[What is|What's] the thread called that {d}[?|]", "The thread that {d} is [called what|which one][?|]"), d=does)
-        return question, rng.choice((f"The {word}.", f"The {word} {WORDS[word][2][0].removeprefix('the thread that ')}." if word != "loop" else "The loop."))
-    if kind < 0.35 and described:
-        question = say(rng, NAMING, d=(d := rng.choice(described)), D=upper_first(d))
+        question = say(rng, ("[Which|What] thread {d}[?|]", "[Who|What part of the daemon|Which part of samovard|Who is it that|Which one] {d}[?|]", "[Name|Tell me] the thread that {d}[.|]", "[What is|What's] the thread called that {d}[?|]",
+                             "The thread that {d} is [called what|which one|called][?|]", "[Is there|There is] a thread that {d}[.|?] [Which one|What is it called|Its name]?"), d=does)
+        return question, rng.choice((f"The {word}.", f"The {word}: {WORDS[word][2][0]}."))
+    if kind < 0.40 and described:
+        d = describe(rng, word)
+        question = say(rng, NAMING if rng.random() < 0.6 else wordings.NAMING, d=d, D=upper_first(d))
         return question, f"{upper_first(asked)}." if rng.random() < 0.7 else f"It is called {asked}."
     plain = asked.removeprefix("a ").removeprefix("the ")
     w = rng.choice((plain, f'"{plain}"', plain))
     x = asked if rng.random() < 0.8 or asked == plain else f"{asked} in samovar"
-    frames = PURPOSE if word in JOBS and rng.random() < 0.35 else MEANING
-    return say(rng, frames, x=x, X=upper_first(x), w=w, W=upper_first(plain)), rng.choice(answers)
+    frames = PURPOSE if word in JOBS and rng.random() < 0.3 else MEANING if rng.random() < 0.6 else wordings.MEANING
+    return upper_first(say(rng, frames, x=x, X=upper_first(x), w=w, W=upper_first(plain))), rng.choice(answers)
+
+
+def beside(rng):
+    """Two words that are easily confused."""
+    near = rng.choice(wordings.NEAR)
+    pair = rng.sample(near, 2)
+    (a, b), kind = (WORDS[word] for word in pair), rng.random() * (0.3 if near in wordings.OVERLAP else 1)
+    if kind < 0.3:
+        question = say(rng, wordings.DIFFERENCE, a=a[0], b=b[0], A=upper_first(a[0]))
+        no = "No: " if question.startswith(("Is ", "Are ")) else ""
+        first = a[1][0].rstrip(".")
+        return question, f"{no + lower_first(first) if no else first}; {lower_first(b[1][0])}"
+    if kind < 0.65:
+        d = describe(rng, pair[0])
+        x, y = rng.sample((a[0], b[0]), 2)
+        return say(rng, wordings.EITHER, a=x, b=y, A=upper_first(x), d=d, D=upper_first(d)), f"{upper_first(a[0])}."
+    truth = rng.random() < 0.5
+    d = describe(rng, pair[0 if truth else 1])
+    return say(rng, wordings.WHETHER, a=a[0], A=upper_first(a[0]), d=d), f"{'Yes' if truth else 'No'}, {lower_first(a[1][0])}"
 
 
 def doings(rng):
-    at = rng.randrange(len(DOINGS)) if rng.random() < 0.9 else rng.randrange(2)
+    at = rng.randrange(len(DOINGS)) if rng.random() < 0.86 else rng.randrange(2)
     verbs, going, answers = DOINGS[at]
-    if rng.random() < 0.2:
-        question = upper_first(say(rng, say(rng, SITUATIONS[at]) + THEN))
-        return question, rng.choice(answers)
-    question = say(rng, HOW, v=say(rng, verbs), g=upper_first(say(rng, going)))
+    more, tells, whole = wordings.MORE_DOINGS[at]
+    kind = rng.random()
+    if kind < 0.08:
+        at, other = rng.choice(wordings.NEAR_DOINGS)
+        if rng.random() < 0.5:
+            at, other = other, at
+        if max(at, other) < len(wordings.SHORT_DOINGS):
+            commands_of = wordings.SHORT_DOINGS[at], wordings.SHORT_DOINGS[other]
+            a, b = rng.sample(commands_of if rng.random() < 0.5 else [c.strip("`") for c in commands_of], 2)
+            return say(rng, wordings.EITHER_DOING, a=a, b=b, v=say(rng, wordings.MORE_DOINGS[at][0] if rng.random() < 0.5 else DOINGS[at][0])), commands_of[0] + "."
+    if kind < 0.28:
+        question = upper_first(say(rng, say(rng, SITUATIONS[at] if rng.random() < 0.5 else tells) + THEN))
+    elif kind < 0.42:
+        question = say(rng, whole)
+    else:
+        question = say(rng, HOW, v=say(rng, verbs if rng.random() < 0.5 else more), g=upper_first(say(rng, going)))
     return question, rng.choice(answers)
 
 
 def commands(rng):
+    if rng.random() < 0.35:
+        command, answer = rng.choice(wordings.FOLLOWS)
+        return upper_first(say(rng, wordings.AFTER, c=shown(rng, command)[0])), answer
     command = rng.choice(list(COMMANDS))
-    shown = rng.choice((command, f"`{command}`"))
-    question = say(rng, ("[What does|What will] {c} do[?|]", "[What is|What's] {c} [for|good for|used for][?|]", "[Explain|Describe|Tell me about] [the command |]{c}[.|]", "[What happens|What do I get] [if I run|when I run|if I type|with|after] {c}[?|]", "{c}[? What is that?| does what?|: what does it do?|, what is it for?]", "[Why|When] [would I|do I|should I] [run|use|type] {c}[?|]"), c=shown)
+    question = say(rng, ("[What does|What will] {c} do[?|]", "[What is|What's] {c} [for|good for|used for][?|]", "[Explain|Describe|Tell me about] [the command |]{c}[.|]", "[What happens|What do I get] [if I run|when I run|if I type|with|after] {c}[?|]",
+                         "{c}[? What is that?| does what?|: what does it do?|, what is it for?]", "[Why|When] [would I|do I|should I] [run|use|type] {c}[?|]") if rng.random() < 0.6 else wordings.WHAT_COMMAND, c=shown(rng, command)[0])
     return question, f"It {COMMANDS[command]}."
 
 
+def by_option(rng, option):
+    return rng.choice((f"`{option}`.", f"With `{option}`.", f"The option `{option}`."))
+
+
 def options(rng):
-    option = rng.choice(list(OPTIONS))
+    option, kind = rng.choice(list(OPTIONS)), rng.random()
     sets, ways = OPTIONS[option]
-    if rng.random() < 0.45:
-        shown = rng.choice((option, option, f"`{option}`", option.lstrip("-") if option not in ("--model", "--config", "--stop", "--max") else option))
-        question = say(rng, WHAT_OPTION, o=shown)
+    goals, wishes, more = wordings.GOALS[option]
+    if kind < 0.36:
+        name = rng.choice((option, option, f"`{option}`", option.lstrip("-") if option not in ("--model", "--config", "--stop", "--max", "--socket", "--threads", "--json") else option))
+        question = say(rng, WHAT_OPTION if rng.random() < 0.45 else wordings.WHAT_OPTION, o=name)
         return question, rng.choice((f"It sets {sets}.", f"`{option}` sets {sets}."))
-    return say(rng, WHICH_OPTION, d=say(rng, ways)), rng.choice((f"`{option}`.", f"With `{option}`.", f"The option `{option}`."))
+    if kind < 0.50:
+        return say(rng, WHICH_OPTION, d=say(rng, ways if rng.random() < 0.4 else more)), by_option(rng, option)
+    if kind < 0.72:
+        goal = say(rng, goals)
+        return say(rng, wordings.OPTION_GOAL, v=goal, V=upper_first(goal)), by_option(rng, option)
+    if kind < 0.86:
+        return say(rng, wishes) + say(rng, wordings.OPTION_THEN), by_option(rng, option)
+    pair = list(rng.choice(wordings.NEAR_OPTIONS))
+    rng.shuffle(pair)
+    if rng.random() < 0.5:
+        a, b = shown(rng, *rng.sample(pair, 2))
+        return say(rng, wordings.EITHER_OPTION, a=a, b=b, v=say(rng, wordings.GOALS[pair[0]][0])), f"`{pair[0]}`."
+    a, b = shown(rng, *pair)
+    return say(rng, wordings.OPTION_DIFFERENCE, a=a, b=b), f"`{pair[0]}` sets {OPTIONS[pair[0]][0]}; `{pair[1]}` sets {OPTIONS[pair[1]][0]}."
 
 
 def about(rng):
-    questions, answers = rng.choice(ABOUT)
+    questions, answers = rng.choice(ABOUT if rng.random() < 0.4 else wordings.POINTED)
     return say(rng, questions), rng.choice(answers)
 
 
@@ -238,4 +309,8 @@ def told(rng):
 
 
 def ask(rng):
-    return rng.choice((words, words, words, doings, doings, doings, commands, options, options, about, about))(rng)
+    kind = rng.choice((words,) * 6 + (beside, beside) + (doings,) * 5 + (commands, commands) + (options,) * 5 + (about,) * 5)
+    question, answer = kind(rng)
+    if rng.random() < 0.05:
+        question = rng.choice(wordings.BEFORE) + " " + question
+    return question, answer
