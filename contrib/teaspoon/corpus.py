@@ -91,7 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--documents", type=int, default=240_000)
+    parser.add_argument("--documents", type=int, default=400_000)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     prompts = [json.loads(line) for name in ("heldout.jsonl", "dev.jsonl") for line in (HERE / name).open()]
