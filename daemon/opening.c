@@ -10,6 +10,7 @@
 #include "daemon/files/chat-source.h"
 #include "daemon/files/vocabulary.h"
 #include "daemon/shipped.h"
+#include "daemon/sys.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/tokenizer.h"
 #include "daemon/utf8.h"
@@ -271,8 +272,10 @@ int opening_plan(struct opening *o)
                                         .depth = config->depth,
                                         .requests_max = config->requests,
                                         .channels = config->connections * 2,
-                                        .stall_ns = config->stall_ms * 1000000ull };
-        return 0;
+                                        .stall_ns = config->stall_ms * 1000000ull,
+                                        .prefix = { .world = config->kv,
+                                                    .mask = { UINT64_MAX, UINT64_MAX } } };
+        return error_pass(sys_random(o->sched.prefix.key, sizeof(o->sched.prefix.key)));
 }
 
 /* What is served unasked, and one line with the sums: what it will hold, before it takes it. */

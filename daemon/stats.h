@@ -16,7 +16,7 @@ typedef _Atomic uint64_t counter;
 struct stats {
         /* engine */
         counter steps, rows, tokens_in, tokens_out, ends, numeric_faults;
-        counter blocks_total, blocks_free, blocks_held, blocks_promised;
+        counter blocks_total, blocks_free, blocks_kept, blocks_held, blocks_promised;
         counter waiting, running, stalled, ending, ends_waiting, passed_over;
         counter channels_open;
         counter load_bytes, load_total, load_way; /* total: by main, before there are threads */

@@ -65,10 +65,7 @@ static void retire(struct sched *sched, struct request *request)
                 struct slot *slot = sched_slot(sched, request);
 
                 assert(!slot->plans && !slot->wanted && !slot->stalled);
-                assert(sched->promised >= slot->promised);
-                while (slot->block_count)
-                        kvpool_drop(&sched->pool, slot->blocks[--slot->block_count]);
-                sched->promised -= slot->promised;
+                sched_let_go(sched, slot);
                 share_give_back(&sched->shares, request->uid,
                                 blocks_for(request_positions(request)));
                 slot->promised = 0;
@@ -108,19 +105,78 @@ static void deliver(struct sched *sched, struct plan *plan)
         sched->ending_count = sched->told_count = kept;
 }
 
-static void admit(struct sched *sched, struct request *request, uint32_t blocks)
+/* What the pool has of its tokens, held, so that nothing of it is evicted for the rest. */
+static void hold_known(struct sched *sched, struct slot *slot)
 {
-        uint32_t number = sched->free_slots[--sched->free_slot_count];
+        const struct request *request = slot->request;
+        struct prefix_hit hit;
+
+        prefix_find(&sched->prefix, request_domain(request), request->sequence.tokens,
+                    request->sequence.token_count, slot->blocks, &hit);
+        for (uint32_t i = 0; i < hit.whole_count; i++)
+                prefix_hold(&sched->prefix, slot->blocks[i]);
+        slot->block_count = hit.whole_count;
+        slot->tail = hit.tail;
+        if (hit.tail != BLOCK_NONE)
+                prefix_hold(&sched->prefix, hit.tail);
+        slot->cached = hit.whole_count * BLOCK_POSITIONS + hit.tail_count;
+}
+
+static bool can_promise(const struct sched *sched, uint32_t blocks)
+{
+        return sched->promised + (uint64_t)blocks <= prefix_left(&sched->prefix);
+}
+
+/*
+ * Holds what is there of it and promises it the rest.  False: that cannot be
+ * promised yet.  A tail is held beside the block it will be copied to; where
+ * that is one block too many, there is no tail.
+ */
+static bool provide(struct sched *sched, struct slot *slot)
+{
+        const struct request *request = slot->request;
+        uint32_t worst = blocks_for(request_positions(request));
+
+        if (!can_promise(sched, worst - request->sequence.token_count / BLOCK_POSITIONS))
+                return false; /* whatever is there */
+        hold_known(sched, slot);
+        slot->promised = worst - slot->block_count;
+        if (slot->tail != BLOCK_NONE && !can_promise(sched, slot->promised)) {
+                prefix_drop(&sched->prefix, slot->tail);
+                slot->tail = BLOCK_NONE;
+                slot->cached = slot->block_count * BLOCK_POSITIONS;
+        }
+        if (!can_promise(sched, slot->promised)) {
+                while (slot->block_count)
+                        prefix_drop(&sched->prefix, slot->blocks[--slot->block_count]);
+                return false;
+        }
+        sched->promised += slot->promised;
+        return true;
+}
+
+/* False: it has to wait for blocks.  Of what was found, the last row is computed again. */
+static bool admit(struct sched *sched, struct request *request)
+{
+        uint32_t number = sched->free_slots[sched->free_slot_count - 1];
+        uint32_t last = request->sequence.token_count - 1;
         struct slot *slot = &sched->slots[number];
 
         assert(!slot->request && !slot->block_count && !slot->plans);
-        *slot = (struct slot){ .request = request, .blocks = slot->blocks, .promised = blocks };
-        sched->promised += blocks;
-        assert(sched->promised <= sched->pool.free_count);
-        share_take(&sched->shares, request->uid, blocks);
+        *slot = (struct slot){ .request = request, .blocks = slot->blocks, .tail = BLOCK_NONE };
+        if (!provide(sched, slot)) {
+                *slot = (struct slot){ .blocks = slot->blocks, .tail = BLOCK_NONE };
+                return false;
+        }
+        slot->named = slot->block_count;
+        slot->planned = slot->cached < last ? slot->cached : last;
+        request->sequence.cached_count = slot->planned;
+        sched->free_slot_count--;
+        share_take(&sched->shares, request->uid, slot->block_count + slot->promised);
         request->sequence.slot = number;
         request_move(request, REQUEST_PREFILL);
         roster_add(&sched->running, request);
+        return true;
 }
 
 /*
@@ -142,10 +198,9 @@ static bool admit_line(struct sched *sched)
                 if (!share_may_take(&sched->shares, request->uid, blocks)) {
                         share_pass_over(&sched->shares, request->uid);
                         waiting->at[kept++] = request;
-                } else if (blocks > sched->pool.free_count - sched->promised) {
+                } else if (!admit(sched, request)) {
                         break;
                 } else {
-                        admit(sched, request, blocks);
                         again = kept && sched->free_slot_count && sched->shares.waiting_users == 1;
                 }
                 at++;
@@ -163,25 +218,49 @@ static void admit_waiting(struct sched *sched)
                 ;
 }
 
+static void tell_page(struct plan *plan, const struct slot *slot, uint32_t index)
+{
+        assert(plan->page_count < plan->page_max);
+        plan->pages[plan->page_count++] = (struct plan_page){
+                .slot = slot->request->sequence.slot,
+                .index = index,
+                .block = slot->blocks[index],
+        };
+}
+
 /* The next block of a slot: it was promised, so it is there. */
 static void add_page(struct sched *sched, struct plan *plan, struct slot *slot)
 {
-        block_t block;
-        int r;
-
         assert(slot->promised > 0 && sched->promised > 0);
-        assert(slot->block_count < sched->table_max && plan->page_count < plan->page_max);
-        r = kvpool_take(&sched->pool, &block);
-        assert(!r);
-
+        assert(slot->block_count < sched->table_max);
         slot->promised--;
         sched->promised--;
-        plan->pages[plan->page_count++] = (struct plan_page){
-                .slot = slot->request->sequence.slot,
-                .index = slot->block_count,
-                .block = block,
-        };
-        slot->blocks[slot->block_count++] = block;
+        slot->blocks[slot->block_count++] = prefix_take(&sched->prefix);
+        tell_page(plan, slot, slot->block_count - 1);
+}
+
+/*
+ * Before its first row: the device hears of the blocks that were found, and a tail
+ * is copied.  Its source is held until that plan has run, so nobody writes there
+ * before it was read.
+ */
+static void move_in(struct sched *sched, struct plan *plan, struct slot *slot)
+{
+        struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
+
+        for (uint32_t i = 0; i < slot->block_count; i++)
+                tell_page(plan, slot, i);
+        if (slot->tail != BLOCK_NONE) {
+                assert(plan->copy_count < plan->copy_max);
+                add_page(sched, plan, slot);
+                plan->copies[plan->copy_count++] = (struct plan_copy){
+                        .from = slot->tail,
+                        .to = slot->blocks[slot->block_count - 1],
+                };
+                flight->sources[flight->source_count++] = slot->tail;
+                slot->tail = BLOCK_NONE;
+        }
+        slot->moved = true;
 }
 
 static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, enum plan_want want)
@@ -192,7 +271,7 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
 
         assert(plan->row_count < plan->row_max);
         assert(position < request_positions(slot->request));
-        if (position % BLOCK_POSITIONS == 0)
+        if (position / BLOCK_POSITIONS == slot->block_count)
                 add_page(sched, plan, slot);
 
         *row = (struct plan_row){
@@ -201,7 +280,7 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
                 .position = position,
                 .from_row = PLAN_TOKEN,
                 .want = want,
-                .write = true,
+                .write = position >= slot->cached,
         };
         if (position < sequence->token_count) {
                 row->token = sequence->tokens[position];
@@ -257,6 +336,7 @@ static void set_stalled(struct sched *sched, struct slot *slot, bool stalled)
 static bool deal(struct sched *sched, struct plan *plan, struct request *request)
 {
         struct slot *slot = sched_slot(sched, request);
+        uint32_t moves = slot->moved ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
         uint32_t left = plan->row_max - plan->row_count;
         uint32_t due = 0, count;
         bool wants, room = true;
@@ -265,7 +345,7 @@ static bool deal(struct sched *sched, struct plan *plan, struct request *request
                 due = request->prompt_count - slot->planned;
         else if (slot->planned < request_positions(request))
                 due = 1;
-        if (!due || !left)
+        if (!due || !left || moves > sched->moves_left)
                 return false;
 
         count = due < left ? due : left;
@@ -278,6 +358,11 @@ static bool deal(struct sched *sched, struct plan *plan, struct request *request
         if (!count)
                 return false;
 
+        sched->moves_left -= moves;
+        if (!slot->moved)
+                move_in(sched, plan, slot);
+        else
+                sched_name(sched, slot, plan);
         for (uint32_t i = 1; i <= count; i++)
                 add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
         add_part(sched, plan, slot, wants);
@@ -294,6 +379,13 @@ static void deal_all(struct sched *sched, struct plan *plan, enum request_state 
                 if (request->state == state && !slot->stalled && slot->newest_plan < plan->number)
                         deal(sched, plan, request);
         }
+}
+
+/* What all have computed by plans before this one, for those who come now to find. */
+static void name_all(struct sched *sched)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++)
+                sched_name(sched, sched_slot(sched, sched->running.at[i]), NULL);
 }
 
 static void deal_stalled(struct sched *sched, struct plan *plan)
@@ -316,9 +408,12 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         plan->wake_ns = PLAN_SLEEP;
         plan->row_count = plan->page_count = plan->copy_count = 0;
         plan->end_count = plan->retired_count = 0;
+        sched->moves_left = sched->table_max;
 
-        if (may_run)
+        if (may_run) {
+                name_all(sched);
                 deal_stalled(sched, plan);
+        }
         end_stalled(sched, now_ns);
         deliver(sched, plan);
         if (may_run) {

@@ -10,7 +10,7 @@
 int kvpool_init(struct kvpool *pool, uint32_t total)
 {
         assert(pool);
-        assert(total > 0);
+        assert(total > 0 && total < BLOCK_NONE);
 
         *pool = (struct kvpool){
                 .free_stack = calloc(total, sizeof(*pool->free_stack)),
@@ -36,37 +36,47 @@ void kvpool_deinit(struct kvpool *pool)
         *pool = (struct kvpool){ 0 };
 }
 
-int kvpool_take(struct kvpool *pool, block_t *ret_block)
+block_t kvpool_take(struct kvpool *pool)
 {
         block_t block;
 
-        assert(pool->free_count <= pool->total);
-        if (!pool->free_count)
-                return KVPOOL_E_EMPTY;
+        assert(pool->free_count > 0 && pool->free_count <= pool->total);
 
         block = pool->free_stack[--pool->free_count];
         assert(pool->holds[block] == 0);
         pool->holds[block] = 1;
-        *ret_block = block;
-        return 0;
+        return block;
 }
 
 void kvpool_hold(struct kvpool *pool, block_t block)
 {
         assert(block < pool->total);
-        assert(pool->holds[block] > 0 && pool->holds[block] < MARK - 1);
+        assert(pool->holds[block] < MARK - 1);
 
-        pool->holds[block]++;
+        if (pool->holds[block]++ == 0) {
+                assert(pool->kept_count > 0);
+                pool->kept_count--;
+        }
 }
 
-void kvpool_drop(struct kvpool *pool, block_t block)
+bool kvpool_drop(struct kvpool *pool, block_t block)
 {
         assert(block < pool->total);
         assert(pool->holds[block] > 0);
 
         if (--pool->holds[block])
-                return;
+                return false;
+        pool->kept_count++;
+        return true;
+}
+
+void kvpool_give_up(struct kvpool *pool, block_t block)
+{
+        assert(block < pool->total);
+        assert(pool->holds[block] == 0 && pool->kept_count > 0);
         assert(pool->free_count < pool->total);
+
+        pool->kept_count--;
         pool->free_stack[pool->free_count++] = block;
 }
 
@@ -77,7 +87,7 @@ void kvpool_drop(struct kvpool *pool, block_t block)
  */
 void kvpool_check(const struct kvpool *pool)
 {
-        uint32_t held = 0;
+        uint32_t held = 0, kept = 0;
 
         assert(pool->free_count <= pool->total);
         for (uint32_t i = 0; i < pool->free_count; i++) {
@@ -86,10 +96,11 @@ void kvpool_check(const struct kvpool *pool)
                 pool->holds[pool->free_stack[i]] = MARK;
         }
         for (block_t block = 0; block < pool->total; block++) {
-                assert(pool->holds[block] != 0); /* neither free nor held: lost */
-                held += pool->holds[block] != MARK;
+                kept += pool->holds[block] == 0;
+                held += pool->holds[block] != 0 && pool->holds[block] != MARK;
         }
         for (uint32_t i = 0; i < pool->free_count; i++)
                 pool->holds[pool->free_stack[i]] = 0;
-        assert(pool->free_count + held == pool->total);
+        assert(kept == pool->kept_count);
+        assert(pool->free_count + kept + held == pool->total);
 }

@@ -15,9 +15,8 @@ int plan_init(struct plan *plan, const struct sched_conf *conf)
         *plan = (struct plan){
                 .wake_ns = PLAN_SLEEP,
                 .row_max = conf->rows,
-                /* A row opens at most one block; the rest is for moving in what is shared. */
-                .page_max = conf->rows + conf->slots,
-                .copy_max = conf->rows,
+                .page_max = sched_page_max(conf),
+                .copy_max = conf->slots,
                 /* One plan can carry all: a hang-up ends everything at once. */
                 .end_max = conf->requests_max,
                 .retired_max = conf->requests_max,

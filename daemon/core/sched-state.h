@@ -6,14 +6,20 @@
  * of arrival, `endings` in the order they were decided.  `stalled` is a part of
  * `running`, who has waited longest for room first.
  *
- * A slot's page table covers the positions planned so far, and no more:
+ * A slot's page table covers the positions that are in the pool, and no more:
  *
  *      blocks      [ 0 ][ 1 ][ 2 ]                 block_count
- *      positions   0 ............. planned         the next row goes there
+ *      positions   0 .... cached                   were found, so no row writes them
+ *                  0 ............. planned         the next row goes there
  *      tokens      0 ......... token_count         known
  *
  * Once the prompt is planned, planned == token_count - 1 + wanted: the newest
  * token has had no row yet, and each result due will bring one more.
+ *
+ * What was found is held from the moment a slot is given.  The device is told with
+ * the first row (`moved`); a tail is copied then into a block that is its own.
+ * `named` blocks from the front are in the index, and the rest follows as
+ * positions are planned whose tokens are known.
  */
 #ifndef DAEMON_CORE_SCHED_STATE_H
 #define DAEMON_CORE_SCHED_STATE_H
@@ -21,6 +27,7 @@
 #include <assert.h>
 
 #include "daemon/core/sched.h"
+#include "daemon/core/prefix.h"
 #include "daemon/core/share.h"
 
 struct roster {
@@ -33,6 +40,11 @@ struct slot {
         block_t *blocks;         /* its page table */
         uint32_t block_count;
         uint32_t promised;    /* blocks it may still take */
+        uint32_t cached;      /* positions that were found */
+        block_t tail;         /* ... the last of them in here, to be copied; or BLOCK_NONE */
+        uint32_t named;       /* blocks whose names are said */
+        bool moved;           /* the device knows its page table */
+        bool spoilt;          /* what it computed is worth nothing, to nobody */
         uint32_t planned;     /* positions that have had their row */
         uint32_t wanted;      /* results due, each with room for a record; none once ENDING */
         uint32_t plans;       /* in flight, with a row of it */
@@ -53,6 +65,8 @@ struct flight {             /* a plan between sched_next() and its DONE */
         struct part *parts; /* in the order of rows */
         uint32_t part_count;
         uint32_t next_part; /* results of those before it have come */
+        block_t *sources;   /* blocks that it copies, held until it is done */
+        uint32_t source_count;
 };
 
 struct room {          /* of one channel, in bytes */
@@ -62,7 +76,7 @@ struct room {          /* of one channel, in bytes */
 
 struct sched {
         struct sched_conf conf;
-        struct kvpool pool;
+        struct prefix prefix;
         uint32_t promised; /* blocks, to all slots */
         uint64_t now_ns;   /* of the latest call */
         bool held;         /* nothing begins */
@@ -70,6 +84,7 @@ struct sched {
         struct slot *slots;
         block_t *tables; /* where the page tables are, table_max entries a slot */
         uint32_t table_max;
+        uint32_t moves_left; /* pages that this plan can still tell of, beside those of its rows */
         uint32_t *free_slots;
         uint32_t free_slot_count;
 
@@ -79,6 +94,7 @@ struct sched {
 
         struct flight *flights; /* by number modulo depth */
         struct part *parts;
+        block_t *sources;
         uint64_t plans_made, plans_done;
 
         struct room *rooms;
@@ -117,8 +133,26 @@ static inline uint32_t request_positions(const struct request *request)
         return request->prompt_count + request->max_tokens - 1;
 }
 
+/* settle.c: what a sequence has in the pool, told to the index. */
+
+/*
+ * Names all that it has computed by plans before this one.  Where the index has
+ * the same block already that one is taken instead, and the device is told; with
+ * no plan to tell it by, naming stops there.
+ */
+void sched_name(struct sched *sched, struct slot *slot, struct plan *plan);
+void sched_spoil(struct sched *sched, struct slot *slot);
+/* Drops all that it has, its end first, and leaves it in the index. */
+void sched_let_go(struct sched *sched, struct slot *slot);
+
 void roster_add(struct roster *roster, struct request *request);
 void roster_remove(struct roster *roster, const struct request *request);
+
+/* The domain of a request: who may share what it computes. */
+static inline uint64_t request_domain(const struct request *request)
+{
+        return request->uid;
+}
 
 /* From now on it is ENDING; its END goes out with the next plan. */
 void sched_end(struct sched *sched, struct request *request, enum smv_reason reason,

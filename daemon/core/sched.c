@@ -59,6 +59,7 @@ static bool allocate(struct sched *sched)
         sched->endings = calloc(conf->requests_max, sizeof(*sched->endings));
         sched->flights = calloc(conf->depth, sizeof(*sched->flights));
         sched->parts = calloc(slots * conf->depth, sizeof(*sched->parts));
+        sched->sources = calloc(slots * conf->depth, sizeof(*sched->sources));
         sched->rooms = calloc(conf->channels, sizeof(*sched->rooms));
         tally->holds = calloc(conf->blocks, sizeof(*tally->holds));
         tally->owed = calloc(conf->channels, sizeof(*tally->owed));
@@ -69,9 +70,10 @@ static bool allocate(struct sched *sched)
                roster_init(&sched->running, conf->slots) &&
                roster_init(&sched->stalled, conf->slots) && sched->slots && sched->tables &&
                sched->free_slots && sched->endings && sched->flights && sched->parts &&
-               sched->rooms && tally->holds && tally->owed && tally->plans && tally->wanted &&
+               sched->sources && sched->rooms && tally->holds && tally->owed && tally->plans &&
+               tally->wanted &&
                !shares_init(&sched->shares, conf->requests_max, conf->slots, conf->blocks) &&
-               !kvpool_init(&sched->pool, conf->blocks);
+               !prefix_init(&sched->prefix, &conf->prefix, conf->blocks);
 }
 
 int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
@@ -87,10 +89,7 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
         if (!sched)
                 return -ENOMEM;
         sched->conf = *conf;
-        /* No sequence has more blocks than its context or the pool. */
-        sched->table_max = blocks_for(conf->context);
-        if (sched->table_max > conf->blocks)
-                sched->table_max = conf->blocks;
+        sched->table_max = sched_table_max(conf);
         if (!allocate(sched)) {
                 sched_free(sched);
                 return -ENOMEM;
@@ -101,8 +100,10 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
                 sched->free_slots[i] = conf->slots - 1 - i; /* slot 0 is dealt first */
         }
         sched->free_slot_count = conf->slots;
-        for (uint32_t i = 0; i < conf->depth; i++)
+        for (uint32_t i = 0; i < conf->depth; i++) {
                 sched->flights[i].parts = &sched->parts[(size_t)i * conf->slots];
+                sched->flights[i].sources = &sched->sources[(size_t)i * conf->slots];
+        }
 
         *ret_sched = sched;
         return 0;
@@ -112,7 +113,7 @@ struct sched *sched_free(struct sched *sched)
 {
         if (!sched)
                 return NULL;
-        kvpool_deinit(&sched->pool);
+        prefix_deinit(&sched->prefix);
         shares_deinit(&sched->shares);
         free(sched->slots);
         free(sched->tables);
@@ -123,6 +124,7 @@ struct sched *sched_free(struct sched *sched)
         free(sched->endings);
         free(sched->flights);
         free(sched->parts);
+        free(sched->sources);
         free(sched->rooms);
         free(sched->tally.holds);
         free(sched->tally.owed);
@@ -240,6 +242,7 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         sched->rooms[request->room_channel].owed -= request->record_bytes_max;
 
         if (event->verdict == SCHED_NUMERIC) {
+                sched_spoil(sched, slot);
                 sched_end(sched, request, SMV_END_ERROR, SMV_NUMERIC);
                 return;
         }
@@ -268,6 +271,8 @@ static void on_done(struct sched *sched, uint64_t number)
                 assert(slot->plans > 0);
                 slot->plans--;
         }
+        while (flight->source_count)
+                prefix_drop(&sched->prefix, flight->sources[--flight->source_count]);
         flight->part_count = flight->next_part = 0;
         sched->plans_done = number;
 }
@@ -313,13 +318,14 @@ uint64_t sched_owed(const struct sched *sched, uint32_t channel)
 
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
 {
-        assert(sched->pool.free_count >= sched->promised);
+        assert(prefix_left(&sched->prefix) >= sched->promised);
         assert(sched->running.count >= sched->stalled.count);
 
         *ret_counts = (struct sched_counts){
-                .blocks_total = sched->pool.total,
-                .blocks_free = sched->pool.free_count,
-                .blocks_held = sched->pool.total - sched->pool.free_count,
+                .blocks_total = sched->prefix.pool.total,
+                .blocks_free = sched->prefix.pool.free_count,
+                .blocks_kept = sched->prefix.pool.kept_count,
+                .blocks_held = kvpool_held(&sched->prefix.pool),
                 .blocks_promised = sched->promised,
                 .waiting = sched->waiting.count,
                 .running = sched->running.count,
@@ -422,7 +428,12 @@ static void check_slot(const struct slot *slot)
                 assert(!slot->block_count && !slot->promised && !slot->plans && !slot->stalled);
                 return;
         }
-        assert(slot->block_count == blocks_for(slot->planned));
+        assert(slot->tail == BLOCK_NONE || (!slot->moved && slot->cached % BLOCK_POSITIONS));
+        if (slot->moved)
+                assert(slot->block_count == blocks_for(slot->planned));
+        else
+                assert(slot->block_count == slot->cached / BLOCK_POSITIONS);
+        assert(slot->named <= slot->block_count);
         assert(slot->block_count + slot->promised == blocks_for(request_positions(request)));
         assert(request->state != REQUEST_PREFILL ||
                (slot->planned < request->prompt_count && !slot->wanted));
@@ -430,15 +441,34 @@ static void check_slot(const struct slot *slot)
                slot->planned == request->sequence.token_count - 1 + slot->wanted);
 }
 
-void sched_check(const struct sched *sched)
+/* Who holds each block, counted anew. */
+static void check_holds(const struct sched *sched)
 {
-        uint32_t *holds = sched->tally.holds, held = 0, promised = 0, worst = 0, stalled = 0;
-
-        kvpool_check(&sched->pool);
-        check_lists(sched);
-        check_flights(sched);
+        uint32_t *holds = sched->tally.holds;
 
         memset(holds, 0, sched->conf.blocks * sizeof(*holds));
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                const struct slot *slot = &sched->slots[i];
+
+                for (uint32_t j = 0; j < slot->block_count; j++)
+                        holds[slot->blocks[j]]++;
+                if (slot->request && slot->tail != BLOCK_NONE)
+                        holds[slot->tail]++;
+        }
+        for (uint32_t i = 0; i < sched->conf.depth; i++)
+                for (uint32_t j = 0; j < sched->flights[i].source_count; j++)
+                        holds[sched->flights[i].sources[j]]++;
+        for (block_t block = 0; block < sched->conf.blocks; block++)
+                assert(sched->prefix.pool.holds[block] == holds[block]);
+}
+
+void sched_check(const struct sched *sched)
+{
+        uint32_t promised = 0, worst = 0, stalled = 0;
+
+        prefix_check(&sched->prefix);
+        check_lists(sched);
+        check_flights(sched);
         for (uint32_t i = 0; i < sched->conf.slots; i++) {
                 const struct slot *slot = &sched->slots[i];
 
@@ -447,17 +477,10 @@ void sched_check(const struct sched *sched)
                 promised += slot->promised;
                 if (slot->request)
                         worst += blocks_for(request_positions(slot->request));
-                for (uint32_t j = 0; j < slot->block_count; j++) {
-                        assert(slot->blocks[j] < sched->pool.total);
-                        held += !holds[slot->blocks[j]]++;
-                }
         }
-        for (block_t block = 0; block < sched->conf.blocks; block++)
-                assert(sched->pool.holds[block] == holds[block]);
+        check_holds(sched);
         assert(stalled == sched->stalled.count);
-        assert(promised == sched->promised && promised <= sched->pool.free_count);
-        assert(held == sched->pool.total - sched->pool.free_count);
-        assert(promised + held == worst);
+        assert(promised == sched->promised && promised <= prefix_left(&sched->prefix));
         shares_check(&sched->shares, sched->waiting.count,
                      sched->conf.slots - sched->free_slot_count, worst);
 }

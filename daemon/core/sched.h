@@ -9,9 +9,15 @@
  * Continuous batching under a token budget: every running decode that may go on
  * gets its row first, then prompts fill the rest of conf.rows in chunks, in the
  * order in which they got their slots.  A slot goes to the first in line who may
- * have it, once the blocks of its worst case can be promised (free - promised); so
- * nothing that runs ever lacks one.  While somebody else waits, nobody gets more
+ * have it, once the blocks of its worst case can be promised; so nothing that runs
+ * ever lacks one.  While somebody else waits, nobody gets more
  * than half of the slots or blocks (share.h).
+ *
+ * Sharing.  What has been computed stays in the pool as long as there is room, and
+ * who begins with the same tokens, in the same domain, holds those blocks instead of
+ * computing them (prefix.h): of all whole blocks, and of one that is a part of them
+ * a copy, because a block that is written has one holder.  Its last token is
+ * computed again in any case, without being written, for that gives the first of its own.
  *
  * Room.  A token is computed only if its record is sure to fit: a channel has
  * the room the engine last told (it tells before every sched_next), less what
@@ -27,8 +33,8 @@
  * flight has a row of it: cancelled in one step, free by the next.
  *
  * Always:
- *      promised + held == blocks of all requests with a slot in the worst case
- *      (promised: what they may still take)
+ *      promised + blocks in page tables == those of all with a slot, in the worst case
+ *      promised <= free + kept
  *      plans noted done + plans in flight == plans made
  * sched_check() proves these and the pool's.  Engine thread only.
  */
@@ -36,6 +42,7 @@
 #define DAEMON_CORE_SCHED_H
 
 #include "daemon/core/plan.h"
+#include "daemon/core/prefix.h"
 
 struct sched_conf {
         uint32_t blocks;       /* of the pool */
@@ -46,6 +53,7 @@ struct sched_conf {
         uint32_t requests_max; /* alive at once, waiting ones counted */
         uint32_t channels;     /* numbered 0 .. channels - 1 */
         uint64_t stall_ns;     /* a request without room this long ends */
+        struct prefix_conf prefix;
 };
 
 enum sched_event_kind {
@@ -82,11 +90,25 @@ struct sched_event {
 
 /* What `status` shows of the core. */
 struct sched_counts {
-        uint32_t blocks_total, blocks_free, blocks_held, blocks_promised;
+        uint32_t blocks_total, blocks_free, blocks_kept, blocks_held, blocks_promised;
         uint32_t waiting, running, stalled, ending;
         uint32_t passed_over; /* waiting behind others, for their user has his half */
         uint32_t plans_in_flight;
 };
+
+/* No sequence has more blocks than its context or the pool. */
+static inline uint32_t sched_table_max(const struct sched_conf *conf)
+{
+        uint32_t blocks = blocks_for(conf->context);
+
+        return blocks < conf->blocks ? blocks : conf->blocks;
+}
+
+/* Pages of a plan: a row opens at most one, and what one sequence has found fits beside. */
+static inline uint32_t sched_page_max(const struct sched_conf *conf)
+{
+        return conf->rows + sched_table_max(conf);
+}
 
 struct sched;
 

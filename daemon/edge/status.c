@@ -58,6 +58,7 @@ static void put_blocks(struct wire_writer *writer, const struct stats *stats)
         const struct pair pairs[] = {
                 PAIR("total", counter_get(&stats->blocks_total)),
                 PAIR("free", counter_get(&stats->blocks_free)),
+                PAIR("cached", counter_get(&stats->blocks_kept)),
                 PAIR("held", counter_get(&stats->blocks_held)),
                 PAIR("promised", counter_get(&stats->blocks_promised)),
         };

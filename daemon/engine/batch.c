@@ -11,12 +11,12 @@ static_assert(BLOCK_POSITIONS == PAGE_POSITIONS, "a block is a page");
 
 int batch_init(struct batch *batch, const struct sched_conf *conf)
 {
-        size_t rows = conf->rows, pages = (size_t)conf->rows + conf->slots;
+        size_t rows = conf->rows;
 
         *batch = (struct batch){
                 .rows = calloc(rows, sizeof(*batch->rows)),
                 .runs = calloc(rows, sizeof(*batch->runs)),
-                .pages = calloc(pages, sizeof(*batch->pages)),
+                .pages = calloc(sched_page_max(conf), sizeof(*batch->pages)),
                 .copies = calloc(rows, sizeof(*batch->copies)),
                 .want = calloc(rows, sizeof(*batch->want)),
                 .picks = calloc(rows, sizeof(*batch->picks)),

@@ -270,6 +270,7 @@ static void count(struct engine *engine)
         sched_count(engine->sched, &counts);
         counter_set(&stats->blocks_total, counts.blocks_total);
         counter_set(&stats->blocks_free, counts.blocks_free);
+        counter_set(&stats->blocks_kept, counts.blocks_kept);
         counter_set(&stats->blocks_held, counts.blocks_held);
         counter_set(&stats->blocks_promised, counts.blocks_promised);
         counter_set(&stats->waiting, counts.waiting);

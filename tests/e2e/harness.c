@@ -41,7 +41,6 @@ static const struct {
         { "model.holds", 0 },
         { "blocks.held", 0 },
         { "blocks.promised", 0 },
-        { "blocks.free", AS_BEFORE },
         { "connections.open", 1 },
         { "channels.open", 0 },
         { "channels.made", 0 },

@@ -274,7 +274,7 @@ static const struct {
 
 /* Of the first play, in which nothing failed. */
 static struct {
-        uint64_t blocks, descriptors, threads;
+        uint64_t descriptors, threads;
 } rest;
 
 static struct reply *ask_status(struct play *play, struct talk *talk, uint32_t id)
@@ -296,9 +296,6 @@ static const char *not_at_rest(const struct reply *status, uint64_t *ret_is)
                 if (*ret_is != gauges[i].idle)
                         return gauges[i].path;
         }
-        *ret_is = reply_uint(status, "status.blocks.free");
-        if (rest.blocks && *ret_is != rest.blocks)
-                return "status.blocks.free";
         *ret_is = reply_uint(status, "status.descriptors");
         if (rest.descriptors && *ret_is > rest.descriptors + more)
                 return "status.descriptors";
@@ -328,7 +325,6 @@ static void look_for_rest(struct play *play, struct talk *talk)
         if (!status) {
                 broken(play, "no status when the fault was over");
         } else if (!rest.threads) {
-                rest.blocks = reply_uint(status, "status.blocks.free");
                 rest.descriptors = reply_uint(status, "status.descriptors");
                 rest.threads = reply_uint(status, "status.threads");
         }

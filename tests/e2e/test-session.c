@@ -160,7 +160,7 @@ static void status_shows_every_count(void **state)
         static const char names[] =
                 "version protocol pid uid uptime_s steps rows tokens_in tokens_out ends "
                 "numeric_faults wakes jobs log_lost descriptors mappings threads model.name "
-                "model.vocab model.context blocks.total blocks.free blocks.held "
+                "model.vocab model.context blocks.total blocks.free blocks.cached blocks.held "
                 "blocks.promised requests.alive requests.waiting requests.running "
                 "requests.stalled requests.ending requests.seen requests.refused "
                 "connections.open connections.seen connections.refused connections.max "

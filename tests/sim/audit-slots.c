@@ -61,7 +61,8 @@ static uint32_t line_up(struct sim *sim, struct sim_request **line)
         return count;
 }
 
-struct left { /* slots that are free, blocks that are not promised */
+/* Slots that are free, and blocks that nobody needs even if nobody shared. */
+struct left {
         uint32_t slots, blocks;
 };
 
@@ -74,11 +75,23 @@ static struct left count_left(struct sim *sim)
                 if (!r->admitted)
                         continue;
                 sim_must(sim, left.slots, "more slots are taken than there are");
-                sim_must(sim, r->worst <= left.blocks, "more blocks are promised than there are");
+                sim_must(sim, sim->shares || r->worst <= left.blocks,
+                         "more blocks are promised than there are");
                 left.slots--;
-                left.blocks -= r->worst;
+                left.blocks -= r->worst < left.blocks ? r->worst : left.blocks;
         }
         return left;
+}
+
+/* Tails that are held to be copied, and those of plans in flight, are blocks beside all that. */
+static uint32_t count_tails(struct sim *sim)
+{
+        uint32_t tails = 0;
+
+        for (uint32_t i = 0; i < sim->flight_count; i++)
+                tails += sim->flights[i].copy_count;
+        each_request(sim, r) tails += sim->shares && r->admitted && !r->moved;
+        return tails;
 }
 
 static void let_in(struct sim *sim, struct sim_request *request)
@@ -126,7 +139,9 @@ static void audit_line(struct sim *sim, struct sim_request *const *line, uint32_
                 if (next == count)
                         break;
                 sim->ground_counts[ground_of(sim, line[next])]++;
-                if (line[next]->worst > left.blocks)
+                /* What is shared may leave room that is not seen here, and a tail takes some. */
+                if (line[next]->worst + count_tails(sim) > left.blocks &&
+                    !(sim->shares && is_let_in(line[next])))
                         break;
                 sim_must(sim, is_let_in(line[next]), "%s may have a slot, and waits",
                          line[next]->name);

@@ -6,7 +6,7 @@
  * order of audit_plan() is the order in which a plan takes effect: ENDs, then
  * what they free, who is let in, blocks, rows.  Last come the promises about what
  * is not in the plan: whoever was left out must have been left out for a reason.
- * Who is let in is judged in audit-slots.c.
+ * Who is let in is judged in audit-slots.c, and what blocks are whose in audit-blocks.c.
  */
 #include "tests/sim/sim.h"
 
@@ -83,15 +83,14 @@ static void audit_shape(struct sim *sim)
                          plan->retired_count <= plan->retired_max,
                  "a list is longer than its maximum");
         sim_must(sim, plan->row_count <= sim->conf.rows, "the plan is over its budget");
-        sim_must(sim, plan->copy_count == 0, "nobody shares, so nothing is copied");
         if (plan->row_count) {
                 sim_must(sim, sim->flight_count < sim->conf.depth, "one plan too many in flight");
                 sim_must(sim, plan->number == sim->last_plan + 1, "plan %u comes after %u",
                          (unsigned)plan->number, (unsigned)sim->last_plan);
                 sim->last_plan = plan->number;
         } else {
-                sim_must(sim, plan->number == 0 && plan->page_count == 0,
-                         "a plan without rows has a number, or pages");
+                sim_must(sim, plan->number == 0 && plan->page_count == 0 && !plan->copy_count,
+                         "a plan without rows has a number, or pages, or copies");
         }
 }
 
@@ -169,7 +168,7 @@ static void audit_retired(struct sim *sim)
                          request->name, request_state_name(request->core.state));
                 request->alive = false;
                 for (uint32_t b = 0; b < request->block_count; b++)
-                        sim->block_owner[request->blocks[b]] = NULL;
+                        sim->block_holders[request->blocks[b]]--;
                 if (request->admitted)
                         sim->slot_owner[request->slot] = NULL;
         }
@@ -181,34 +180,27 @@ static void audit_retired(struct sim *sim)
         }
 }
 
-/* A block is dealt to one page table at a time, in order, and for a row of this plan. */
-static void audit_pages(struct sim *sim)
+/*
+ * A row of one who begins: what stands before it was found.  The last row of the
+ * prompt is computed in any case, without being written if all was found.
+ */
+static void audit_beginning(struct sim *sim, struct sim_request *owner, const struct plan_row *row)
 {
-        const struct plan *plan = &sim->plan;
+        const struct sequence *sequence = &owner->core.sequence;
+        uint32_t last = owner->core.prompt_count - 1;
 
-        for (uint32_t i = 0; i < plan->page_count; i++) {
-                const struct plan_page *page = &plan->pages[i];
-                struct sim_request *owner;
-                bool opened = false;
-
-                sim_must(sim, page->slot < sim->conf.slots && sim->slot_owner[page->slot],
-                         "a page for slot %u, which nobody has", page->slot);
-                owner = sim->slot_owner[page->slot];
-                sim_must(sim, page->block < sim->conf.blocks, "there is no block %u", page->block);
-                sim_must(sim, !sim->block_owner[page->block], "block %u for %s belongs to %s",
-                         page->block, owner->name, sim->block_owner[page->block]->name);
-                sim_must(sim, page->index == owner->block_count && page->index < owner->worst,
-                         "page %u of %s, which has %u", page->index, owner->name,
-                         owner->block_count);
-                sim->block_owner[page->block] = owner;
-                owner->blocks[owner->block_count++] = page->block;
-
-                for (uint32_t row = 0; row < plan->row_count; row++)
-                        opened |= plan->rows[row].slot == page->slot &&
-                                  plan->rows[row].position == page->index * BLOCK_POSITIONS;
-                sim_must(sim, opened, "block %u is taken, and no row of %s needs it yet",
-                         page->block, owner->name);
-        }
+        sim_must(sim, row->position == sequence->cached_count && row->position <= last,
+                 "%s begins at %u, and %u were found", owner->name, row->position,
+                 sequence->cached_count);
+        owner->moved = true;
+        owner->dealt = owner->dealt_then = row->position;
+        owner->found = row->position + !row->write;
+        sim_must(sim, row->write || row->position == last, "%s at %u does not write", owner->name,
+                 row->position);
+        sim_must(sim, blocks_for(owner->found) <= owner->block_count,
+                 "%u positions of %s were found, in %u blocks", owner->found, owner->name,
+                 owner->block_count);
+        sim->found_rows += owner->found;
 }
 
 /* A token that the host knows is sent along; one that it cannot know is named. */
@@ -250,6 +242,8 @@ static void audit_rows(struct sim *sim)
                          "a row of one who is not there");
                 sim_must(sim, owner->admitted && !owner->decided && row->slot == owner->slot,
                          "a row of %s, which is not running", owner->name);
+                if (!owner->moved)
+                        audit_beginning(sim, owner, row);
                 sim_must(sim, first == (owner->dealt == owner->dealt_then),
                          "the rows of %s are not neighbours", owner->name);
                 sim_must(sim, row->position == owner->dealt, "%s at %u, but it stands at %u",
@@ -258,7 +252,14 @@ static void audit_rows(struct sim *sim)
                          "%s at %u is a row too many", owner->name, row->position);
                 sim_must(sim, row->position / BLOCK_POSITIONS < owner->block_count,
                          "%s at %u has no block", owner->name, row->position);
-                sim_must(sim, row->write, "%s at %u does not write", owner->name, row->position);
+                sim_must(sim, row->write == (row->position >= owner->found),
+                         "%s at %u writes, or does not, and %u were found", owner->name,
+                         row->position, owner->found);
+                sim_must(sim,
+                         !row->write || sim->block_holders[owner->blocks[row->position /
+                                                                         BLOCK_POSITIONS]] == 1,
+                         "%s writes at %u into a block that others read", owner->name,
+                         row->position);
                 sim_must(sim,
                          row->want == (row->position + 1 < prompt ? PLAN_NOTHING : PLAN_LOGITS),
                          "%s at %u wants the wrong thing", owner->name, row->position);
@@ -290,6 +291,20 @@ static uint64_t room_after(struct sim *sim, uint32_t channel)
         return sim->channels[channel].told - charged;
 }
 
+/*
+ * Is the list of pages too full to tell of what was found for it?  What that is,
+ * nobody outside can see before it is told; at most it is all of the prompt.
+ */
+static bool no_page_left(const struct sim *sim, const struct sim_request *request)
+{
+        uint32_t told = sim->plan.copy_count;
+
+        for (uint32_t i = 0; i < sim->plan.page_count; i++)
+                told += audit_page_is_found(sim, &sim->plan.pages[i]);
+        return !request->moved &&
+               told + blocks_for(request->core.prompt_count) > sched_table_max(&sim->conf);
+}
+
 enum omission { RAN, OUT_OF_WORK, OUT_OF_BUDGET, OUT_OF_ROOM, EITHER };
 
 /* Why has it no row, or not all that it could have?  There must be a reason. */
@@ -310,6 +325,8 @@ static enum omission audit_omission(struct sim *sim, const struct sim_request *r
         }
         if (request->dealt >= prompt)
                 return RAN;
+        if (no_page_left(sim, request))
+                return EITHER;
         sim_must(sim, no_room || no_budget, "there is budget left, and %s is not read on",
                  request->name);
         if (!no_room)
@@ -411,7 +428,7 @@ static void audit_left_out(struct sim *sim)
 
 static void audit_counts(struct sim *sim)
 {
-        uint32_t waiting = 0, running = 0, ending = 0, held = 0, worst = 0;
+        uint32_t waiting = 0, running = 0, ending = 0;
         struct sched_counts counts;
 
         each_request(sim, r)
@@ -419,17 +436,9 @@ static void audit_counts(struct sim *sim)
                 waiting += !r->admitted && !r->decided;
                 running += r->admitted && !r->decided;
                 ending += r->decided;
-                held += r->block_count;
-                worst += r->admitted ? r->worst : 0;
         }
         sched_count(sim->sched, &counts);
-        sim_must(sim, counts.blocks_total == sim->conf.blocks, "the pool has another size");
-        sim_must(sim, counts.blocks_held == held, "%u blocks are held, it says %u", held,
-                 counts.blocks_held);
-        sim_must(sim, counts.blocks_free == sim->conf.blocks - held, "%u are free, it says %u",
-                 sim->conf.blocks - held, counts.blocks_free);
-        sim_must(sim, counts.blocks_promised == worst - held, "%u are promised, it says %u",
-                 worst - held, counts.blocks_promised);
+        audit_blocks(sim, &counts);
         sim_must(sim, counts.waiting == waiting, "%u wait, it says %u", waiting, counts.waiting);
         sim_must(sim, counts.passed_over == sim->passed_over, "%u are passed over, it says %u",
                  sim->passed_over, counts.passed_over);
@@ -448,6 +457,7 @@ void audit_plan(struct sim *sim)
         audit_retired(sim);
         audit_slots(sim);
         audit_pages(sim);
+        audit_copies(sim);
         audit_rows(sim);
         audit_left_out(sim);
         audit_counts(sim);

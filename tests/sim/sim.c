@@ -63,7 +63,9 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
                 sim->channels[i] = (struct sim_channel){ .capacity = 1000, .speed = SIM_FAST };
         sim->tables = need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
         sim->cells = need((size_t)conf->blocks * BLOCK_POSITIONS, sizeof(uint64_t));
-        sim->block_owner = need(conf->blocks, sizeof(struct sim_request *));
+        sim->block_holders = need(conf->blocks, sizeof(uint32_t));
+        sim->block_uid = need(conf->blocks, sizeof(uint32_t));
+        sim->beginnings = need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
         sim->slot_owner = need(conf->slots, sizeof(struct sim_request *));
         if (trace) {
                 sim->trace_max = 64 * 1024;
@@ -78,10 +80,10 @@ void sim_close(struct sim *sim)
         sim_must(sim, sim_alive(sim) == 0 && sim->flight_count == 0, "not everything has ended");
         sched_count(sim->sched, &counts);
         sim_must(sim,
-                 counts.blocks_free == sim->conf.blocks && !counts.blocks_held &&
-                         !counts.blocks_promised && !counts.waiting && !counts.running &&
-                         !counts.stalled && !counts.ending && !counts.passed_over &&
-                         !counts.plans_in_flight,
+                 counts.blocks_free + counts.blocks_kept == sim->conf.blocks &&
+                         !counts.blocks_held && !counts.blocks_promised && !counts.waiting &&
+                         !counts.running && !counts.stalled && !counts.ending &&
+                         !counts.passed_over && !counts.plans_in_flight,
                  "all is over, and not everything is free");
         sched_check(sim->sched);
         sim_free(sim);
@@ -103,7 +105,9 @@ void sim_free(struct sim *sim)
         free(sim->requests);
         free(sim->tables);
         free(sim->cells);
-        free(sim->block_owner);
+        free(sim->block_holders);
+        free(sim->block_uid);
+        free(sim->beginnings);
         free(sim->slot_owner);
         free(sim->trace);
         plan_deinit(&sim->plan);
@@ -132,17 +136,29 @@ static uint32_t token_after(uint64_t cell)
 }
 
 /* Its whole life, alone. */
-static void foretell(struct sim_request *request, uint64_t seed)
+static void foretell(struct sim_request *request, const struct sim_ask *ask, uint64_t seed)
 {
         uint32_t prompt = request->core.prompt_count, most = request->core.max_tokens;
         uint64_t cell = 0;
 
         for (uint32_t at = 0; at < prompt + most; at++) {
+                uint64_t text = at < ask->shared ? mix(ask->text) : seed;
+
                 request->truth[at] =
-                        at < prompt ? (uint32_t)mix(seed + at) % 50000 : token_after(cell);
+                        at < prompt ? (uint32_t)mix(text + at) % 50000 : token_after(cell);
                 cell = cell_of(cell, request->truth[at], at);
                 request->chain[at] = cell;
         }
+}
+
+/* Two that may be taken for one only loosen what is expected. */
+static bool is_new_beginning(struct sim *sim, uint32_t uid, uint32_t token)
+{
+        uint64_t bit = mix((uint64_t)uid << 32 | token) % SIM_BEGINNINGS;
+        bool is_new = !(sim->beginnings[bit / 64] >> bit % 64 & 1);
+
+        sim->beginnings[bit / 64] |= UINT64_C(1) << bit % 64;
+        return is_new;
 }
 
 struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
@@ -179,7 +195,9 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .stalled_surely = SIM_NEVER,
         };
         snprintf(request->name, sizeof(request->name), "%s", ask->name);
-        foretell(request, sim_random(sim));
+        foretell(request, ask, sim_random(sim));
+
+        sim->shares |= !is_new_beginning(sim, ask->uid, request->truth[0]);
 
         /* Exactly as large as promised, so that a sanitizer sees one token too many. */
         request->core.sequence.request = &request->core;
@@ -292,6 +310,10 @@ static void launch(struct sim *sim)
         for (uint32_t i = 0; i < plan->page_count; i++)
                 sim->tables[plan->pages[i].slot * sim->table_blocks + plan->pages[i].index] =
                         plan->pages[i].block;
+        for (uint32_t i = 0; i < plan->copy_count; i++)
+                memcpy(&sim->cells[plan->copies[i].to * BLOCK_POSITIONS],
+                       &sim->cells[plan->copies[i].from * BLOCK_POSITIONS],
+                       BLOCK_POSITIONS * sizeof(*sim->cells));
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 run_row(sim, &plan->rows[i], &flight->rows[i]);
                 flight->rows[i].owner->flying++;
@@ -300,6 +322,7 @@ static void launch(struct sim *sim)
                 begin = sim->flights[sim->flight_count - 1].done_ns;
         flight->number = plan->number;
         flight->row_count = plan->row_count;
+        flight->copy_count = plan->copy_count;
         flight->done_ns = begin + sim->step_ns;
         sim->flight_count++;
 }
@@ -323,9 +346,7 @@ void sim_step(struct sim *sim)
         sim->step_count++;
         sched_count(sim->sched, &counts);
         if (sim->trace)
-                sim_trace(sim, sim->held_then + sim->plan.page_count - counts.blocks_held,
-                          counts.passed_over);
-        sim->held_then = counts.blocks_held;
+                sim_trace(sim, counts.passed_over);
         audit_plan(sim);
         sched_check(sim->sched);
         for (uint32_t i = 0; i < sim->plan.retired_count; i++)

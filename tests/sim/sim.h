@@ -6,9 +6,9 @@
  * to `depth` plans late.  It computes what a model would: the KV of a position
  * is a hash over the row's token and the KV of the position before it, kept per
  * (block, offset) and read through the page tables that the plans wrote.  So a
- * block that is dealt twice, a page that is missing or a row that is off by one
- * does not only look wrong: it makes another token than the request would have
- * made alone, and that is known beforehand.
+ * block that is dealt twice, a page that is missing, a copy that was forgotten or a
+ * row that is off by one does not only look wrong: it makes another token than the
+ * request would have made alone, and that is known beforehand.
  *
  * The auditor (audit.c, audit-slots.c) keeps books of its own from the plans, and judges every
  * plan by what sched.h promises.  Anything amiss fails the test with the seed and
@@ -33,11 +33,14 @@
 #define SIM_CHANNELS 8u
 #define SIM_REQUESTS 32u
 
+#define SIM_BEGINNINGS (UINT32_C(1) << 22)
+
 /* One request as a test asks for it. */
 struct sim_ask {
         const char *name;
         uint32_t uid;
         uint32_t channel, prompt, most;
+        uint32_t text, shared;      /* its first `shared` tokens are those of this text */
         uint32_t record_bytes;      /* 0: 10 */
         uint32_t end_at;            /* its end_at-th token gets the verdict; 0: none does */
         enum sched_verdict verdict; /* ... this one */
@@ -66,6 +69,8 @@ struct sim_request {
         uint32_t dealt_then; /* ... as it was before this plan */
         uint32_t flying;     /* rows in flight */
         uint32_t made;       /* tokens that came back */
+        uint32_t found;      /* positions that it need not compute */
+        bool moved;          /* it had a row, so the device knows what was found */
         block_t *blocks;
         uint32_t block_count;
         /* Left out for want of room; some cases are open to either reading, so two times. */
@@ -91,7 +96,7 @@ struct sim_row {
 
 struct sim_flight {
         uint64_t number, done_ns;
-        uint32_t row_count;
+        uint32_t row_count, copy_count;
         struct sim_row *rows;
 };
 
@@ -123,12 +128,17 @@ struct sim {
         uint64_t *cells; /* [blocks][BLOCK_POSITIONS] */
 
         /* The auditor's. */
-        struct sim_request **block_owner, **slot_owner;
-        uint32_t held_then;
+        struct sim_request **slot_owner;
+        uint32_t *block_holders;                /* page tables that a block is in */
+        uint32_t *block_uid;                    /* for whom it was taken */
+        uint64_t found_rows, copies, swaps;     /* what sharing was good for */
+        uint64_t steps_shared;                  /* ... with a block in two page tables */
         uint32_t passed_over;                   /* in the last plan that let anybody in */
         uint64_t ground_counts[SIM_GROUND_N];   /* of all who were asked whether they may */
         uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
 
+        bool shares;                   /* some begin alike: blocks may be found */
+        uint64_t *beginnings;          /* a set of users and first tokens, SIM_BEGINNINGS bits */
         bool ragged;                   /* records smaller than their most; ending results dropped */
         void (*between)(struct sim *); /* called between the results of a plan, if set */
 
@@ -174,8 +184,8 @@ uint32_t sim_below(struct sim *sim, uint32_t limit);
 void sim_fault(struct sim *sim, const char *file, int line, const char *what, const char *format,
                ...) __attribute__((noreturn, format(printf, 5, 6)));
 
-/* trace.c: a line for the plan that has just been made: so many blocks dropped, so many passed over. */
-void sim_trace(struct sim *sim, uint32_t drops, uint32_t passed_over);
+/* trace.c: a line for the plan that has just been made: so many were passed over. */
+void sim_trace(struct sim *sim, uint32_t passed_over);
 
 /* audit.c */
 void audit_plan(struct sim *sim);
@@ -185,6 +195,14 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                   enum sched_verdict verdict);
 /* What rows in flight may still write into a channel. */
 uint64_t audit_charged(const struct sim *sim, uint32_t channel);
+
+/* audit-blocks.c: blocks that are taken, found, copied; and how many there are. */
+void audit_pages(struct sim *sim);
+void audit_copies(struct sim *sim);
+void audit_blocks(struct sim *sim, const struct sched_counts *counts);
+
+/* A page of a block that was found, or taken instead of another; else it is to be written. */
+bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
 
 /* audit-slots.c: who is let in. */
 void audit_slots(struct sim *sim);

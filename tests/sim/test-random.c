@@ -25,8 +25,9 @@ static struct moods {
         uint32_t submit, cancel, reader, jump, meet, early; /* of 1000 */
         uint32_t prompt_max, most_max, record_max;
         uint32_t users;
-        uint32_t verdicts; /* of 100 requests, those that end before their time */
-        bool split;        /* plans are asked for between the results of another */
+        uint32_t alike, texts; /* of 100 requests, those that begin as one of so many texts do */
+        uint32_t verdicts;     /* of 100 requests, those that end before their time */
+        bool split;            /* plans are asked for between the results of another */
 } moods;
 
 /* The first asks most; uids are numbers like others, the first and the last of all included. */
@@ -83,6 +84,11 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid)
         ask.prompt = size(sim, moods.prompt_max);
         ask.most = size(sim, moods.most_max);
         ask.record_bytes = 1 + sim_below(sim, moods.record_max);
+        if (sim_below(sim, 100) < moods.alike) {
+                ask.prompt = 1 + sim_below(sim, moods.prompt_max);
+                ask.text = sim_below(sim, moods.texts);
+                ask.shared = sim_below(sim, 3) ? sim_below(sim, ask.prompt + 1) : ask.prompt;
+        }
         total = ask.prompt + ask.most;
         code = sched_fits(&sim->conf, ask.prompt, ask.most);
         sim_must(sim,
@@ -177,11 +183,16 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 .requests_max = 1,
                 .channels = 1,
                 .stall_ns = 1,
+                .prefix = { .mask = { UINT64_MAX, UINT64_MAX } },
         };
         struct sched_conf conf = { .depth = depth };
         uint32_t spare[] = { 0, 1, 7, 16, 40, 100 };
 
         sim_open(&dice, &none, seed, false);
+        conf.prefix.key[0] = sim_random(&dice);
+        /* Now and then there are four names in all, and nearly everything collides. */
+        conf.prefix.mask[0] = sim_below(&dice, 8) ? UINT64_MAX : 3;
+        conf.prefix.mask[1] = conf.prefix.mask[0] == 3 ? 0 : UINT64_MAX;
         conf.slots = 1 + sim_below(&dice, sim_below(&dice, 2) ? 3 : 12);
         conf.rows = conf.slots + spare[sim_below(&dice, 6)];
         conf.context = 2 + sim_below(&dice, 160);
@@ -199,6 +210,13 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         moods.most_max = 1 + sim_below(&dice, conf.context);
         moods.record_max = 1 + sim_below(&dice, 60);
         moods.users = 1 + sim_below(&dice, USERS_MAX);
+        moods.alike = sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
+        moods.texts = 1 + sim_below(&dice, 4);
+        if (moods.alike && sim_below(&dice, 2)) { /* room for what is shared to stay */
+                conf.slots += 4;
+                conf.rows += 20;
+                conf.blocks += 60;
+        }
         moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
         moods.split = sim_below(&dice, 2);
         seed = sim_random(&dice);
@@ -297,12 +315,17 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone", 
                                                         "over slots", "over blocks" };
 
 struct sum {
+        uint64_t found_rows, copies, swaps, steps_shared;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
 static void add_up(struct sum *sum, const struct sim *sim)
 {
         sum->steps += sim->step_count;
+        sum->found_rows += sim->found_rows;
+        sum->copies += sim->copies;
+        sum->swaps += sim->swaps;
+        sum->steps_shared += sim->steps_shared;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -317,6 +340,11 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       (unsigned long long)sum->ends[1], (unsigned long long)sum->ends[2],
                       (unsigned long long)sum->ends[3], (unsigned long long)sum->ends[4],
                       (unsigned long long)sum->ends[5], (unsigned long long)sum->ends[6]);
+        print_message(
+                "        shared in %llu steps; found: %llu rows, copied: %llu, taken instead: "
+                "%llu\n",
+                (unsigned long long)sum->steps_shared, (unsigned long long)sum->found_rows,
+                (unsigned long long)sum->copies, (unsigned long long)sum->swaps);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %llu %s\n",
                               (unsigned long long)sum->grounds[ground], ground_names[ground]);
@@ -350,6 +378,7 @@ static void lives(uint32_t depth)
         assert_true(sum.steps > 0);
         if (seeds < 100 || only)
                 return;
+        assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
         for (int ground = 0; ground < SIM_GROUND_N; ground++)

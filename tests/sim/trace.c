@@ -65,10 +65,44 @@ static void trace_rows(struct sim *sim)
         }
 }
 
+/* Blocks that nobody has any more once these have retired. */
+static uint32_t count_drops(struct sim *sim)
+{
+        uint32_t drops = 0;
+
+        for (uint32_t i = 0; i < sim->plan.retired_count; i++) {
+                const struct sim_request *request = sim_of(sim, sim->plan.retired[i]);
+
+                for (uint32_t b = 0; b < request->block_count; b++)
+                        drops += --sim->block_holders[request->blocks[b]] == 0;
+        }
+        for (uint32_t i = 0; i < sim->plan.retired_count; i++) {
+                const struct sim_request *request = sim_of(sim, sim->plan.retired[i]);
+
+                for (uint32_t b = 0; b < request->block_count; b++)
+                        sim->block_holders[request->blocks[b]]++;
+        }
+        return drops;
+}
+
+/* Pages of blocks that hold something already. */
+static uint32_t count_found(struct sim *sim)
+{
+        uint32_t found = 0;
+
+        for (uint32_t i = 0; i < sim->plan.page_count; i++) {
+                const struct plan_page *page = &sim->plan.pages[i];
+
+                found += audit_page_is_found(sim, page);
+        }
+        return found;
+}
+
 /* "[ 10] prefill a 0..64; decode b 10; end c length; retire c; take 2 drop 0" */
-void sim_trace(struct sim *sim, uint32_t drops, uint32_t passed_over)
+void sim_trace(struct sim *sim, uint32_t passed_over)
 {
         const struct plan *plan = &sim->plan;
+        uint32_t drops = count_drops(sim), found = count_found(sim);
         size_t line, begin;
 
         if (sim->trace_count > sim->trace_max / 2) { /* the older half goes */
@@ -91,7 +125,9 @@ void sim_trace(struct sim *sim, uint32_t drops, uint32_t passed_over)
         for (uint32_t i = 0; i < plan->retired_count; i++)
                 print(sim, "; retire %s", sim_of(sim, plan->retired[i])->name);
         if (plan->page_count || drops)
-                print(sim, "; take %u drop %u", plan->page_count, drops);
+                print(sim, "; take %u drop %u", plan->page_count - found, drops);
+        if (found || plan->copy_count)
+                print(sim, "; share %u copy %u", found, plan->copy_count);
         if (!plan->row_count && !sim->flight_count && plan->wake_ns != PLAN_SLEEP)
                 print(sim, "; sleep until %u", (unsigned)(plan->wake_ns / SIM_MS));
 

@@ -24,7 +24,7 @@ static void every_block_is_dealt_once(void **state)
         kvpool_check(&pool);
         for (uint32_t i = 0; i < 37; i++) {
                 assert_int_equal(pool.free_count, 37 - i);
-                assert_int_equal(kvpool_take(&pool, &block), 0);
+                block = kvpool_take(&pool);
                 assert_true(block < 37);
                 assert_false(seen[block]);
                 assert_int_equal(pool.holds[block], 1);
@@ -34,100 +34,121 @@ static void every_block_is_dealt_once(void **state)
         kvpool_deinit(&pool);
 }
 
-static void an_empty_pool_says_so_and_writes_nothing(void **state)
+static void give_back(struct kvpool *pool, block_t block)
+{
+        assert_true(kvpool_drop(pool, block));
+        kvpool_give_up(pool, block);
+}
+
+static void what_is_kept_is_neither_free_nor_held(void **state)
 {
         struct kvpool pool;
-        block_t block = 77;
+        block_t block;
 
         (void)state;
         assert_int_equal(kvpool_init(&pool, 1), 0);
-        assert_int_equal(kvpool_take(&pool, &block), 0);
-        assert_int_equal(block, 0);
-        block = 77;
-        assert_int_equal(kvpool_take(&pool, &block), KVPOOL_E_EMPTY);
-        assert_int_equal(block, 77);
+        block = kvpool_take(&pool);
+        assert_true(kvpool_drop(&pool, block));
         assert_int_equal(pool.free_count, 0);
+        assert_int_equal(pool.kept_count, 1);
+        assert_int_equal(kvpool_held(&pool), 0);
         kvpool_check(&pool);
-        kvpool_drop(&pool, 0);
-        assert_int_equal(kvpool_take(&pool, &block), 0);
-        assert_int_equal(block, 0);
+
+        kvpool_hold(&pool, block);
+        assert_int_equal(pool.kept_count, 0);
+        assert_int_equal(kvpool_held(&pool), 1);
+        kvpool_check(&pool);
+
+        give_back(&pool, block);
+        assert_int_equal(pool.free_count, 1);
+        assert_int_equal(kvpool_take(&pool), block);
         kvpool_deinit(&pool);
 }
 
-static void the_last_drop_frees(void **state)
+static void the_last_drop_says_so(void **state)
 {
         struct kvpool pool;
-        block_t block, other;
+        block_t block;
 
         (void)state;
         assert_int_equal(kvpool_init(&pool, 2), 0);
-        assert_int_equal(kvpool_take(&pool, &block), 0);
+        block = kvpool_take(&pool);
         kvpool_hold(&pool, block);
         kvpool_hold(&pool, block);
         assert_int_equal(pool.holds[block], 3);
 
-        kvpool_drop(&pool, block);
-        kvpool_drop(&pool, block);
+        assert_false(kvpool_drop(&pool, block));
+        assert_false(kvpool_drop(&pool, block));
         kvpool_check(&pool);
         assert_int_equal(pool.free_count, 1); /* one holder is left */
-        assert_int_equal(kvpool_take(&pool, &other), 0);
-        assert_int_not_equal(other, block);
-        assert_int_equal(kvpool_take(&pool, &other), KVPOOL_E_EMPTY);
+        assert_int_not_equal(kvpool_take(&pool), block);
 
-        kvpool_drop(&pool, block);
+        assert_true(kvpool_drop(&pool, block));
         kvpool_check(&pool);
-        assert_int_equal(pool.free_count, 1);
+        assert_int_equal(pool.free_count, 0);
+        assert_int_equal(pool.kept_count, 1);
         kvpool_deinit(&pool);
 }
 
-static void what_was_dropped_last_is_dealt_first(void **state)
+static void what_was_given_up_last_is_dealt_first(void **state)
 {
-        block_t blocks[4], again;
+        block_t blocks[4];
         struct kvpool pool;
 
         (void)state;
         assert_int_equal(kvpool_init(&pool, 8), 0);
         for (int i = 0; i < 4; i++)
-                assert_int_equal(kvpool_take(&pool, &blocks[i]), 0);
+                blocks[i] = kvpool_take(&pool);
         for (int i = 0; i < 4; i++)
-                kvpool_drop(&pool, blocks[i]);
-        for (int i = 3; i >= 0; i--) {
-                assert_int_equal(kvpool_take(&pool, &again), 0);
-                assert_int_equal(again, blocks[i]);
-        }
+                give_back(&pool, blocks[i]);
+        for (int i = 3; i >= 0; i--)
+                assert_int_equal(kvpool_take(&pool), blocks[i]);
         kvpool_deinit(&pool);
 }
 
-/* Against an array of counts: whatever is done, in whatever order. */
+/* Against arrays of counts and of what is kept: whatever is done, in whatever order. */
 static void random_holds_and_drops_add_up(void **state)
 {
-        uint32_t counts[23] = { 0 }, held = 0, random = 1;
+        uint32_t counts[23] = { 0 }, held = 0, keeps = 0, random = 1;
+        bool kept[23] = { false };
         struct kvpool pool;
-        block_t block;
 
         (void)state;
         assert_int_equal(kvpool_init(&pool, 23), 0);
         for (int i = 0; i < 200000; i++) {
+                block_t block;
+
                 random = random * 1664525u + 1013904223u;
                 block = (random >> 8) % 23;
                 /* Long spells of more takes than drops, and the other way round. */
                 if ((random >> 24) % 8 < (i / 500 % 2 ? 3u : 5u)) {
-                        block_t got = 99;
-
-                        assert_int_equal(kvpool_take(&pool, &got), held == 23 ? KVPOOL_E_EMPTY : 0);
-                        if (got != 99) {
-                                assert_int_equal(counts[got], 0);
-                                counts[got] = 1;
+                        if (held + keeps == 23)
+                                continue;
+                        block = kvpool_take(&pool);
+                        assert_true(!counts[block] && !kept[block]);
+                        counts[block] = 1;
+                        held++;
+                } else if (kept[block]) {
+                        kept[block] = false;
+                        keeps--;
+                        if (random >> 31) {
+                                kvpool_hold(&pool, block);
+                                counts[block] = 1;
                                 held++;
+                        } else {
+                                kvpool_give_up(&pool, block);
                         }
                 } else if (counts[block] && random >> 31) {
                         kvpool_hold(&pool, block);
                         counts[block]++;
                 } else if (counts[block]) {
-                        kvpool_drop(&pool, block);
-                        held -= --counts[block] == 0;
+                        assert_int_equal(kvpool_drop(&pool, block), --counts[block] == 0);
+                        kept[block] = counts[block] == 0;
+                        keeps += kept[block];
+                        held -= kept[block];
                 }
-                assert_int_equal(pool.free_count + held, 23);
+                assert_int_equal(kvpool_held(&pool), held);
+                assert_int_equal(pool.kept_count, keeps);
                 if (i % 64 == 0) {
                         kvpool_check(&pool);
                         assert_memory_equal(pool.holds, counts, sizeof(counts));
@@ -169,11 +190,11 @@ static void dies(void (*what)(struct kvpool *pool))
         assert_true(child >= 0);
         if (!child) {
                 struct kvpool pool;
-                block_t block;
 
-                if (kvpool_init(&pool, 4) || kvpool_take(&pool, &block) ||
-                    kvpool_take(&pool, &block))
+                if (kvpool_init(&pool, 4))
                         _exit(1);
+                kvpool_take(&pool);
+                kvpool_take(&pool);
                 close(STDERR_FILENO);
                 what(&pool);
                 _exit(0);
@@ -192,6 +213,17 @@ static void drop_twice(struct kvpool *pool)
 {
         kvpool_drop(pool, 0);
         kvpool_drop(pool, 0);
+}
+
+static void give_up_held(struct kvpool *pool)
+{
+        kvpool_give_up(pool, 0);
+}
+
+static void take_of_none(struct kvpool *pool)
+{
+        for (int i = 0; i < 3; i++)
+                kvpool_take(pool);
 }
 
 static void drop_foreign(struct kvpool *pool)
@@ -235,6 +267,8 @@ static void misuse_is_a_bug_and_dies(void **state)
         dies(drop_twice);
         dies(drop_foreign);
         dies(hold_free);
+        dies(give_up_held);
+        dies(take_of_none);
 }
 
 static void the_check_sees_every_kind_of_damage(void **state)
@@ -250,9 +284,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_block_is_dealt_once),
-                cmocka_unit_test(an_empty_pool_says_so_and_writes_nothing),
-                cmocka_unit_test(the_last_drop_frees),
-                cmocka_unit_test(what_was_dropped_last_is_dealt_first),
+                cmocka_unit_test(what_is_kept_is_neither_free_nor_held),
+                cmocka_unit_test(the_last_drop_says_so),
+                cmocka_unit_test(what_was_given_up_last_is_dealt_first),
                 cmocka_unit_test(random_holds_and_drops_add_up),
                 cmocka_unit_test(blocks_are_counted_up),
                 cmocka_unit_test(a_pool_half_made_or_gone_is_no_trouble),

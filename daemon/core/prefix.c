@@ -1,0 +1,419 @@
+/*
+ * Names, and the blocks that have them.
+ *
+ * Each named block is in three places: among the children of its parent, in a
+ * bucket of `starts`, and once it is whole in a bucket of `wholes`.  When the
+ * last who held it drops it and nothing follows it, it is a leaf, too (leaves.c).
+ */
+#include "daemon/core/prefix.h"
+#include "daemon/core/prefix-leaves.h"
+#include "daemon/core/siphash.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * So many of a bucket are looked at, the newest first: a bound for each lookup.
+ * Who has more conversations that part within one block loses at most fifteen
+ * positions of an older one.
+ */
+#define LOOKS_MAX 64
+
+int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t blocks)
+{
+        uint32_t buckets = 1;
+
+        *prefix = (struct prefix){ .conf = *conf };
+        while (buckets < blocks && buckets < UINT32_C(1) << 31)
+                buckets *= 2;
+        prefix->bucket_mask = buckets - 1;
+        prefix->named = calloc(blocks, sizeof(*prefix->named));
+        prefix->starts = malloc(buckets * sizeof(*prefix->starts));
+        prefix->wholes = malloc(buckets * sizeof(*prefix->wholes));
+        prefix->leaves = calloc(blocks, sizeof(*prefix->leaves));
+        if (!prefix->named || !prefix->starts || !prefix->wholes || !prefix->leaves ||
+            kvpool_init(&prefix->pool, blocks)) {
+                prefix_deinit(prefix);
+                return -ENOMEM;
+        }
+        memset(prefix->starts, 0xff, buckets * sizeof(*prefix->starts)); /* BLOCK_NONE */
+        memset(prefix->wholes, 0xff, buckets * sizeof(*prefix->wholes));
+        for (block_t block = 0; block < blocks; block++)
+                prefix->named[block].leaf_at = LEAF_NONE;
+        return 0;
+}
+
+void prefix_deinit(struct prefix *prefix)
+{
+        if (!prefix)
+                return;
+        kvpool_deinit(&prefix->pool);
+        free(prefix->named);
+        free(prefix->starts);
+        free(prefix->wholes);
+        free(prefix->leaves);
+        *prefix = (struct prefix){ 0 };
+}
+
+/*
+ * A name is a hash of fields, each with its kind and its length, so that no two
+ * lists of fields are the same bytes.
+ */
+struct fields {
+        unsigned char bytes[128];
+        size_t count;
+};
+
+static void add_field(struct fields *fields, uint32_t kind, const void *bytes, uint32_t count)
+{
+        assert(fields->count + sizeof(kind) + sizeof(count) + count <= sizeof(fields->bytes));
+        memcpy(fields->bytes + fields->count, &kind, sizeof(kind));
+        memcpy(fields->bytes + fields->count + sizeof(kind), &count, sizeof(count));
+        memcpy(fields->bytes + fields->count + sizeof(kind) + sizeof(count), bytes, count);
+        fields->count += sizeof(kind) + sizeof(count) + count;
+}
+
+enum { FIELD_WORLD = 1, FIELD_DOMAIN, FIELD_PARENT, FIELD_TOKENS };
+
+/* Of nothing, where a domain's trees begin: whose KV it is and who may share it. */
+static void name_root(const struct prefix *prefix, uint64_t domain, uint64_t ret_name[2])
+{
+        struct fields fields = { .count = 0 };
+
+        add_field(&fields, FIELD_WORLD, &prefix->conf.world, sizeof(prefix->conf.world));
+        add_field(&fields, FIELD_DOMAIN, &domain, sizeof(domain));
+        siphash(prefix->conf.key, fields.bytes, fields.count, ret_name);
+}
+
+static void name_whole(const struct prefix *prefix, const uint64_t parent[2],
+                       const uint32_t *tokens, uint64_t ret_name[2])
+{
+        struct fields fields = { .count = 0 };
+
+        add_field(&fields, FIELD_PARENT, parent, 2 * sizeof(*parent));
+        add_field(&fields, FIELD_TOKENS, tokens, BLOCK_POSITIONS * sizeof(*tokens));
+        siphash(prefix->conf.key, fields.bytes, fields.count, ret_name);
+        ret_name[0] &= prefix->conf.mask[0];
+        ret_name[1] &= prefix->conf.mask[1];
+}
+
+static void name_of_parent(const struct prefix *prefix, uint64_t domain, block_t parent,
+                           uint64_t ret_name[2])
+{
+        if (parent == BLOCK_NONE)
+                name_root(prefix, domain, ret_name);
+        else
+                memcpy(ret_name, prefix->named[parent].name, 2 * sizeof(*ret_name));
+}
+
+/* Where those are that follow `parent` with this token. */
+static block_t *bucket_of_start(const struct prefix *prefix, uint64_t domain, block_t parent,
+                                uint32_t token)
+{
+        uint64_t hash[2], key[2] = { domain, (uint64_t)parent << 32 | token };
+
+        siphash(prefix->conf.key, key, sizeof(key), hash);
+        return &prefix->starts[hash[0] & prefix->bucket_mask];
+}
+
+static block_t *bucket_of_whole(const struct prefix *prefix, const uint64_t name[2])
+{
+        return &prefix->wholes[name[0] & prefix->bucket_mask];
+}
+
+/* Does this block, which has a name, follow that one, in this domain? */
+static bool follows(const struct prefix *prefix, const struct named *block, uint64_t domain,
+                    block_t parent)
+{
+        return block->domain == domain && block->parent == parent &&
+               (parent == BLOCK_NONE ||
+                block->parent_generation == prefix->named[parent].generation);
+}
+
+static block_t find_whole(const struct prefix *prefix, uint64_t domain, block_t parent,
+                          const uint32_t *tokens, const uint64_t name[2])
+{
+        block_t at = *bucket_of_whole(prefix, name);
+
+        for (; at != BLOCK_NONE; at = prefix->named[at].whole_next) {
+                const struct named *named = &prefix->named[at];
+
+                if (named->name[0] == name[0] && named->name[1] == name[1] &&
+                    follows(prefix, named, domain, parent) &&
+                    !memcmp(named->tokens, tokens, sizeof(named->tokens)))
+                        return at;
+        }
+        return BLOCK_NONE;
+}
+
+static void find_tail(const struct prefix *prefix, uint64_t domain, block_t parent,
+                      const uint32_t *tokens, uint32_t count, struct prefix_hit *hit)
+{
+        block_t at = *bucket_of_start(prefix, domain, parent, tokens[0]);
+
+        for (uint32_t looks = 0; at != BLOCK_NONE && looks < LOOKS_MAX; looks++) {
+                const struct named *named = &prefix->named[at];
+                uint32_t most = count < named->filled ? count : named->filled, same = 0;
+
+                if (follows(prefix, named, domain, parent))
+                        while (same < most && named->tokens[same] == tokens[same])
+                                same++;
+                if (same > hit->tail_count) {
+                        hit->tail_count = same;
+                        hit->tail = at;
+                }
+                at = named->start_next;
+        }
+}
+
+void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *tokens,
+                 uint32_t count, block_t *blocks, struct prefix_hit *ret_hit)
+{
+        block_t parent = BLOCK_NONE;
+        uint64_t name[2];
+        uint32_t at = 0;
+
+        *ret_hit = (struct prefix_hit){ .tail = BLOCK_NONE };
+        name_root(prefix, domain, name);
+        for (; count - at >= BLOCK_POSITIONS; at += BLOCK_POSITIONS) {
+                block_t block;
+
+                name_whole(prefix, name, tokens + at, name);
+                block = find_whole(prefix, domain, parent, tokens + at, name);
+                if (block == BLOCK_NONE)
+                        break;
+                blocks[ret_hit->whole_count++] = parent = block;
+        }
+        if (at < count)
+                find_tail(prefix, domain, parent, tokens + at, count - at, ret_hit);
+}
+
+/* It follows its parent, and begins with its first token. */
+static void link_start(struct prefix *prefix, block_t block)
+{
+        struct named *named = &prefix->named[block];
+        block_t *bucket = bucket_of_start(prefix, named->domain, named->parent, named->tokens[0]);
+
+        named->start_prev = BLOCK_NONE;
+        named->start_next = *bucket;
+        if (*bucket != BLOCK_NONE)
+                prefix->named[*bucket].start_prev = block;
+        *bucket = block;
+
+        named->child = named->sister_prev = named->sister_next = BLOCK_NONE;
+        if (named->parent == BLOCK_NONE)
+                return;
+        named->sister_next = prefix->named[named->parent].child;
+        if (named->sister_next != BLOCK_NONE)
+                prefix->named[named->sister_next].sister_prev = block;
+        prefix->named[named->parent].child = block;
+}
+
+static void unlink_start(struct prefix *prefix, block_t block)
+{
+        struct named *named = &prefix->named[block];
+
+        if (named->start_next != BLOCK_NONE)
+                prefix->named[named->start_next].start_prev = named->start_prev;
+        if (named->start_prev != BLOCK_NONE)
+                prefix->named[named->start_prev].start_next = named->start_next;
+        else
+                *bucket_of_start(prefix, named->domain, named->parent, named->tokens[0]) =
+                        named->start_next;
+
+        if (named->sister_next != BLOCK_NONE)
+                prefix->named[named->sister_next].sister_prev = named->sister_prev;
+        if (named->sister_prev != BLOCK_NONE)
+                prefix->named[named->sister_prev].sister_next = named->sister_next;
+        else if (named->parent != BLOCK_NONE)
+                prefix->named[named->parent].child = named->sister_next;
+}
+
+static void link_whole(struct prefix *prefix, block_t block)
+{
+        block_t *bucket = bucket_of_whole(prefix, prefix->named[block].name);
+
+        prefix->named[block].whole_next = *bucket;
+        *bucket = block;
+}
+
+static void unlink_whole(struct prefix *prefix, block_t block)
+{
+        block_t *at = bucket_of_whole(prefix, prefix->named[block].name);
+
+        while (*at != block) {
+                assert(*at != BLOCK_NONE);
+                at = &prefix->named[*at].whole_next;
+        }
+        *at = prefix->named[block].whole_next;
+}
+
+/* Nothing follows it any more, or nobody holds it any more: it may be a leaf now. */
+static void consider(struct prefix *prefix, block_t block)
+{
+        const struct named *named = &prefix->named[block];
+
+        if (!prefix->pool.holds[block] && named->filled && named->child == BLOCK_NONE)
+                leaves_add(prefix, block);
+}
+
+/* It has no name any more.  Nothing may follow it. */
+static void forget(struct prefix *prefix, block_t block)
+{
+        struct named *named = &prefix->named[block];
+        block_t parent = named->parent;
+
+        assert(named->filled && named->child == BLOCK_NONE);
+        if (named->leaf_at != LEAF_NONE)
+                leaves_remove(prefix, block);
+        unlink_start(prefix, block);
+        if (named->filled == BLOCK_POSITIONS)
+                unlink_whole(prefix, block);
+        named->filled = 0;
+        named->generation++;
+        if (parent != BLOCK_NONE)
+                consider(prefix, parent);
+}
+
+block_t prefix_take(struct prefix *prefix)
+{
+        if (!prefix->pool.free_count) {
+                block_t block = leaves_first(prefix);
+
+                forget(prefix, block);
+                kvpool_give_up(&prefix->pool, block);
+                prefix->evictions++;
+        }
+        return kvpool_take(&prefix->pool);
+}
+
+void prefix_hold(struct prefix *prefix, block_t block)
+{
+        if (prefix->named[block].leaf_at != LEAF_NONE)
+                leaves_remove(prefix, block);
+        kvpool_hold(&prefix->pool, block);
+}
+
+void prefix_drop(struct prefix *prefix, block_t block)
+{
+        if (!kvpool_drop(&prefix->pool, block))
+                return;
+        prefix->named[block].dropped = ++prefix->drops;
+        if (prefix->named[block].filled)
+                consider(prefix, block);
+        else
+                kvpool_give_up(&prefix->pool, block);
+}
+
+block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, block_t block,
+                    const uint32_t *tokens, uint32_t count)
+{
+        struct named *named = &prefix->named[block];
+        bool is_new = !named->filled;
+
+        assert(count > 0 && count <= BLOCK_POSITIONS && count >= named->filled);
+        assert(prefix->pool.holds[block] && (parent == BLOCK_NONE || prefix->pool.holds[parent]));
+        assert(is_new || (follows(prefix, named, domain, parent) &&
+                          !memcmp(named->tokens, tokens, named->filled * sizeof(*tokens))));
+        if (parent != BLOCK_NONE && prefix->named[parent].filled < BLOCK_POSITIONS)
+                return block;
+        if (count == named->filled)
+                return block;
+
+        if (count == BLOCK_POSITIONS) {
+                uint64_t name[2];
+                block_t same;
+
+                name_of_parent(prefix, domain, parent, name);
+                name_whole(prefix, name, tokens, name);
+                same = find_whole(prefix, domain, parent, tokens, name);
+                if (same != BLOCK_NONE) {
+                        if (!is_new)
+                                forget(prefix, block);
+                        return same;
+                }
+                memcpy(named->name, name, sizeof(name));
+                link_whole(prefix, block);
+        }
+        memcpy(named->tokens, tokens, count * sizeof(*tokens));
+        named->filled = count;
+        if (is_new) {
+                named->domain = domain;
+                named->parent = parent;
+                named->parent_generation =
+                        parent == BLOCK_NONE ? 0 : prefix->named[parent].generation;
+                link_start(prefix, block);
+        }
+        return block;
+}
+
+/* Down to one that nothing follows, and up again: no deeper than a finger that points. */
+void prefix_spoil(struct prefix *prefix, block_t root)
+{
+        block_t at = root;
+
+        while (prefix->named[root].filled) {
+                block_t parent = prefix->named[at].parent;
+
+                if (prefix->named[at].child != BLOCK_NONE) {
+                        at = prefix->named[at].child;
+                        continue;
+                }
+                forget(prefix, at);
+                if (!prefix->pool.holds[at])
+                        kvpool_give_up(&prefix->pool, at);
+                at = parent;
+        }
+}
+
+static void check_links(const struct prefix *prefix, block_t block)
+{
+        const struct named *named = &prefix->named[block], *parent;
+        block_t at = *bucket_of_start(prefix, named->domain, named->parent, named->tokens[0]);
+
+        while (at != block) {
+                assert(at != BLOCK_NONE);
+                at = prefix->named[at].start_next;
+        }
+        if (named->filled == BLOCK_POSITIONS) {
+                uint64_t name[2];
+
+                name_of_parent(prefix, named->domain, named->parent, name);
+                name_whole(prefix, name, named->tokens, name);
+                assert(find_whole(prefix, named->domain, named->parent, named->tokens, name) ==
+                       block);
+        } else {
+                assert(named->child == BLOCK_NONE);
+        }
+        if (named->parent == BLOCK_NONE)
+                return;
+        parent = &prefix->named[named->parent];
+        assert(parent->filled == BLOCK_POSITIONS && parent->domain == named->domain);
+        assert(parent->generation == named->parent_generation);
+        assert(!prefix->pool.holds[block] || prefix->pool.holds[named->parent]);
+        if (named->sister_prev == BLOCK_NONE)
+                assert(parent->child == block);
+        else
+                assert(prefix->named[named->sister_prev].sister_next == block);
+}
+
+void prefix_check(const struct prefix *prefix)
+{
+        uint32_t kept = 0;
+
+        kvpool_check(&prefix->pool);
+        leaves_check(prefix);
+        for (block_t block = 0; block < prefix->pool.total; block++) {
+                const struct named *named = &prefix->named[block];
+                bool is_kept = named->filled && !prefix->pool.holds[block];
+
+                kept += is_kept;
+                assert(named->leaf_at == LEAF_NONE || named->leaf_at < prefix->leaf_count);
+                assert((named->leaf_at != LEAF_NONE) == (is_kept && named->child == BLOCK_NONE));
+                if (named->filled)
+                        check_links(prefix, block);
+        }
+        assert(kept == prefix->pool.kept_count); /* what is kept has a name, else it were lost */
+}

@@ -1,0 +1,114 @@
+/*
+ * The prefix index: what is in the blocks, so that nothing is computed twice.
+ *
+ * Keys and values of a position depend on its token and on all before it.  So what
+ * a block holds is named by its tokens and by the block before, and the blocks
+ * that have names form trees, one below each domain: a domain is who may share,
+ * and nothing is found across it.
+ *
+ *      domain 1000  -> [You are a he] -> [lpful urn. W] -> [hat is tea?..]
+ *                                     -> [lpful pot, a]           <- a tail: 13 of 16
+ *
+ * A whole block is found by its name, a keyed hash (siphash.h) of the name of the
+ * block before and of its tokens; what is found is compared: token by token, the
+ * block before by number and generation, the domain.  A part of a block is found
+ * among those that follow the same block with the same first token; the caller
+ * copies it, as only one may write there.
+ *
+ * A block keeps its name when the last who held it drops it: it is kept.  The pool
+ * has a block to deal as long as one is free or kept, for then one is evicted:
+ * the leaf that was dropped longest ago.  Who holds a block holds those before
+ * it, so what is kept has leaves, and what is held is never evicted.
+ *
+ * One owner's own tokens name his blocks: whoever could name a block by tokens
+ * that are not in it could have others read what he likes.  Engine thread only;
+ * nothing here allocates after prefix_init().
+ */
+#ifndef DAEMON_CORE_PREFIX_H
+#define DAEMON_CORE_PREFIX_H
+
+#include <stddef.h>
+
+#include "daemon/core/kvpool.h"
+
+struct prefix_conf {
+        uint64_t key[2];  /* random: nobody outside can choose what collides */
+        uint64_t world;   /* whose KV this is: a number of the model, its layout and type */
+        uint64_t mask[2]; /* of a name's bits, those that count; all of them, but in a test */
+};
+
+struct named {
+        uint64_t name[2]; /* of a whole block */
+        uint64_t domain;
+        uint64_t dropped; /* when the last dropped it: drops are counted */
+        uint32_t tokens[BLOCK_POSITIONS];
+        uint32_t filled; /* positions that are known to hold those; 0: it has no name */
+        uint32_t generation, parent_generation;
+        block_t parent; /* the block before, or BLOCK_NONE */
+        block_t child;  /* one of those that follow, the newest; the others by sister */
+        block_t sister_next, sister_prev;
+        block_t start_next, start_prev; /* in its bucket of `starts` */
+        block_t whole_next;             /* ... of `wholes` */
+        uint32_t leaf_at;               /* its place among the leaves, or LEAF_NONE */
+};
+
+struct prefix {
+        struct prefix_conf conf;
+        struct kvpool pool;
+        struct named *named; /* per block */
+        block_t *starts;     /* buckets: the block before and the first token */
+        block_t *wholes;     /* ... by name */
+        uint32_t bucket_mask;
+        block_t *leaves; /* a heap: kept, and nothing follows.  First who was dropped first */
+        uint32_t leaf_count;
+        uint64_t drops;
+        uint64_t evictions;
+};
+
+/* What is known of a text. */
+struct prefix_hit {
+        uint32_t whole_count; /* blocks, written to the caller's array */
+        block_t tail;         /* the next block begins as this one, or BLOCK_NONE */
+        uint32_t tail_count;  /* ... so many positions: 1 to 15 */
+};
+
+int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t blocks);
+void prefix_deinit(struct prefix *prefix);
+
+/* A block to write, held once.  There must be one free or kept. */
+block_t prefix_take(struct prefix *prefix);
+void prefix_hold(struct prefix *prefix, block_t block);
+/* Of a sequence, its last block first: so its leaf is evicted first. */
+void prefix_drop(struct prefix *prefix, block_t block);
+
+/* Blocks that prefix_take() can have. */
+static inline uint32_t prefix_left(const struct prefix *prefix)
+{
+        return prefix->pool.free_count + prefix->pool.kept_count;
+}
+
+/*
+ * The longest beginning of these tokens that blocks hold; only where more than 64
+ * blocks follow one with the same token the tail is the longest among the newest.
+ * Nothing is held by it: hold what is wanted before anything else is taken.
+ * `blocks` has room for count / BLOCK_POSITIONS.
+ */
+void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *tokens,
+                 uint32_t count, block_t *blocks, struct prefix_hit *ret_hit);
+
+/*
+ * The first `count` positions of `block` hold these tokens, after those of `parent`,
+ * which the caller holds, too, or after nothing.  More than were said before, never
+ * others.  Behind a block without a name there are no names.  Returns the block
+ * that has this name: another one, if it was there before.
+ */
+block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, block_t block,
+                    const uint32_t *tokens, uint32_t count);
+
+/* Takes the names of this block and of all that follow: what they hold is not to be trusted. */
+void prefix_spoil(struct prefix *prefix, block_t block);
+
+/* Walks everything and asserts what must hold. */
+void prefix_check(const struct prefix *prefix);
+
+#endif

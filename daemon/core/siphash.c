@@ -1,0 +1,66 @@
+#include "daemon/core/siphash.h"
+
+struct state {
+        uint64_t a, b, c, d;
+};
+
+static inline uint64_t turn(uint64_t x, unsigned bits)
+{
+        return x << bits | x >> (64 - bits);
+}
+
+static void mix(struct state *s, unsigned rounds)
+{
+        while (rounds--) {
+                s->a += s->b;
+                s->c += s->d;
+                s->b = turn(s->b, 13) ^ s->a;
+                s->d = turn(s->d, 16) ^ s->c;
+                s->a = turn(s->a, 32);
+                s->c += s->b;
+                s->a += s->d;
+                s->b = turn(s->b, 17) ^ s->c;
+                s->d = turn(s->d, 21) ^ s->a;
+                s->c = turn(s->c, 32);
+        }
+}
+
+/* Up to eight bytes, the first of them lowest. */
+static uint64_t word(const unsigned char *bytes, size_t count)
+{
+        uint64_t out = 0;
+
+        for (size_t i = 0; i < count; i++)
+                out |= (uint64_t)bytes[i] << 8 * i;
+        return out;
+}
+
+static void absorb(struct state *s, uint64_t word)
+{
+        s->d ^= word;
+        mix(s, 2);
+        s->a ^= word;
+}
+
+void siphash(const uint64_t key[2], const void *bytes, size_t count, uint64_t ret_hash[2])
+{
+        const unsigned char *at = bytes;
+        struct state s = {
+                .a = key[0] ^ UINT64_C(0x736f6d6570736575),
+                .b = key[1] ^ UINT64_C(0x646f72616e646f6d) ^ 0xee,
+                .c = key[0] ^ UINT64_C(0x6c7967656e657261),
+                .d = key[1] ^ UINT64_C(0x7465646279746573),
+        };
+        uint64_t last = (uint64_t)count << 56;
+
+        for (; count >= 8; at += 8, count -= 8)
+                absorb(&s, word(at, 8));
+        absorb(&s, last | word(at, count));
+
+        s.c ^= 0xee;
+        mix(&s, 4);
+        ret_hash[0] = s.a ^ s.b ^ s.c ^ s.d;
+        s.b ^= 0xdd;
+        mix(&s, 4);
+        ret_hash[1] = s.a ^ s.b ^ s.c ^ s.d;
+}

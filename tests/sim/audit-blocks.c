@@ -1,0 +1,162 @@
+/*
+ * The auditor of blocks: whose is each, who reads it, and who writes it?
+ *
+ * Its book is a count for each block, of the page tables that it is in, and the user
+ * for whom it was taken.  What is in a block is not its matter: a row that reads
+ * what its request would not have computed itself is found where it runs (sim.c).
+ */
+#include "tests/sim/sim.h"
+
+/* Is a block, at this place of its owner's page table, to be written by this plan? */
+static bool is_written(const struct sim *sim, const struct plan_page *page)
+{
+        for (uint32_t i = 0; i < sim->plan.row_count; i++) {
+                const struct plan_row *row = &sim->plan.rows[i];
+
+                if (row->slot == page->slot && row->write &&
+                    row->position / BLOCK_POSITIONS == page->index)
+                        return true;
+        }
+        return false;
+}
+
+static const struct plan_copy *copy_to(const struct sim *sim, block_t block)
+{
+        for (uint32_t i = 0; i < sim->plan.copy_count; i++)
+                if (sim->plan.copies[i].to == block)
+                        return &sim->plan.copies[i];
+        return NULL;
+}
+
+bool audit_page_is_found(const struct sim *sim, const struct plan_page *page)
+{
+        return !is_written(sim, page) && !copy_to(sim, page->block);
+}
+
+/* A block to write: nobody has it, and it is the next one of its owner. */
+static void audit_new_page(struct sim *sim, struct sim_request *owner, const struct plan_page *page)
+{
+        sim_must(sim, !sim->block_holders[page->block], "block %u for %s is somebody's",
+                 page->block, owner->name);
+        sim_must(sim, page->index == owner->block_count, "page %u of %s, which has %u", page->index,
+                 owner->name, owner->block_count);
+        sim->block_uid[page->block] = owner->uid;
+}
+
+/*
+ * A block to read: it was taken for the same user.  What is in it is judged where
+ * it is read.  Either its owner begins with it, or it takes the place of one that
+ * nobody else has.
+ */
+static void audit_found_page(struct sim *sim, struct sim_request *owner,
+                             const struct plan_page *page)
+{
+        sim_must(sim, sim->block_uid[page->block] == owner->uid,
+                 "block %u of user %u is shown to %s of %u", page->block,
+                 sim->block_uid[page->block], owner->name, owner->uid);
+        if (page->index < owner->block_count) {
+                block_t mine = owner->blocks[page->index];
+
+                sim_must(sim, owner->moved && sim->block_holders[mine] == 1,
+                         "block %u of %s is taken away", mine, owner->name);
+                sim_must(sim, mine != page->block, "%s is given block %u, which it has",
+                         owner->name, page->block);
+                sim->block_holders[mine]--;
+                sim->swaps++;
+                return;
+        }
+        sim_must(sim, !owner->moved && page->index == owner->block_count,
+                 "page %u of %s is found, which has %u", page->index, owner->name,
+                 owner->block_count);
+}
+
+/* A block is in page tables of one user only, in order; what is written is in one of all. */
+void audit_pages(struct sim *sim)
+{
+        const struct plan *plan = &sim->plan;
+        bool shared = false;
+
+        for (uint32_t i = 0; i < plan->page_count; i++) {
+                const struct plan_page *page = &plan->pages[i];
+                struct sim_request *owner;
+
+                sim_must(sim, page->slot < sim->conf.slots && sim->slot_owner[page->slot],
+                         "a page for slot %u, which nobody has", page->slot);
+                owner = sim->slot_owner[page->slot];
+                sim_must(sim, page->block < sim->conf.blocks, "there is no block %u", page->block);
+                sim_must(sim, page->index < owner->worst, "page %u of %s, which needs %u",
+                         page->index, owner->name, owner->worst);
+                if (audit_page_is_found(sim, page))
+                        audit_found_page(sim, owner, page);
+                else
+                        audit_new_page(sim, owner, page);
+                sim->block_holders[page->block]++;
+                owner->blocks[page->index] = page->block;
+                if (page->index == owner->block_count)
+                        owner->block_count++;
+        }
+        for (block_t block = 0; block < sim->conf.blocks; block++)
+                shared |= sim->block_holders[block] > 1;
+        sim->steps_shared += shared;
+}
+
+/* A copy is of what was taken for the same user, into a block that is new in this plan. */
+void audit_copies(struct sim *sim)
+{
+        for (uint32_t i = 0; i < sim->plan.copy_count; i++) {
+                const struct plan_copy *copy = &sim->plan.copies[i];
+                bool is_new = false;
+
+                for (uint32_t j = 0; j < sim->plan.page_count; j++)
+                        is_new |= sim->plan.pages[j].block == copy->to;
+                sim_must(sim, is_new && sim->block_holders[copy->to] == 1,
+                         "a copy into block %u, which is not new", copy->to);
+                sim_must(sim, copy->from < sim->conf.blocks && copy->from != copy->to,
+                         "a copy of block %u", copy->from);
+                sim_must(sim, sim->block_uid[copy->from] == sim->block_uid[copy->to],
+                         "block %u of user %u is copied for %u", copy->from,
+                         sim->block_uid[copy->from], sim->block_uid[copy->to]);
+                for (uint32_t j = 0; j < sim->plan.copy_count; j++)
+                        sim_must(sim,
+                                 j == i || (sim->plan.copies[j].to != copy->from &&
+                                            sim->plan.copies[j].to != copy->to),
+                                 "copies of block %u depend on each other", copy->from);
+                sim->copies++;
+        }
+}
+
+/*
+ * Blocks: what is in page tables is held.  So is what was found for somebody who
+ * has had no row yet, and what a plan in flight copies; neither can be seen here.
+ */
+void audit_blocks(struct sim *sim, const struct sched_counts *counts)
+{
+        uint32_t held = 0, worst = 0, listed = 0, hidden = sim->conf.slots * sim->flight_count;
+
+        for (block_t block = 0; block < sim->conf.blocks; block++)
+                held += sim->block_holders[block] > 0;
+        hidden += sim->plan.copy_count;
+        each_request(sim, r)
+        {
+                if (!r->admitted)
+                        continue;
+                worst += r->worst;
+                listed += r->block_count;
+                hidden += r->moved ? 0 : blocks_for(r->core.prompt_count);
+        }
+        if (!sim->shares)
+                hidden = 0;
+        sim_must(sim, counts->blocks_total == sim->conf.blocks, "the pool has another size");
+        sim_must(sim,
+                 counts->blocks_free + counts->blocks_kept + counts->blocks_held ==
+                         counts->blocks_total,
+                 "free, kept and held are not all");
+        sim_must(sim, counts->blocks_held >= held && counts->blocks_held <= held + hidden,
+                 "%u blocks are held, it says %u", held, counts->blocks_held);
+        sim_must(sim,
+                 counts->blocks_promised <= worst - listed &&
+                         counts->blocks_promised + hidden >= worst - listed,
+                 "%u are promised, it says %u", worst - listed, counts->blocks_promised);
+        sim_must(sim, counts->blocks_promised <= counts->blocks_free + counts->blocks_kept,
+                 "%u are promised, and not so many are there", counts->blocks_promised);
+}

@@ -1,0 +1,195 @@
+/*
+ * Stories of sharing, in simulated milliseconds; test-stories.c says how to read
+ * them.  Here "share 2 copy 1" are two blocks that were found, or taken instead
+ * of one's own, and one that was copied.
+ */
+#include "tests/sim/sim.h"
+
+static struct sim sim;
+
+static void world(struct sched_conf conf)
+{
+        struct sched_conf all = {
+                .blocks = conf.blocks ? conf.blocks : 64,
+                .slots = conf.slots ? conf.slots : 4,
+                .rows = conf.rows ? conf.rows : 64,
+                .context = 256,
+                .depth = conf.depth ? conf.depth : 1,
+                .requests_max = 8,
+                .channels = 2,
+                .stall_ns = 50 * SIM_MS,
+                .prefix = { .mask = { UINT64_MAX, UINT64_MAX } },
+        };
+
+        sim_open(&sim, &all, 1, true);
+}
+
+/* Its first `shared` tokens are those of the one text that all know. */
+static struct sim_request *ask(const char *name, uint32_t uid, uint32_t shared, uint32_t prompt,
+                               uint32_t most)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = uid,
+                                                   .shared = shared,
+                                                   .prompt = prompt,
+                                                   .most = most });
+}
+
+static void the_same_prompt_again_pays_for_its_last_token(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        ask("a", 1, 40, 40, 2);
+        sim_run(&sim, 30);
+        ask("b", 1, 40, 40, 2);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill a 0..40*; take 3 drop 0\n"
+                         "[ 10] decode a 40\n"
+                         "[ 20] end a length; retire a; take 0 drop 3\n"
+                         "[ 30] prefill b 39..40*; take 1 drop 0; share 2 copy 1\n"
+                         "[ 40] decode b 40\n"
+                         "[ 50] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static void what_runs_is_shared_at_once(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        ask("a", 1, 36, 36, 6);
+        sim_run(&sim, 20);
+        ask("b", 1, 36, 48, 2);
+        sim_run(&sim, 80);
+        sim_expect(&sim, "[  0] prefill a 0..36*; take 3 drop 0\n"
+                         "[ 10] decode a 36\n"
+                         "[ 20] decode a 37; prefill b 36..48*; take 1 drop 0; share 2 copy 1\n"
+                         "[ 30] decode a 38; decode b 48; take 1 drop 0\n"
+                         "[ 40] decode a 39; end b length; retire b; take 0 drop 2\n"
+                         "[ 50] decode a 40\n"
+                         "[ 60] end a length; retire a; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static void two_that_begin_alike_in_one_plan_go_on_as_one(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .rows = 100 });
+        ask("a", 1, 40, 40, 4);
+        ask("b", 1, 40, 40, 4);
+        sim_run(&sim, 80);
+        sim_expect(&sim, "[  0] prefill a 0..40*; prefill b 0..40*; take 6 drop 0\n"
+                         "[ 10] decode a 40; decode b 40; take 0 drop 0; share 2 copy 0\n"
+                         "[ 20] decode a 41; decode b 41\n"
+                         "[ 30] decode a 42; decode b 42\n"
+                         "[ 40] end a length; end b length; retire a; retire b; take 0 drop 4\n");
+        sim_close(&sim);
+}
+
+static void nothing_is_found_of_another_user(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        ask("a", 1, 40, 40, 2);
+        sim_run(&sim, 30);
+        ask("b", 2, 40, 40, 2);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill a 0..40*; take 3 drop 0\n"
+                         "[ 10] decode a 40\n"
+                         "[ 20] end a length; retire a; take 0 drop 3\n"
+                         "[ 30] prefill b 0..40*; take 3 drop 0\n"
+                         "[ 40] decode b 40\n"
+                         "[ 50] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static void a_whole_hit_ends_at_a_border_and_copies_nothing(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        ask("a", 1, 32, 32, 1);
+        sim_run(&sim, 20);
+        ask("b", 1, 32, 32, 2);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill a 0..32*; take 2 drop 0\n"
+                         "[ 10] end a length; retire a; take 0 drop 2\n"
+                         "[ 20] prefill b 31..32*; take 0 drop 0; share 2 copy 0\n"
+                         "[ 30] decode b 32; take 1 drop 0\n"
+                         "[ 40] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+/* Four blocks: a's three are kept, so c, who needs two, evicts a's last. */
+static void the_end_of_a_text_is_evicted_before_its_beginning(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .blocks = 4 });
+        ask("a", 1, 48, 48, 1);
+        sim_run(&sim, 20);
+        ask("c", 1, 0, 32, 1);
+        sim_run(&sim, 40);
+        ask("b", 1, 48, 48, 1);
+        sim_run(&sim, 80);
+        sim_expect(&sim, "[  0] prefill a 0..48*; take 3 drop 0\n"
+                         "[ 10] end a length; retire a; take 0 drop 3\n"
+                         "[ 20] prefill c 0..32*; take 2 drop 0\n"
+                         "[ 30] end c length; retire c; take 0 drop 2\n"
+                         "[ 40] prefill b 32..48*; take 1 drop 0; share 2 copy 0\n"
+                         "[ 50] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static void what_made_no_numbers_is_not_shared(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        sim_submit(&sim, &(struct sim_ask){ .name = "a",
+                                            .uid = 1,
+                                            .shared = 40,
+                                            .prompt = 40,
+                                            .most = 5,
+                                            .end_at = 2,
+                                            .verdict = SCHED_NUMERIC });
+        sim_run(&sim, 30);
+        ask("b", 1, 40, 40, 1);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill a 0..40*; take 3 drop 0\n"
+                         "[ 10] decode a 40\n"
+                         "[ 20] end a numeric; retire a; take 0 drop 3\n"
+                         "[ 30] prefill b 0..40*; take 3 drop 0\n"
+                         "[ 40] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+/* The pool is just large enough: a tail that would have to be held beside it is left. */
+static void a_tail_for_which_there_is_no_block_is_computed_again(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .blocks = 3 });
+        ask("a", 1, 40, 40, 2);
+        sim_run(&sim, 30);
+        ask("b", 1, 40, 40, 2);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill a 0..40*; take 3 drop 0\n"
+                         "[ 10] decode a 40\n"
+                         "[ 20] end a length; retire a; take 0 drop 3\n"
+                         "[ 30] prefill b 32..40*; take 1 drop 0; share 2 copy 0\n"
+                         "[ 40] decode b 40\n"
+                         "[ 50] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_same_prompt_again_pays_for_its_last_token),
+                cmocka_unit_test(what_runs_is_shared_at_once),
+                cmocka_unit_test(two_that_begin_alike_in_one_plan_go_on_as_one),
+                cmocka_unit_test(nothing_is_found_of_another_user),
+                cmocka_unit_test(a_whole_hit_ends_at_a_border_and_copies_nothing),
+                cmocka_unit_test(the_end_of_a_text_is_evicted_before_its_beginning),
+                cmocka_unit_test(what_made_no_numbers_is_not_shared),
+                cmocka_unit_test(a_tail_for_which_there_is_no_block_is_computed_again),
+        };
+
+        return cmocka_run_group_tests_name("sim-sharing", tests, NULL, NULL);
+}

@@ -1,0 +1,146 @@
+/*
+ * Texts in a prefix index.  A text is a string, and each of its letters a token:
+ * sixteen of them are a block.
+ */
+#ifndef TESTS_UNIT_PREFIX_RIG_H
+#define TESTS_UNIT_PREFIX_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/core/prefix.h"
+
+/* Blocks, as they follow each other. */
+#define YOU "You are a helpfu"
+#define POT "You are a teapot"
+#define URN "l urn. What is t"
+#define CUP "l cup. What is t"
+#define TEA "ea made of? Tell"
+
+enum { TEXT_MAX = 128 };
+
+static struct prefix prefix;
+
+static const struct prefix_conf plain = { .key = { 1, 2 },
+                                          .world = 3,
+                                          .mask = { UINT64_MAX, UINT64_MAX } };
+
+static inline void open_with(uint32_t blocks, uint64_t mask0, uint64_t mask1)
+{
+        struct prefix_conf conf = plain;
+
+        conf.mask[0] = mask0;
+        conf.mask[1] = mask1;
+        assert_int_equal(prefix_init(&prefix, &conf, blocks), 0);
+        prefix_check(&prefix);
+}
+
+static inline void open_pool(uint32_t blocks)
+{
+        open_with(blocks, UINT64_MAX, UINT64_MAX);
+}
+
+static inline void close_pool(void)
+{
+        prefix_check(&prefix);
+        prefix_deinit(&prefix);
+}
+
+static inline void expect_counts(uint32_t free, uint32_t kept, uint32_t held)
+{
+        prefix_check(&prefix);
+        assert_int_equal(prefix.pool.free_count, free);
+        assert_int_equal(prefix.pool.kept_count, kept);
+        assert_int_equal(kvpool_held(&prefix.pool), held);
+        assert_int_equal(prefix_left(&prefix), free + kept);
+}
+
+static inline uint32_t tokens_of(const char *words, uint32_t tokens[TEXT_MAX])
+{
+        uint32_t count = (uint32_t)strlen(words);
+
+        assert_true(count <= TEXT_MAX);
+        for (uint32_t i = 0; i < count; i++)
+                tokens[i] = (unsigned char)words[i];
+        return count;
+}
+
+/* A text in the pool, held. */
+struct text {
+        block_t blocks[TEXT_MAX / BLOCK_POSITIONS];
+        uint32_t count;
+};
+
+static inline block_t name(uint64_t domain, block_t parent, block_t block, const char *words)
+{
+        uint32_t tokens[TEXT_MAX], count = tokens_of(words, tokens);
+        block_t same = prefix_name(&prefix, domain, parent, block, tokens, count);
+
+        prefix_check(&prefix);
+        return same;
+}
+
+/* Written and named; what was there before is taken instead. */
+static inline struct text put(uint64_t domain, const char *words)
+{
+        struct text text = { .count = 0 };
+        size_t length = strlen(words);
+
+        for (size_t at = 0; at < length; at += BLOCK_POSITIONS) {
+                block_t parent = at ? text.blocks[text.count - 1] : BLOCK_NONE;
+                block_t own = prefix_take(&prefix), same;
+                char part[BLOCK_POSITIONS + 1] = { 0 };
+
+                memcpy(part, words + at,
+                       length - at < BLOCK_POSITIONS ? length - at : BLOCK_POSITIONS);
+                same = name(domain, parent, own, part);
+                if (same != own) {
+                        prefix_hold(&prefix, same);
+                        prefix_drop(&prefix, own);
+                }
+                text.blocks[text.count++] = same;
+        }
+        prefix_check(&prefix);
+        return text;
+}
+
+static inline void let_go(const struct text *text)
+{
+        for (uint32_t i = text->count; i--;)
+                prefix_drop(&prefix, text->blocks[i]);
+        prefix_check(&prefix);
+}
+
+static inline struct text put_and_let_go(uint64_t domain, const char *words)
+{
+        struct text text = put(domain, words);
+
+        let_go(&text);
+        return text;
+}
+
+/* So many blocks of this text are found whole, and so much of the one that follows. */
+static inline void expect_found(uint64_t domain, const char *words, const struct text *text,
+                                uint32_t whole_count, uint32_t tail_count)
+{
+        uint32_t tokens[TEXT_MAX], count = tokens_of(words, tokens);
+        block_t blocks[TEXT_MAX / BLOCK_POSITIONS + 1];
+        struct prefix_hit hit;
+
+        for (uint32_t i = 0; i <= TEXT_MAX / BLOCK_POSITIONS; i++)
+                blocks[i] = 12345;
+        prefix_find(&prefix, domain, tokens, count, blocks, &hit);
+        assert_int_equal(hit.whole_count, whole_count);
+        for (uint32_t i = 0; i < whole_count; i++)
+                assert_int_equal(blocks[i], text->blocks[i]);
+        assert_int_equal(blocks[count / BLOCK_POSITIONS], 12345); /* there is no room */
+        assert_int_equal(hit.tail_count, tail_count);
+        assert_int_equal(hit.tail, tail_count ? text->blocks[whole_count] : BLOCK_NONE);
+}
+
+#endif

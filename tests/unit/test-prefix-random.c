@@ -1,0 +1,481 @@
+/*
+ * The prefix index against a list that knows each block's whole text.
+ *
+ * Readers come and go: each finds what is known of its text and holds it, takes
+ * blocks for the rest, names them as it goes and drops all, its last block first.
+ * The list is searched from its one end to the other, and compares texts from
+ * their first token, so there is nothing in it to go wrong.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/core/prefix.h"
+
+enum {
+        BLOCKS_MAX = 40,
+        TEXT_BLOCKS = 6,
+        TEXT_MAX = TEXT_BLOCKS * 16,
+        READERS = 8,
+        DOMAINS = 3,
+        KINDS = 4, /* of blocks that texts are made of */
+        WORLD_STEPS = 6000,
+};
+
+/* What is known of a block. */
+struct record {
+        bool named;
+        uint64_t domain;
+        uint32_t text[TEXT_MAX], count; /* from the beginning, so far as it was named */
+        uint32_t holders;
+        uint64_t dropped;
+};
+
+struct reader {
+        uint64_t domain;
+        uint32_t text[TEXT_MAX], count;
+        uint32_t written, named; /* positions, and whole blocks that it is done with */
+        block_t blocks[TEXT_BLOCKS], tail;
+        uint32_t block_count;
+        bool runs, is_quiet; /* who is quiet names nothing */
+};
+
+/* So that nobody thinks a test that did nothing is a good one. */
+struct deeds {
+        uint64_t steps, wholes, tails, evictions, inner_evictions, same, instead, spoilt, nameless;
+        uint64_t ties, across;
+};
+
+static struct world {
+        struct prefix prefix;
+        struct record records[BLOCKS_MAX];
+        struct reader readers[READERS];
+        uint32_t kinds[KINDS][16];
+        uint64_t random, drops, evictions;
+        uint64_t digest; /* of all that was answered */
+} world;
+
+static struct deeds deeds;
+
+static uint32_t any(uint32_t below)
+{
+        world.random = world.random * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        return (uint32_t)((world.random >> 33) % below);
+}
+
+static void note(uint64_t answer)
+{
+        world.digest = (world.digest ^ answer) * UINT64_C(0x100000001b3);
+        world.digest ^= world.digest >> 29;
+}
+
+static bool same_text(const uint32_t *a, const uint32_t *b, uint32_t count)
+{
+        return !memcmp(a, b, count * sizeof(*a));
+}
+
+/* The block that holds exactly this text's end, or BLOCK_NONE. */
+static block_t model_find_whole(uint64_t domain, const uint32_t *text, uint32_t count)
+{
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                const struct record *record = &world.records[block];
+
+                if (record->named && record->domain == domain && record->count == count &&
+                    same_text(record->text, text, count))
+                        return block;
+        }
+        return BLOCK_NONE;
+}
+
+/* How much of the text behind `begin` is in this block, if it is the one after `begin`. */
+static uint32_t model_alike(const struct record *record, uint64_t domain, const uint32_t *text,
+                            uint32_t begin, uint32_t count)
+{
+        uint32_t same = begin;
+
+        if (!record->named || record->domain != domain || record->count <= begin ||
+            record->count > begin + 16 || !same_text(record->text, text, begin))
+                return 0;
+        while (same < count && same < record->count && record->text[same] == text[same])
+                same++;
+        return same - begin;
+}
+
+static bool model_follows(const struct record *child, const struct record *parent)
+{
+        return child->named && parent->named && child->domain == parent->domain &&
+               parent->count % 16 == 0 && child->count > parent->count &&
+               child->count <= parent->count + 16 &&
+               same_text(child->text, parent->text, parent->count);
+}
+
+static bool model_has_children(block_t block)
+{
+        for (block_t child = 0; child < world.prefix.pool.total; child++)
+                if (model_follows(&world.records[child], &world.records[block]))
+                        return true;
+        return false;
+}
+
+static block_t model_victim(void)
+{
+        block_t victim = BLOCK_NONE;
+
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                const struct record *record = &world.records[block];
+
+                if (!record->holders && record->named && !model_has_children(block) &&
+                    (victim == BLOCK_NONE || record->dropped < world.records[victim].dropped))
+                        victim = block;
+        }
+        return victim;
+}
+
+static uint32_t model_free(void)
+{
+        uint32_t count = 0;
+
+        for (block_t block = 0; block < world.prefix.pool.total; block++)
+                count += !world.records[block].holders && !world.records[block].named;
+        return count;
+}
+
+static void compare(void)
+{
+        uint32_t held = 0, kept = 0;
+
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                const struct record *record = &world.records[block];
+
+                held += record->holders > 0;
+                kept += record->named && !record->holders;
+                assert_int_equal(world.prefix.pool.holds[block], record->holders);
+                assert_int_equal(world.prefix.named[block].filled,
+                                 record->named ? (record->count - 1) % 16 + 1 : 0);
+        }
+        assert_int_equal(world.prefix.pool.kept_count, kept);
+        assert_int_equal(kvpool_held(&world.prefix.pool), held);
+        assert_int_equal(world.prefix.pool.free_count, model_free());
+        assert_int_equal(prefix_left(&world.prefix), world.prefix.pool.total - held);
+        assert_int_equal(world.prefix.evictions, world.evictions);
+}
+
+static void hold(block_t block)
+{
+        prefix_hold(&world.prefix, block);
+        world.records[block].holders++;
+}
+
+static void drop(block_t block)
+{
+        prefix_drop(&world.prefix, block);
+        assert_true(world.records[block].holders > 0);
+        if (--world.records[block].holders == 0)
+                world.records[block].dropped = ++world.drops;
+}
+
+static block_t take(void)
+{
+        block_t victim = model_free() ? BLOCK_NONE : model_victim();
+        block_t block = prefix_take(&world.prefix);
+
+        note(block);
+        if (victim != BLOCK_NONE) {
+                assert_int_equal(block, victim);
+                world.evictions++;
+                deeds.evictions++;
+                deeds.inner_evictions += world.records[victim].count % 16 == 0;
+        }
+        assert_int_equal(world.records[block].holders, 0);
+        assert_true(victim != BLOCK_NONE || !world.records[block].named);
+        world.records[block].named = false;
+        world.records[block].holders = 1;
+        return block;
+}
+
+static struct prefix_hit find(uint64_t domain, const uint32_t *text, uint32_t count,
+                              block_t *blocks)
+{
+        uint32_t longest = 0, ties = 0, whole = 0;
+        struct prefix_hit hit;
+
+        prefix_find(&world.prefix, domain, text, count, blocks, &hit);
+        for (; whole < count / 16; whole++) {
+                block_t block = model_find_whole(domain, text, whole * 16 + 16);
+
+                if (block == BLOCK_NONE)
+                        break;
+                assert_true(whole < hit.whole_count);
+                assert_int_equal(blocks[whole], block);
+                note(block);
+        }
+        assert_int_equal(hit.whole_count, whole);
+
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                uint32_t alike =
+                        model_alike(&world.records[block], domain, text, whole * 16, count);
+
+                ties = alike == longest ? ties + 1 : alike > longest ? 0 : ties;
+                longest = alike > longest ? alike : longest;
+        }
+        assert_int_equal(hit.tail_count, longest);
+        if (!longest)
+                assert_int_equal(hit.tail, BLOCK_NONE);
+        else /* which of several is open */
+                assert_int_equal(
+                        model_alike(&world.records[hit.tail], domain, text, whole * 16, count),
+                        longest);
+        note(longest);
+        deeds.wholes += whole;
+        deeds.tails += longest > 0;
+        deeds.ties += longest && ties;
+        for (uint64_t other = 0; other < DOMAINS; other++)
+                deeds.across += !whole && other != domain && count >= 16 &&
+                                model_find_whole(other, text, 16) != BLOCK_NONE;
+        return hit;
+}
+
+/* Texts of few kinds of blocks, some of them with one token that is another. */
+static uint32_t make_text(uint32_t text[TEXT_MAX])
+{
+        for (uint32_t i = 0; i < TEXT_BLOCKS; i++) {
+                memcpy(text + 16 * i, world.kinds[any(any(2) ? 2 : KINDS)], sizeof(*world.kinds));
+                if (!any(6))
+                        text[16 * i + any(16)] = any(3);
+        }
+        return 1 + any(TEXT_MAX);
+}
+
+static void begin(struct reader *reader)
+{
+        struct prefix_hit hit;
+
+        *reader = (struct reader){ .domain = any(DOMAINS), .tail = BLOCK_NONE, .runs = true };
+        reader->count = make_text(reader->text);
+        reader->is_quiet = !any(8);
+        /* Of some, only a beginning is known when they come. */
+        hit = find(reader->domain, reader->text, any(4) ? reader->count : 1 + any(reader->count),
+                   reader->blocks);
+        for (uint32_t i = 0; i < hit.whole_count; i++)
+                hold(reader->blocks[i]);
+        reader->block_count = reader->named = hit.whole_count;
+        reader->written = hit.whole_count * 16;
+        if (hit.tail != BLOCK_NONE && any(8)) {
+                reader->tail = hit.tail;
+                hold(hit.tail);
+        }
+}
+
+static void drop_tail(struct reader *reader)
+{
+        if (reader->tail != BLOCK_NONE)
+                drop(reader->tail);
+        reader->tail = BLOCK_NONE;
+}
+
+static void end(struct reader *reader)
+{
+        drop_tail(reader);
+        while (reader->block_count)
+                drop(reader->blocks[--reader->block_count]);
+        reader->runs = false;
+}
+
+/* What prefix_name() must return, and what is known then. */
+static block_t model_name(const struct reader *reader, uint32_t index, uint32_t count)
+{
+        struct record *own = &world.records[reader->blocks[index]];
+        uint32_t whole = index * 16 + count;
+        block_t same;
+
+        if (index) {
+                const struct record *parent = &world.records[reader->blocks[index - 1]];
+
+                if (!parent->named || parent->count != index * 16) {
+                        deeds.nameless++;
+                        return reader->blocks[index];
+                }
+        }
+        if (own->named && own->count == whole)
+                return reader->blocks[index];
+        if (count == 16) {
+                same = model_find_whole(reader->domain, reader->text, whole);
+                if (same != BLOCK_NONE) {
+                        own->named = false;
+                        return same;
+                }
+        }
+        own->named = true;
+        own->domain = reader->domain;
+        own->count = whole;
+        memcpy(own->text, reader->text, sizeof(own->text));
+        return reader->blocks[index];
+}
+
+static void name(struct reader *reader)
+{
+        while (reader->named * 16 < reader->written) {
+                uint32_t index = reader->named, count = reader->written - index * 16;
+                block_t parent = index ? reader->blocks[index - 1] : BLOCK_NONE;
+                block_t own = reader->blocks[index], same;
+
+                count = count < 16 ? count : 16;
+                same = prefix_name(&world.prefix, reader->domain, parent, own,
+                                   reader->text + index * 16, count);
+                assert_int_equal(same, model_name(reader, index, count));
+                note(same);
+                if (same != own) {
+                        deeds.same++;
+                        if (!any(4))
+                                return; /* to ask again */
+                        if (any(4)) {   /* else it goes on with its own, which has no name */
+                                hold(same);
+                                drop(own);
+                                reader->blocks[index] = same;
+                                deeds.instead++;
+                        }
+                }
+                if (count < 16)
+                        return;
+                reader->named++;
+        }
+}
+
+static void go_on(struct reader *reader)
+{
+        uint32_t left = reader->count - reader->written, more = 1 + any(any(2) ? 4 : 40);
+
+        for (more = more < left ? more : left; more; more--) {
+                if (reader->written == reader->block_count * 16) {
+                        if (!prefix_left(&world.prefix)) {
+                                end(reader);
+                                return;
+                        }
+                        reader->blocks[reader->block_count++] = take();
+                }
+                reader->written++;
+        }
+        if (any(2))
+                drop_tail(reader);
+        if (!reader->is_quiet && any(4))
+                name(reader);
+        if (reader->written == reader->count && !any(4))
+                end(reader);
+}
+
+static void spoil(block_t root)
+{
+        struct record old = world.records[root];
+
+        prefix_spoil(&world.prefix, root);
+        if (!old.named)
+                return;
+        deeds.spoilt++;
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                struct record *record = &world.records[block];
+
+                /* A part of a block has no others behind it, whatever begins alike. */
+                if (block == root ||
+                    (old.count % 16 == 0 && record->domain == old.domain &&
+                     record->count > old.count && same_text(record->text, old.text, old.count)))
+                        record->named = false;
+        }
+}
+
+static void step(void)
+{
+        struct reader *reader = &world.readers[any(READERS)];
+        block_t blocks[TEXT_BLOCKS];
+        uint32_t text[TEXT_MAX], count;
+
+        switch (any(16)) {
+        case 0:
+                count = make_text(text);
+                find(any(DOMAINS), text, count, blocks);
+                break;
+        case 1:
+                if (!any(6))
+                        spoil(any(world.prefix.pool.total));
+                break;
+        case 2:
+                if (reader->runs && !any(2))
+                        end(reader);
+                break;
+        default:
+                if (reader->runs)
+                        go_on(reader);
+                else
+                        begin(reader);
+        }
+        deeds.steps++;
+}
+
+/* Returns a digest of all answers. */
+static uint64_t live(uint32_t blocks, uint64_t seed, uint64_t mask0, uint64_t mask1)
+{
+        struct prefix_conf conf = { .key = { seed, ~seed }, .mask = { mask0, mask1 } };
+
+        memset(&world, 0, sizeof(world));
+        world.random = seed;
+        assert_int_equal(prefix_init(&world.prefix, &conf, blocks), 0);
+        for (uint32_t i = 0; i < KINDS * 16; i++)
+                world.kinds[i / 16][i % 16] = any(3);
+        memcpy(world.kinds[1], world.kinds[0], 4 * sizeof(**world.kinds)); /* two begin alike */
+
+        for (uint32_t i = 0; i < WORLD_STEPS; i++) {
+                step();
+                compare();
+                if (i % 8 == 0)
+                        prefix_check(&world.prefix);
+        }
+        for (uint32_t i = 0; i < READERS; i++)
+                end(&world.readers[i]);
+        prefix_check(&world.prefix);
+        compare();
+        prefix_deinit(&world.prefix);
+        return world.digest;
+}
+
+static void the_index_knows_what_a_list_knows(void **state)
+{
+        (void)state;
+        memset(&deeds, 0, sizeof(deeds));
+        for (uint32_t blocks = 1; blocks <= BLOCKS_MAX; blocks++)
+                live(blocks, blocks, UINT64_MAX, UINT64_MAX);
+        assert_true(deeds.steps >= 200000);
+        assert_true(deeds.wholes > 5000 && deeds.tails > 5000 && deeds.ties > 1000);
+        assert_true(deeds.across > 5000); /* what another domain knows was asked for */
+        assert_true(deeds.evictions > 10000 && deeds.inner_evictions > 5000);
+        assert_true(deeds.same > 500 && deeds.instead > 250);
+        assert_true(deeds.spoilt > 500 && deeds.nameless > 500);
+}
+
+/* Where all names, or half of them, collide, everything is as where none do. */
+static void names_that_collide_change_nothing(void **state)
+{
+        static const uint64_t masks[][2] = { { 0, 0 }, { 1, 0 }, { 0, 1 } };
+
+        (void)state;
+        for (uint32_t i = 0; i < 6; i++) {
+                uint32_t blocks = i < 3 ? 40 - i : 3 + 4 * i;
+                uint64_t digest = live(blocks, 100 + i, UINT64_MAX, UINT64_MAX);
+
+                assert_true(live(blocks, 100 + i, masks[i % 3][0], masks[i % 3][1]) == digest);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_index_knows_what_a_list_knows),
+                cmocka_unit_test(names_that_collide_change_nothing),
+        };
+
+        return cmocka_run_group_tests_name("prefix-random", tests, NULL, NULL);
+}

@@ -1,0 +1,451 @@
+/*
+ * What the prefix index finds, by which names; and the hash that it names by.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/core/prefix.h"
+#include "daemon/core/siphash.h"
+#include "tests/unit/prefix-rig.h"
+
+/*
+ * What openssl says of SipHash with 16 bytes of result.
+ *
+ *      openssl mac -macopt hexkey:000102030405060708090A0B0C0D0E0F -macopt size:16 \
+ *              -in FILE SIPHASH
+ *
+ * FILE has the bytes 00 01 02 ... ff 00 ..., as many as `count` says.
+ */
+static const struct {
+        size_t count;
+        unsigned char hash[17];
+} vectors[] = {
+        { 0, "\xa3\x81\x7f\x04\xba\x25\xa8\xe6\x6d\xf6\x72\x14\xc7\x55\x02\x93" },
+        { 1, "\xda\x87\xc1\xd8\x6b\x99\xaf\x44\x34\x76\x59\x11\x9b\x22\xfc\x45" },
+        { 7, "\xa1\xf1\xeb\xbe\xd8\xdb\xc1\x53\xc0\xb8\x4a\xa6\x1f\xf0\x82\x39" },
+        { 8, "\x3b\x62\xa9\xba\x62\x58\xf5\x61\x0f\x83\xe2\x64\xf3\x14\x97\xb4" },
+        { 15, "\x54\x93\xe9\x99\x33\xb0\xa8\x11\x7e\x08\xec\x0f\x97\xcf\xc3\xd9" },
+        { 16, "\x6e\xe2\xa4\xca\x67\xb0\x54\xbb\xfd\x33\x15\xbf\x85\x23\x05\x77" },
+        { 63, "\x51\x50\xd1\x77\x2f\x50\x83\x4a\x50\x3e\x06\x9a\x97\x3f\xbd\x7c" },
+        { 256, "\x67\xa0\x03\x04\xd3\x83\x4c\x46\x12\xea\xee\x7b\x5f\x57\x9a\xcb" },
+        { 300, "\xce\x00\x5a\x40\x6d\x14\xb3\x6d\x53\x86\xb5\xf7\xa7\xe1\xb3\x11" },
+};
+
+static void expect_hash(const uint64_t key[2], const unsigned char *bytes, size_t count,
+                        const unsigned char *expected)
+{
+        uint64_t hash[2];
+
+        siphash(key, bytes, count, hash);
+        for (unsigned i = 0; i < 16; i++)
+                assert_int_equal(hash[i / 8] >> i % 8 * 8 & 0xff, expected[i]);
+}
+
+static void the_hash_is_what_others_say_it_is(void **state)
+{
+        const uint64_t key[2] = { 0x0706050403020100, 0x0f0e0d0c0b0a0908 };
+        unsigned char bytes[301];
+
+        (void)state;
+        for (unsigned odd = 0; odd < 2; odd++) /* at any address */
+                for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
+                        for (size_t k = 0; k < vectors[i].count; k++)
+                                bytes[odd + k] = (unsigned char)k;
+                        expect_hash(key, bytes + odd, vectors[i].count, vectors[i].hash);
+                }
+}
+
+/* hexkey:FFEEDDCCBBAA99887766554433221100, and FILE is 15 bytes of ff. */
+static void the_hash_takes_high_bits_as_they_are(void **state)
+{
+        const uint64_t key[2] = { 0x8899aabbccddeeff, 0x0011223344556677 };
+        unsigned char bytes[15];
+
+        (void)state;
+        memset(bytes, 0xff, sizeof(bytes));
+        expect_hash(key, bytes, sizeof(bytes),
+                    (const unsigned char *)"\x90\xcd\xa9\xd0\x5a\x01\x8c\x6b"
+                                           "\xd2\x44\xb8\x31\xa5\x55\x49\x5c");
+}
+
+static void where_nothing_was_named_nothing_is_found(void **state)
+{
+        (void)state;
+        open_pool(4);
+        expect_counts(4, 0, 0);
+        expect_found(1, "", NULL, 0, 0);
+        expect_found(1, "Y", NULL, 0, 0);
+        expect_found(1, YOU URN, NULL, 0, 0);
+        prefix_take(&prefix); /* it has no name */
+        expect_found(1, YOU URN, NULL, 0, 0);
+        close_pool();
+}
+
+static void whole_blocks_are_found_one_after_the_other(void **state)
+{
+        struct text text;
+
+        (void)state;
+        open_pool(8);
+        text = put(1, YOU URN TEA);
+        expect_found(1, "", &text, 0, 0);
+        expect_found(1, YOU, &text, 1, 0);
+        expect_found(1, YOU URN, &text, 2, 0);
+        expect_found(1, YOU URN TEA, &text, 3, 0);
+        expect_found(1, YOU URN TEA " me!", &text, 3, 0);
+        expect_found(1, YOU TEA, &text, 1, 0);
+        expect_found(1, URN TEA, &text, 0, 0); /* not from the middle */
+        close_pool();
+}
+
+static void a_partial_block_is_found_as_far_as_it_is_alike(void **state)
+{
+        struct text text;
+
+        (void)state;
+        open_pool(8);
+        text = put(1, YOU "l pot, a");
+        expect_found(1, YOU "l", &text, 1, 1);
+        expect_found(1, YOU "l p", &text, 1, 3);
+        expect_found(1, YOU "l pot, a", &text, 1, 8);
+        expect_found(1, YOU "l pot, and then", &text, 1, 8); /* not beyond what it holds */
+        expect_found(1, YOU URN TEA, &text, 1, 2);
+        expect_found(1, YOU "lamp", &text, 1, 1);
+        expect_found(1, YOU "L pot, a", &text, 1, 0); /* not with another first token */
+        close_pool();
+}
+
+static void a_whole_block_is_found_in_part(void **state)
+{
+        struct text text;
+
+        (void)state;
+        open_pool(8);
+        text = put(1, YOU URN);
+        expect_found(1, "Y", &text, 0, 1);
+        expect_found(1, "You are a helpf", &text, 0, 15);
+        expect_found(1, POT, &text, 0, 10);
+        expect_found(1, POT URN, &text, 0, 10);
+        expect_found(1, YOU "l urn. What is it?", &text, 1, 15);
+        expect_found(1, YOU "l urn. What is  t?", &text, 1, 15);
+        expect_found(1, YOU CUP TEA, &text, 1, 2);
+        close_pool();
+}
+
+/* ... in whatever order they came. */
+static void of_those_that_begin_alike_the_longest_is_found(void **state)
+{
+        static const char *const parts[] = { "l", "l pot, a", "l pond", "l po", "l urn" };
+
+        (void)state;
+        for (uint32_t turned = 0; turned < 5; turned++) {
+                struct text texts[5];
+
+                open_pool(16);
+                for (uint32_t i = 0; i < 5; i++) {
+                        char words[TEXT_MAX] = YOU;
+                        uint32_t which = (i + turned) % 5;
+
+                        strcat(words, parts[which]);
+                        texts[which] = put(1, words);
+                }
+                expect_counts(10, 0, 6);
+                expect_found(1, YOU "l pot, and so on", &texts[1], 1, 8);
+                expect_found(1, YOU "l pot", &texts[1], 1, 5);
+                expect_found(1, YOU "l pond", &texts[2], 1, 6);
+                expect_found(1, YOU URN, &texts[4], 1, 5);
+                close_pool();
+        }
+}
+
+/* ... but only so many are looked at: the newest, and each that is whole, are found. */
+static void of_very_many_that_begin_alike_the_newest_is_found(void **state)
+{
+        struct text first, text = { .count = 0 };
+
+        (void)state;
+        open_pool(512);
+        first = put(1, YOU);
+        for (unsigned i = 0; i < 300; i++) {
+                char words[] = "Your 000 cups of";
+
+                words[5] = (char)('0' + i / 100);
+                words[6] = (char)('0' + i / 10 % 10);
+                words[7] = (char)('0' + i % 10);
+                words[i % 2 ? 16 : 11] = 0;
+                text = put(1, words);
+                expect_found(1, words, &text, i % 2, i % 2 ? 0 : 11);
+        }
+        expect_found(1, YOU, &first, 1, 0);
+        close_pool();
+}
+
+static void nothing_is_found_across_domains(void **state)
+{
+        (void)state;
+        for (int colliding = 0; colliding < 2; colliding++) {
+                struct text one, two;
+
+                open_with(8, colliding ? 0 : UINT64_MAX, colliding ? 0 : UINT64_MAX);
+                one = put(1000, YOU "l pot");
+                expect_found(1001, YOU "l pot", NULL, 0, 0);
+                expect_found(0, YOU "l pot", NULL, 0, 0);
+                expect_found(1000 + (UINT64_C(1) << 32), YOU "l pot", NULL, 0, 0);
+                expect_found(1001, "You", NULL, 0, 0);
+
+                two = put(1001, YOU "l pot");
+                expect_counts(4, 0, 4); /* and nothing is one of both */
+                expect_found(1000, YOU "l pot", &one, 1, 5);
+                expect_found(1001, YOU "l pot", &two, 1, 5);
+                close_pool();
+        }
+}
+
+static void what_follows_other_words_is_not_found(void **state)
+{
+        (void)state;
+        for (int colliding = 0; colliding < 2; colliding++) {
+                struct text one, two;
+
+                open_with(8, colliding ? 0 : UINT64_MAX, colliding ? 0 : UINT64_MAX);
+                one = put(1, YOU URN "ea?");
+                two = put(1, POT);
+                expect_found(1, POT URN, &two, 1, 0);
+                expect_found(1, POT "l", &two, 1, 0);
+                expect_found(1, URN, NULL, 0, 0);
+                expect_found(1, "l urn", NULL, 0, 0);
+                expect_found(1, YOU URN URN, &one, 2, 0);
+                expect_found(1, YOU "ea?", &one, 1, 0);
+
+                two = put(1, POT URN);
+                assert_int_not_equal(two.blocks[1], one.blocks[1]);
+                expect_found(1, POT URN, &two, 2, 0);
+                expect_found(1, YOU URN, &one, 2, 0);
+                close_pool();
+        }
+}
+
+static void a_name_that_collides_is_no_hit(void **state)
+{
+        static const uint64_t masks[][2] = { { 0, 0 }, { 1, 0 }, { 0, 1 }, { UINT64_MAX, 0 } };
+
+        (void)state;
+        for (int i = 0; i < 4; i++) {
+                struct text one, two;
+
+                open_with(8, masks[i][0], masks[i][1]);
+                one = put(1, YOU URN);
+                for (int k = 0; k < 2; k++) {
+                        const struct named *named = &prefix.named[one.blocks[k]];
+
+                        assert_true(!(named->name[0] & ~masks[i][0]));
+                        assert_true(!(named->name[1] & ~masks[i][1]));
+                }
+                for (uint32_t other = 1; other < BLOCK_POSITIONS; other++) {
+                        char words[] = YOU URN;
+
+                        words[other] ^= 1;
+                        expect_found(1, words, &one, 0, other);
+                        words[other] ^= 1;
+                        words[BLOCK_POSITIONS + other] ^= 1;
+                        expect_found(1, words, &one, 1, other);
+                }
+                two = put(1, POT URN);
+                expect_counts(4, 0, 4);
+                expect_found(1, YOU URN, &one, 2, 0);
+                expect_found(1, POT URN, &two, 2, 0);
+                prefix_spoil(&prefix, two.blocks[0]);
+                expect_found(1, YOU URN, &one, 2, 0);
+                close_pool();
+        }
+}
+
+/* As a block that is dealt anew has another, nothing that followed it before is a hit. */
+static void a_parent_of_another_generation_is_no_hit(void **state)
+{
+        struct text text;
+
+        (void)state;
+        open_pool(4);
+        text = put(1, YOU URN "ea");
+        prefix.named[text.blocks[0]].generation++;
+        expect_found(1, YOU URN, &text, 1, 0);
+        expect_found(1, YOU "l ur", &text, 1, 0);
+        prefix.named[text.blocks[0]].generation--;
+        expect_found(1, YOU URN "ea", &text, 2, 2);
+        close_pool();
+}
+
+/* A block that was evicted and dealt anew is another, though it has the number. */
+static void what_was_evicted_is_not_found(void **state)
+{
+        uint32_t generation;
+        struct text text;
+
+        (void)state;
+        open_pool(2);
+        text = put_and_let_go(1, YOU "l pot");
+        generation = prefix.named[text.blocks[0]].generation;
+        assert_int_equal(prefix_take(&prefix), text.blocks[1]);
+        expect_found(1, YOU "l pot", &text, 1, 0);
+        assert_int_equal(prefix_take(&prefix), text.blocks[0]);
+        expect_found(1, YOU "l pot", &text, 0, 0);
+        assert_int_equal(prefix.evictions, 2);
+        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], POT), text.blocks[0]);
+        expect_found(1, POT "l pot", &text, 1, 0);
+        assert_int_not_equal(prefix.named[text.blocks[0]].generation, generation);
+        close_pool();
+}
+
+/* Of a whole text: whose it is, where it was computed, and every token before. */
+static void names_are_of_all_that_came_before(void **state)
+{
+        uint64_t names[7][2];
+        struct prefix_conf conf;
+
+        (void)state;
+        for (int i = 0; i < 7; i++) {
+                struct text text;
+
+                conf = plain;
+                conf.world += i == 1;
+                conf.key[0] += i == 2;
+                conf.key[1] += i == 3;
+                assert_int_equal(prefix_init(&prefix, &conf, 4), 0);
+                text = put(i == 4 ? 2 : 1, i == 5 ? POT URN : YOU URN);
+                memcpy(names[i], prefix.named[text.blocks[1]].name, sizeof(names[i]));
+                close_pool();
+        }
+        for (int i = 1; i < 6; i++)
+                for (int k = 0; k < i; k++) {
+                        assert_true(names[i][0] != names[k][0]);
+                        assert_true(names[i][1] != names[k][1]);
+                }
+        assert_memory_equal(names[0], names[6], sizeof(names[0]));
+}
+
+static void a_block_is_known_as_far_as_it_was_named(void **state)
+{
+        struct text text = { .count = 1 };
+
+        (void)state;
+        open_pool(4);
+        text.blocks[0] = prefix_take(&prefix);
+        for (uint32_t count = 1; count <= BLOCK_POSITIONS; count += count == 1 ? 2 : 1) {
+                char words[] = YOU;
+
+                words[count] = 0;
+                for (int again = 0; again < 2; again++) {
+                        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], words),
+                                         text.blocks[0]);
+                        expect_found(1, YOU "l", &text, count == 16, count == 16 ? 0 : count);
+                }
+        }
+        expect_counts(3, 0, 1);
+        close_pool();
+}
+
+static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
+{
+        struct text text;
+        block_t second;
+
+        (void)state;
+        open_pool(4);
+        text = put(1, YOU URN);
+        second = prefix_take(&prefix);
+        prefix_hold(&prefix, text.blocks[0]);
+        assert_int_equal(name(1, text.blocks[0], second, "l urn. Wh"), second);
+        assert_int_equal(name(1, text.blocks[0], second, URN), text.blocks[1]);
+        assert_int_equal(prefix.pool.holds[text.blocks[1]], 1); /* it is told, not held */
+
+        /* Its own has no name any more, and not that of its part. */
+        assert_int_equal(prefix.named[second].filled, 0);
+        expect_found(1, YOU URN, &text, 2, 0);
+        expect_found(1, YOU "l urn. W", &text, 1, 8);
+        expect_counts(1, 0, 3);
+        prefix_drop(&prefix, second);
+        prefix_drop(&prefix, text.blocks[0]);
+        expect_counts(2, 0, 2);
+
+        /* ... even if the first is kept only. */
+        let_go(&text);
+        second = prefix_take(&prefix);
+        assert_int_equal(name(1, BLOCK_NONE, second, YOU), text.blocks[0]);
+        expect_counts(1, 2, 1);
+        close_pool();
+}
+
+/* Who was told and kept his own may name it when the first has gone. */
+static void when_the_first_has_gone_the_second_has_the_name(void **state)
+{
+        struct text text, mine = { .count = 1 };
+
+        (void)state;
+        open_pool(2);
+        text = put(1, YOU);
+        mine.blocks[0] = prefix_take(&prefix);
+        assert_int_equal(name(1, BLOCK_NONE, mine.blocks[0], YOU), text.blocks[0]);
+        let_go(&text);
+        assert_int_equal(prefix_take(&prefix), text.blocks[0]);
+        expect_found(1, YOU, &mine, 0, 0);
+        assert_int_equal(name(1, BLOCK_NONE, mine.blocks[0], YOU), mine.blocks[0]);
+        expect_found(1, YOU, &mine, 1, 0);
+        close_pool();
+}
+
+static void behind_a_block_without_a_name_there_are_no_names(void **state)
+{
+        struct text text = { .count = 2 };
+
+        (void)state;
+        open_pool(4);
+        text.blocks[0] = prefix_take(&prefix);
+        text.blocks[1] = prefix_take(&prefix);
+        assert_int_equal(name(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);
+        expect_found(1, YOU URN, &text, 0, 0);
+        expect_found(1, URN, &text, 0, 0);
+
+        /* Nor behind one that is named in part. */
+        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], "You are a helpf"), text.blocks[0]);
+        assert_int_equal(name(1, text.blocks[0], text.blocks[1], "l"), text.blocks[1]);
+        assert_int_equal(name(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);
+        expect_found(1, YOU URN, &text, 0, 15);
+
+        assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], YOU), text.blocks[0]);
+        expect_found(1, YOU URN, &text, 1, 0);
+        prefix_drop(&prefix, text.blocks[1]);
+        expect_counts(3, 0, 1); /* it had no name, so it is free */
+        close_pool();
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_hash_is_what_others_say_it_is),
+                cmocka_unit_test(the_hash_takes_high_bits_as_they_are),
+                cmocka_unit_test(where_nothing_was_named_nothing_is_found),
+                cmocka_unit_test(whole_blocks_are_found_one_after_the_other),
+                cmocka_unit_test(a_partial_block_is_found_as_far_as_it_is_alike),
+                cmocka_unit_test(a_whole_block_is_found_in_part),
+                cmocka_unit_test(of_those_that_begin_alike_the_longest_is_found),
+                cmocka_unit_test(of_very_many_that_begin_alike_the_newest_is_found),
+                cmocka_unit_test(nothing_is_found_across_domains),
+                cmocka_unit_test(what_follows_other_words_is_not_found),
+                cmocka_unit_test(a_name_that_collides_is_no_hit),
+                cmocka_unit_test(a_parent_of_another_generation_is_no_hit),
+                cmocka_unit_test(what_was_evicted_is_not_found),
+                cmocka_unit_test(names_are_of_all_that_came_before),
+                cmocka_unit_test(a_block_is_known_as_far_as_it_was_named),
+                cmocka_unit_test(the_second_of_two_that_are_alike_is_told_of_the_first),
+                cmocka_unit_test(when_the_first_has_gone_the_second_has_the_name),
+                cmocka_unit_test(behind_a_block_without_a_name_there_are_no_names),
+        };
+
+        return cmocka_run_group_tests_name("prefix", tests, NULL, NULL);
+}
