@@ -52,9 +52,14 @@ MADE_TIMES = ("[Multiply|Please multiply|Can you multiply|Could you multiply] {a
               "[Count|I count|Take] {b}, {a} times[.|:|,] [What|what] [is that|do I get|comes out][?|]", "[What|How much] is {b} taken {a} times[?|]", "[Multiplying|Multiply] {a} [by|with] {b}[ gives| makes| is|][?|...| what?]")
 
 
+# As most people ask; among so many other ways it would hardly ever be said.
+PLAIN = "[What is|What is|How much is|What's] {a} {name} {b}[?|?|?|]"
+NAMES_OF_SIGNS = {"+": "plus", "-": "minus", "x": "times"}
+
+
 def _sum(rng, a, b, sign, words, result):
     """The sentence that answers."""
-    name = {"+": "plus", "-": "minus", "x": "times"}[sign]
+    name = NAMES_OF_SIGNS[sign]
     x, y, z = (spelled(n) if words else str(n) for n in (a, b, result))
     if words:
         return upper_first(f"{x} {name} {y} is {z}.")
@@ -80,7 +85,9 @@ def sums(rng):
     words = rng.random() < 0.5
     x, y = number(rng, a, words), number(rng, b, words)
     said, made = {"+": (PLUS, MADE_PLUS), "-": (MINUS, MADE_MINUS), "x": (TIMES, MADE_TIMES)}[sign]
-    if not words and rng.random() < 0.5:
+    if rng.random() < 0.35:
+        question = say(rng, PLAIN, a=x, b=y, name=NAMES_OF_SIGNS[sign])
+    elif not words and rng.random() < 0.5:
         written = {"+": "+", "-": "-", "x": rng.choice("x*")}[sign]
         space = rng.choice((" ", " ", ""))
         question = say(rng, BARE, sum=f"{x}{space}{written}{space}{y}")
