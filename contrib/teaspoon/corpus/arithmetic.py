@@ -54,6 +54,8 @@ MADE_TIMES = ("[Multiply|Please multiply|Can you multiply|Could you multiply] {a
 
 # As most people ask; among so many other ways it would hardly ever be said.
 PLAIN = "[What is|What is|How much is|What's] {a} {name} {b}[?|?|?|]"
+PLAIN_DOUBLE, PLAIN_HALF = "[What is|What's|How much is] [double|twice] {n}[?|?|]", "[What is|What's|How much is] half of {n}[?|?|]"
+PLAIN_AFTER, PLAIN_BEFORE = "[What|What number|Which number] comes after {n}[?|?|]", "[What|What number|Which number] comes before {n}[?|?|]"
 NAMES_OF_SIGNS = {"+": "plus", "-": "minus", "x": "times"}
 
 
@@ -109,6 +111,8 @@ def twice(rng):
                              "[What is|Which number is] [twice as much as|twice as many as|the double of|two times] {n}[?|]", "{n} and {n} again[?| is what?| make?]", "[The double|Double] of {n}[?|, please.| is?]",
                              "[Take|I take] {n} [twice|two times][.|:] [What|what] is it[?|]", "[I have|She has] {n}, [you have|he has] twice as many. How many[ is that|][?|]", "[I need|I want|Do you know|I forgot] [double|twice|the double of] {n}[.|?|]"),
                        n=number(rng, n, words))
+        if rng.random() < 0.25:
+            question = say(rng, PLAIN_DOUBLE, n=number(rng, n, words))
         return upper_first(question), upper_first(f"twice {number(rng, n, words)} is {number(rng, 2 * n, words)}.")
     n = 2 * rng.randint(0, 10)
     words = rng.random() < 0.5
@@ -119,6 +123,8 @@ def twice(rng):
                          "[What is|How much is] {n} [divided by two|divided by 2|/ 2][?|]",
                          "[Which number|What] is [half|one half] of {n}[?|]", "[The half|Half|One half] of {n}[?|, please.| is?| is what?]", "[What is|Which number is] half as [much|many] as {n}[?|]", "[I want|Do you know|I forgot|Find] [half of|the half of] {n}[.|?|]",
                          "[Two of us|Two children|Two people] share {n}[.|,] [How many|how many] [for each|does each get|has each][?|]", "[Share|Split|Divide] {n} [between two|in two|by two|into two halves][.|, please.|: how much is each?|]", "Twice what is {n}[?|]"), n=number(rng, n, words))
+    if rng.random() < 0.25:
+        question = say(rng, PLAIN_HALF, n=number(rng, n, words))
     return upper_first(question), upper_first(f"half of {number(rng, n, words)} is {number(rng, n // 2, words)}.")
 
 
@@ -138,6 +144,8 @@ def neighbours(rng):
             "[If I go|Going|When I go] one [down|back] from {n}[?|, where am I?|, what is it?]", "{n} [comes after|follows] [what|which number][?|]", "[Which|What] number does {n} [follow|come after][?|]", "[Who is|What is] the [left|lower] neighbour of {n}[?|]", "Before {n} [there is|comes] [what|which number][?|]")
     question = say(rng, ("[What comes|Which number comes|What number comes|Tell me what comes|Which number is|What number is|What is the number] "
                          + side + " {n}[?|]",) + (more if after else less), n=number(rng, n, words))
+    if rng.random() < 0.3:
+        question = say(rng, PLAIN_AFTER if after else PLAIN_BEFORE, n=number(rng, n, words))
     result = n + 1 if after else n - 1
     return question, upper_first(f"{number(rng, result, words)} comes {'after' if after else 'before'} {number(rng, n, words)}.")
 

@@ -195,6 +195,9 @@ def sorting(rng):
     questions = ("[What|Which] is the [right|correct] order of these numbers " + maybe, "How [do|would] [these|these numbers] go " + order,
                  "[What|Which] order [do these have|do they go in] " + order, "How do these numbers look " + order)
     question = about(rng, [str(n) for n in numbers], inline, commands, (), questions)
+    if not down and rng.random() < 0.2:
+        question = say(rng, "[Sort|Sort|Order|Please sort] [|these numbers: |the numbers ]{w}[.|.|]",
+                       w=rng.choice((", ", " ")).join(map(str, numbers)))
     for mark in ".?,:\n":
         question = question.replace(" " + mark, mark)
     answer = ", ".join(str(n) for n in sorted(numbers, reverse=down)) + "."
