@@ -273,8 +273,7 @@ int opening_plan(struct opening *o)
                                         .requests_max = config->requests,
                                         .channels = config->connections * 2,
                                         .stall_ns = config->stall_ms * 1000000ull,
-                                        .prefix = { .world = config->kv,
-                                                    .mask = { UINT64_MAX, UINT64_MAX } } };
+                                        .prefix = { .world = config->kv } };
         return error_pass(sys_random(o->sched.prefix.key, sizeof(o->sched.prefix.key)));
 }
 

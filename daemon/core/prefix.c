@@ -95,8 +95,8 @@ static void name_whole(const struct prefix *prefix, const uint64_t parent[2],
         add_field(&fields, FIELD_PARENT, parent, 2 * sizeof(*parent));
         add_field(&fields, FIELD_TOKENS, tokens, BLOCK_POSITIONS * sizeof(*tokens));
         siphash(prefix->conf.key, fields.bytes, fields.count, ret_name);
-        ret_name[0] &= prefix->conf.mask[0];
-        ret_name[1] &= prefix->conf.mask[1];
+        ret_name[0] &= ~prefix->conf.blind[0];
+        ret_name[1] &= ~prefix->conf.blind[1];
 }
 
 static void name_of_parent(const struct prefix *prefix, uint64_t domain, block_t parent,

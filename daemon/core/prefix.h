@@ -32,9 +32,9 @@
 #include "daemon/core/kvpool.h"
 
 struct prefix_conf {
-        uint64_t key[2];  /* random: nobody outside can choose what collides */
-        uint64_t world;   /* whose KV this is: a number of the model, its layout and type */
-        uint64_t mask[2]; /* of a name's bits, those that count; all of them, but in a test */
+        uint64_t key[2];   /* random: nobody outside can choose what collides */
+        uint64_t world;    /* whose KV this is: a number of the model, its layout and type */
+        uint64_t blind[2]; /* of a name's bits, those that do not count: none, but in a test */
 };
 
 struct named {

@@ -183,7 +183,6 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 .requests_max = 1,
                 .channels = 1,
                 .stall_ns = 1,
-                .prefix = { .mask = { UINT64_MAX, UINT64_MAX } },
         };
         struct sched_conf conf = { .depth = depth };
         uint32_t spare[] = { 0, 1, 7, 16, 40, 100 };
@@ -191,8 +190,10 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         sim_open(&dice, &none, seed, false);
         conf.prefix.key[0] = sim_random(&dice);
         /* Now and then there are four names in all, and nearly everything collides. */
-        conf.prefix.mask[0] = sim_below(&dice, 8) ? UINT64_MAX : 3;
-        conf.prefix.mask[1] = conf.prefix.mask[0] == 3 ? 0 : UINT64_MAX;
+        if (!sim_below(&dice, 8)) {
+                conf.prefix.blind[0] = ~UINT64_C(3);
+                conf.prefix.blind[1] = UINT64_MAX;
+        }
         conf.slots = 1 + sim_below(&dice, sim_below(&dice, 2) ? 3 : 12);
         conf.rows = conf.slots + spare[sim_below(&dice, 6)];
         conf.context = 2 + sim_below(&dice, 160);

@@ -20,7 +20,6 @@ static void world(struct sched_conf conf)
                 .requests_max = 10,
                 .channels = 2,
                 .stall_ns = 50 * SIM_MS,
-                .prefix = { .mask = { UINT64_MAX, UINT64_MAX } },
         };
 
         sim_open(&sim, &all, 1, true);

@@ -26,16 +26,14 @@ enum { TEXT_MAX = 128 };
 
 static struct prefix prefix;
 
-static const struct prefix_conf plain = { .key = { 1, 2 },
-                                          .world = 3,
-                                          .mask = { UINT64_MAX, UINT64_MAX } };
+static const struct prefix_conf plain = { .key = { 1, 2 }, .world = 3 };
 
 static inline void open_with(uint32_t blocks, uint64_t mask0, uint64_t mask1)
 {
         struct prefix_conf conf = plain;
 
-        conf.mask[0] = mask0;
-        conf.mask[1] = mask1;
+        conf.blind[0] = ~mask0;
+        conf.blind[1] = ~mask1;
         assert_int_equal(prefix_init(&prefix, &conf, blocks), 0);
         prefix_check(&prefix);
 }

@@ -419,7 +419,7 @@ static void step(void)
 /* Returns a digest of all answers. */
 static uint64_t live(uint32_t blocks, uint64_t seed, uint64_t mask0, uint64_t mask1)
 {
-        struct prefix_conf conf = { .key = { seed, ~seed }, .mask = { mask0, mask1 } };
+        struct prefix_conf conf = { .key = { seed, ~seed }, .blind = { ~mask0, ~mask1 } };
 
         memset(&world, 0, sizeof(world));
         world.random = seed;
