@@ -10,13 +10,13 @@
 #ifndef CLIENT_CODEC_H
 #define CLIENT_CODEC_H
 
-#include <samovar/client.h>
 #include <samovar/error.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "client/bytes.h"
+#include "client/public.h"
 
 struct msgpack_object;
 struct msgpack_zone;
