@@ -1,8 +1,11 @@
 /*
  * What is planned: one step is dealt.
  *
- *      rows for the stalled -> who has stalled too long, ends -> ENDs out ->
- *      who can, retires -> slots for the waiting -> rows for decodes, then prompts
+ *      what earlier plans compute, named -> rows for the stalled -> who has stalled
+ *      too long, ends -> ENDs out -> who can, retires -> slots for the waiting ->
+ *      rows for decodes, then prompts
+ *
+ * Names come first: what this plan computes can be read by later ones only.
  *
  * Waiting requests get slots strictly in order of arrival.  The first in line
  * waits until its blocks can be promised, and everybody behind it waits too,

@@ -73,6 +73,27 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         }
 }
 
+static uint32_t or_else(uint32_t asked, uint32_t otherwise)
+{
+        return asked ? asked : otherwise;
+}
+
+void sim_open_small(struct sim *sim, const struct sched_conf *conf)
+{
+        const struct sched_conf all = {
+                .blocks = or_else(conf->blocks, 64),
+                .slots = or_else(conf->slots, 4),
+                .rows = or_else(conf->rows, 16),
+                .context = 256,
+                .depth = or_else(conf->depth, 1),
+                .requests_max = or_else(conf->requests_max, 8),
+                .channels = 2,
+                .stall_ns = 50 * SIM_MS,
+        };
+
+        sim_open(sim, &all, 1, true);
+}
+
 void sim_close(struct sim *sim)
 {
         struct sched_counts counts;

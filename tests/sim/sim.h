@@ -148,6 +148,8 @@ struct sim {
 };
 
 void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, bool trace);
+/* A world for a story, with a trace: small, where conf says nothing. */
+void sim_open_small(struct sim *sim, const struct sched_conf *conf);
 /* Expects that everything has ended and everything is free. */
 void sim_close(struct sim *sim);
 /* Frees a world that has failed; nothing if it is closed. */

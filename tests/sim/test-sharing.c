@@ -9,18 +9,9 @@ static struct sim sim;
 
 static void world(struct sched_conf conf)
 {
-        struct sched_conf all = {
-                .blocks = conf.blocks ? conf.blocks : 64,
-                .slots = conf.slots ? conf.slots : 4,
-                .rows = conf.rows ? conf.rows : 64,
-                .context = 256,
-                .depth = conf.depth ? conf.depth : 1,
-                .requests_max = 8,
-                .channels = 2,
-                .stall_ns = 50 * SIM_MS,
-        };
-
-        sim_open(&sim, &all, 1, true);
+        if (!conf.rows)
+                conf.rows = 64;
+        sim_open_small(&sim, &conf);
 }
 
 /* Its first `shared` tokens are those of the one text that all know. */

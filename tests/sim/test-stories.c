@@ -12,18 +12,7 @@ static struct sim sim;
 
 static void world(struct sched_conf conf)
 {
-        struct sched_conf all = {
-                .blocks = conf.blocks ? conf.blocks : 64,
-                .slots = conf.slots ? conf.slots : 4,
-                .rows = conf.rows ? conf.rows : 16,
-                .context = 256,
-                .depth = conf.depth ? conf.depth : 1,
-                .requests_max = 8,
-                .channels = 2,
-                .stall_ns = 50 * SIM_MS,
-        };
-
-        sim_open(&sim, &all, 1, true);
+        sim_open_small(&sim, &conf);
 }
 
 static struct sim_request *ask(const char *name, uint32_t prompt, uint32_t most)

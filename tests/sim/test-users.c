@@ -11,18 +11,9 @@ static struct sim sim;
 
 static void world(struct sched_conf conf)
 {
-        struct sched_conf all = {
-                .blocks = conf.blocks ? conf.blocks : 64,
-                .slots = conf.slots,
-                .rows = 128,
-                .context = 256,
-                .depth = conf.depth ? conf.depth : 1,
-                .requests_max = 10,
-                .channels = 2,
-                .stall_ns = 50 * SIM_MS,
-        };
-
-        sim_open(&sim, &all, 1, true);
+        conf.rows = 128;
+        conf.requests_max = 10;
+        sim_open_small(&sim, &conf);
 }
 
 static struct sim_request *ask_on(uint32_t channel, const char *name, uint32_t prompt,
