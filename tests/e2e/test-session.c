@@ -115,6 +115,34 @@ static void text_and_its_tokens_give_the_same_stream(void **state)
 }
 
 /* Every byte, twice: alone, and as UTF-8 where it may stand there. */
+static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
+{
+        struct want want = { .prompt = "Quite far away", .max_tokens = 8, .ignore_eos = true };
+        struct house *house = *state;
+        struct talk *first, *second;
+        struct stream *cold, *warm;
+
+        HOUSE(house, "--threads", "1");
+        first = talk_greet(house);
+        second = talk_greet(house);
+        cold = talk_whole(first, &want);
+        assert_int_equal(cold->end.prompt_tokens, 15);
+        assert_true(cold->end.cached_tokens <= 1); /* what the model puts before every text */
+
+        warm = talk_whole(second, &want);
+        assert_int_equal(warm->end.cached_tokens, 14);
+        assert_int_equal(warm->token_count, cold->token_count);
+        assert_memory_equal(warm->tokens, cold->tokens, 8 * sizeof(*cold->tokens));
+
+        want.prompt = "Quite far away, and later";
+        assert_in_range(talk_whole(second, &want)->end.cached_tokens, 15, 25);
+        want.prompt = "zigzag";
+        assert_int_equal(talk_whole(second, &want)->end.cached_tokens, 1);
+        talk_close(first);
+        talk_close(second);
+        house_stop(house);
+}
+
 static void tokenize_and_detokenize_are_each_other_s_inverse(void **state)
 {
         struct house *house = *state;
@@ -460,6 +488,7 @@ int main(void)
                 STORY(second_hello_is_refused_and_the_first_still_holds),
                 STORY(versions_not_in_common_are_refused),
                 STORY(text_and_its_tokens_give_the_same_stream),
+                STORY(what_was_read_once_is_not_read_again_by_whoever_asks),
                 STORY(tokenize_and_detokenize_are_each_other_s_inverse),
                 STORY(status_shows_every_count),
                 STORY(greedy_is_repeatable_and_so_is_a_seed),
