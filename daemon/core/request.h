@@ -27,9 +27,18 @@ enum request_state {
         REQUEST_WAITING, /* in the queue, holds nothing */
         REQUEST_PREFILL, /* has a slot; its prompt is being read */
         REQUEST_DECODE,  /* has a slot; one row a step */
+        REQUEST_PARKING, /* gives its slot up, once no row of it is in flight; then it waits */
         REQUEST_ENDING,  /* its END is decided; rows in flight may keep its blocks */
         REQUEST_RETIRED, /* the core has forgotten it */
         REQUEST_STATE_N,
+};
+
+/* Who goes first. */
+enum request_class {
+        REQUEST_INTERACTIVE, /* somebody sits there and waits */
+        REQUEST_NORMAL,
+        REQUEST_BACKGROUND, /* gives its slot up to the others */
+        REQUEST_CLASS_N,
 };
 
 struct sampling {
@@ -54,6 +63,7 @@ struct request {
         /* What was asked: the loop writes it, then nobody. */
         uint32_t stream; /* the client's id */
         uint32_t uid;    /* of the peer, from the kernel */
+        enum request_class class;
         struct served *model;
         struct channel *channel;
         uint32_t prompt_count; /* tokens, at least 1 */
@@ -73,6 +83,13 @@ struct request {
         /* Core only; the engine reads `state`. */
         enum request_state state;
         uint32_t room_channel; /* the number of the channel whose room its records need */
+        uint64_t arrival;      /* a number in a row: its place in the line, parked or not */
+        uint64_t waiting_ns;   /* since when it waits */
+        uint64_t skipped;      /* the look at the line in which it was left where it stands */
+        uint32_t parks;        /* how often it has given its slot up */
+        uint32_t charged;      /* positions for which its user's account was charged */
+        bool stalled;          /* no room for its next record ... */
+        uint64_t stalled_ns;   /* ... or there is again: since when */
 
         /* Engine only; the loop's to read once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;
