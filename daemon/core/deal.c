@@ -1,18 +1,11 @@
 /*
  * What is planned: one step is dealt.
  *
- *      what earlier plans compute, named -> rows for the stalled -> who has stalled
- *      too long, ends -> ENDs out -> who can, retires -> slots for the waiting ->
- *      rows for decodes, then prompts
+ *      who is parked leaves -> what earlier plans compute, named -> rows for the
+ *      stalled -> who has stalled too long, ends -> ENDs out -> who can, retires ->
+ *      slots for the waiting (enter.c) -> rows for decodes, then prompts
  *
  * Names come first: what this plan computes can be read by later ones only.
- *
- * Waiting requests get slots strictly in order of arrival.  The first in line
- * waits until its blocks can be promised, and everybody behind it waits too,
- * even one that would fit: else a stream of small requests could pass a large
- * one for ever.  Whoever has a slot ends sooner or later, so nobody starves.
- * Only those whose user has his share are passed over, while others wait, and
- * his others behind them; so each user is served in his own order.
  *
  * Rows.  conf.rows is at least conf.slots, so there is a row for every slot
  * and decodes never compete for rows, only for the room of a channel they
@@ -20,6 +13,10 @@
  * line would take each bit of room that a slow reader frees, and the others
  * would be ended as stalled though their reader reads.  (A prompt that stalls
  * has one row to go, so it may be asked among the decodes.)
+ *
+ * Prompts share what decodes leave, or less, if that would hold decodes up
+ * (pace.h).  Short ones go before long ones, as long as they leave those half; then
+ * they are read one after the other, so of each class one at most is in pieces.
  *
  * A decode's token may still be in flight; then its row names the row whose
  * result it will be.  Because a slot has rows that want a result at most once
@@ -38,10 +35,7 @@ static bool has_room(const struct sched *sched, const struct request *request)
 
 static uint64_t stall_deadline(const struct sched *sched, const struct request *request)
 {
-        uint64_t since = sched_slot(sched, request)->stalled_ns;
-
-        return since < UINT64_MAX - sched->conf.stall_ns ? since + sched->conf.stall_ns
-                                                         : UINT64_MAX;
+        return sched_after(request->stalled_ns, sched->conf.stall_ns);
 }
 
 /*
@@ -65,18 +59,10 @@ static void end_stalled(struct sched *sched, uint64_t now_ns)
 static void retire(struct sched *sched, struct request *request)
 {
         if (request->sequence.slot != SEQUENCE_NO_SLOT) {
-                struct slot *slot = sched_slot(sched, request);
-
-                assert(!slot->plans && !slot->wanted && !slot->stalled);
-                sched_let_go(sched, slot);
-                share_give_back(&sched->shares, request->uid,
-                                blocks_for(request_positions(request)));
-                slot->promised = 0;
-                slot->request = NULL;
-                sched->free_slots[sched->free_slot_count++] = request->sequence.slot;
-                request->sequence.slot = SEQUENCE_NO_SLOT;
+                assert(!request->stalled);
+                sched_free_slot(sched, request);
         }
-        share_forget(&sched->shares, request->uid);
+        share_forget(&sched->shares, request->uid, request->class);
         request_move(request, REQUEST_RETIRED);
 }
 
@@ -106,119 +92,6 @@ static void deliver(struct sched *sched, struct plan *plan)
                 plan->retired[plan->retired_count++] = request;
         }
         sched->ending_count = sched->told_count = kept;
-}
-
-/* What the pool has of its tokens, held, so that nothing of it is evicted for the rest. */
-static void hold_known(struct sched *sched, struct slot *slot)
-{
-        const struct request *request = slot->request;
-        struct prefix_hit hit;
-
-        prefix_find(&sched->prefix, request_domain(request), request->sequence.tokens,
-                    request->sequence.token_count, slot->blocks, &hit);
-        for (uint32_t i = 0; i < hit.whole_count; i++)
-                prefix_hold(&sched->prefix, slot->blocks[i]);
-        slot->block_count = hit.whole_count;
-        slot->tail = hit.tail;
-        if (hit.tail != BLOCK_NONE)
-                prefix_hold(&sched->prefix, hit.tail);
-        slot->cached = hit.whole_count * BLOCK_POSITIONS + hit.tail_count;
-}
-
-static bool can_promise(const struct sched *sched, uint32_t blocks)
-{
-        return sched->promised + (uint64_t)blocks <= prefix_left(&sched->prefix);
-}
-
-/*
- * Holds what is there of it and promises it the rest.  False: that cannot be
- * promised yet.  A tail is held beside the block it will be copied to; where
- * that is one block too many, there is no tail.
- */
-static bool provide(struct sched *sched, struct slot *slot)
-{
-        const struct request *request = slot->request;
-        uint32_t worst = blocks_for(request_positions(request));
-
-        if (!can_promise(sched, worst - request->sequence.token_count / BLOCK_POSITIONS))
-                return false; /* whatever is there */
-        hold_known(sched, slot);
-        slot->promised = worst - slot->block_count;
-        if (slot->tail != BLOCK_NONE && !can_promise(sched, slot->promised)) {
-                prefix_drop(&sched->prefix, slot->tail);
-                slot->tail = BLOCK_NONE;
-                slot->cached = slot->block_count * BLOCK_POSITIONS;
-        }
-        if (!can_promise(sched, slot->promised)) {
-                while (slot->block_count)
-                        prefix_drop(&sched->prefix, slot->blocks[--slot->block_count]);
-                return false;
-        }
-        sched->promised += slot->promised;
-        return true;
-}
-
-/* False: it has to wait for blocks.  Of what was found, the last row is computed again. */
-static bool admit(struct sched *sched, struct request *request)
-{
-        uint32_t number = sched->free_slots[sched->free_slot_count - 1];
-        uint32_t last = request->sequence.token_count - 1;
-        struct slot *slot = &sched->slots[number];
-
-        assert(!slot->request && !slot->block_count && !slot->plans);
-        *slot = (struct slot){ .request = request, .blocks = slot->blocks, .tail = BLOCK_NONE };
-        if (!provide(sched, slot)) {
-                *slot = (struct slot){ .blocks = slot->blocks, .tail = BLOCK_NONE };
-                return false;
-        }
-        slot->named = slot->block_count;
-        slot->planned = slot->cached < last ? slot->cached : last;
-        request->sequence.cached_count = slot->planned;
-        sched->free_slot_count--;
-        share_take(&sched->shares, request->uid, slot->block_count + slot->promised);
-        request->sequence.slot = number;
-        request_move(request, REQUEST_PREFILL);
-        roster_add(&sched->running, request);
-        return true;
-}
-
-/*
- * From the front, until there is no slot left or one has to wait for blocks, and
- * all behind it.  Those who are passed over keep their order.  True: the last
- * who bound them has his slot, so they are to be asked again.
- */
-static bool admit_line(struct sched *sched)
-{
-        struct roster *waiting = &sched->waiting;
-        uint32_t kept = 0, at = 0;
-        bool again = false;
-
-        share_look(&sched->shares);
-        while (at < waiting->count && sched->free_slot_count && !again) {
-                struct request *request = waiting->at[at];
-                uint32_t blocks = blocks_for(request_positions(request));
-
-                if (!share_may_take(&sched->shares, request->uid, blocks)) {
-                        share_pass_over(&sched->shares, request->uid);
-                        waiting->at[kept++] = request;
-                } else if (!admit(sched, request)) {
-                        break;
-                } else {
-                        again = kept && sched->free_slot_count && sched->shares.waiting_users == 1;
-                }
-                at++;
-        }
-        sched->passed_over = kept;
-        memmove(waiting->at + kept, waiting->at + at,
-                (waiting->count - at) * sizeof(struct request *));
-        waiting->count -= at - kept;
-        return again;
-}
-
-static void admit_waiting(struct sched *sched)
-{
-        while (admit_line(sched))
-                ;
 }
 
 static void tell_page(struct plan *plan, const struct slot *slot, uint32_t index)
@@ -268,12 +141,18 @@ static void move_in(struct sched *sched, struct plan *plan, struct slot *slot)
 
 static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, enum plan_want want)
 {
-        struct sequence *sequence = &slot->request->sequence;
+        struct request *request = slot->request;
+        struct sequence *sequence = &request->sequence;
         struct plan_row *row = &plan->rows[plan->row_count];
         uint32_t position = slot->planned++;
 
         assert(plan->row_count < plan->row_max);
-        assert(position < request_positions(slot->request));
+        assert(position < request_positions(request));
+        if (position >= request->charged) {
+                request->charged = position + 1;
+                share_charge(&sched->shares, request->uid, request->class,
+                             want == PLAN_LOGITS ? 2 : 1);
+        }
         if (position / BLOCK_POSITIONS == slot->block_count)
                 add_page(sched, plan, slot);
 
@@ -319,37 +198,42 @@ static void add_part(struct sched *sched, struct plan *plan, struct slot *slot, 
                 request_move(request, REQUEST_DECODE);
 }
 
-static void set_stalled(struct sched *sched, struct slot *slot, bool stalled)
+static void set_stalled(struct sched *sched, struct request *request, bool stalled)
 {
-        if (slot->stalled == stalled)
+        if (request->stalled == stalled)
                 return;
-        slot->stalled = stalled;
-        slot->stalled_ns = sched->now_ns;
+        request->stalled = stalled;
+        request->stalled_ns = sched->now_ns;
         if (stalled)
-                roster_add(&sched->stalled, slot->request);
+                roster_add(&sched->stalled, request);
         else
-                roster_remove(&sched->stalled, slot->request);
+                roster_remove(&sched->stalled, request);
+}
+
+/* Rows that it could have now. */
+static uint32_t rows_due(const struct sched *sched, const struct request *request)
+{
+        const struct slot *slot = sched_slot(sched, request);
+
+        if (request->state == REQUEST_PREFILL)
+                return request->sequence.token_count - slot->planned;
+        return request->state == REQUEST_DECODE && slot->planned < request_positions(request);
 }
 
 /*
  * The rows that a request may have now: the rest of its prompt or one of a
- * decode, of which the last wants a result; fewer if the step is full; and
- * without room for that result's record, all but the last.  False: none.
+ * decode, of which the last wants a result; fewer if no more are left; and
+ * without room for that result's record, all but the last.  Returns how many.
  */
-static bool deal(struct sched *sched, struct plan *plan, struct request *request)
+static uint32_t deal(struct sched *sched, struct plan *plan, struct request *request, uint32_t left)
 {
         struct slot *slot = sched_slot(sched, request);
         uint32_t moves = slot->moved ? 0 : slot->block_count + (slot->tail != BLOCK_NONE);
-        uint32_t left = plan->row_max - plan->row_count;
-        uint32_t due = 0, count;
+        uint32_t due = rows_due(sched, request), count;
         bool wants, room = true;
 
-        if (request->state == REQUEST_PREFILL)
-                due = request->prompt_count - slot->planned;
-        else if (slot->planned < request_positions(request))
-                due = 1;
         if (!due || !left || moves > sched->moves_left)
-                return false;
+                return 0;
 
         count = due < left ? due : left;
         wants = count == due;
@@ -357,9 +241,9 @@ static bool deal(struct sched *sched, struct plan *plan, struct request *request
                 room = wants = false;
                 count--;
         }
-        set_stalled(sched, slot, !room && !count);
+        set_stalled(sched, request, !room && !count);
         if (!count)
-                return false;
+                return 0;
 
         sched->moves_left -= moves;
         if (!slot->moved)
@@ -369,18 +253,81 @@ static bool deal(struct sched *sched, struct plan *plan, struct request *request
         for (uint32_t i = 1; i <= count; i++)
                 add_row(sched, plan, slot, wants && i == count ? PLAN_LOGITS : PLAN_NOTHING);
         add_part(sched, plan, slot, wants);
-        return true;
+        return count;
 }
 
-/* Everybody in this state who was not asked among the stalled. */
-static void deal_all(struct sched *sched, struct plan *plan, enum request_state state)
+static uint32_t rows_left(const struct plan *plan)
 {
+        return plan->row_max - plan->row_count;
+}
+
+/* Of those in this state, one that was not asked yet, among the stalled or before. */
+static bool is_to_be_asked(const struct sched *sched, const struct plan *plan,
+                           const struct request *request, enum request_state state)
+{
+        return request->state == state && !request->stalled &&
+               sched_slot(sched, request)->newest_plan < plan->number;
+}
+
+static void deal_decodes(struct sched *sched, struct plan *plan)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++)
+                if (is_to_be_asked(sched, plan, sched->running.at[i], REQUEST_DECODE))
+                        deal(sched, plan, sched->running.at[i], rows_left(plan));
+}
+
+static bool is_prompt_of(const struct sched *sched, const struct plan *plan,
+                         const struct request *request, enum request_class class)
+{
+        return request->class == class && is_to_be_asked(sched, plan, request, REQUEST_PREFILL);
+}
+
+/* The prompts of a class that are no longer than this and fit as they are. */
+static uint32_t deal_short(struct sched *sched, struct plan *plan, enum request_class class,
+                           uint32_t longest, uint32_t left)
+{
+        uint32_t dealt = 0;
+
         for (uint32_t i = 0; i < sched->running.count; i++) {
                 struct request *request = sched->running.at[i];
-                const struct slot *slot = sched_slot(sched, request);
 
-                if (request->state == state && !slot->stalled && slot->newest_plan < plan->number)
-                        deal(sched, plan, request);
+                if (is_prompt_of(sched, plan, request, class) &&
+                    rows_due(sched, request) <= longest && rows_due(sched, request) <= left - dealt)
+                        dealt += deal(sched, plan, request, left - dealt);
+        }
+        return dealt;
+}
+
+/* The prompts of a class in order, the last as far as it goes. */
+static uint32_t deal_class(struct sched *sched, struct plan *plan, enum request_class class,
+                           uint32_t left)
+{
+        uint32_t dealt = 0;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                struct request *request = sched->running.at[i];
+
+                if (is_prompt_of(sched, plan, request, class))
+                        dealt += deal(sched, plan, request, left - dealt);
+        }
+        return dealt;
+}
+
+/* Prompts: short ones first, but not more than half; then all in order. */
+static void deal_prompts(struct sched *sched, struct plan *plan)
+{
+        uint32_t decodes = plan->row_count, left = rows_left(plan), quarter, half;
+
+        if (decodes && left)
+                left = pace_rows(&sched->pace, decodes, left);
+        quarter = left / 4;
+        half = left / 2;
+        for (int class = 0; class < REQUEST_CLASS_N; class ++) {
+                uint32_t count = deal_short(sched, plan, class, quarter, half);
+
+                half -= count;
+                left -= count;
+                left -= deal_class(sched, plan, class, left);
         }
 }
 
@@ -391,17 +338,48 @@ static void name_all(struct sched *sched)
                 sched_name(sched, sched_slot(sched, sched->running.at[i]), NULL);
 }
 
+/* One that is parked is to be let in again when there is room. */
+static bool ask_stalled(struct sched *sched, struct plan *plan, struct request *request)
+{
+        if (request->sequence.slot != SEQUENCE_NO_SLOT)
+                return deal(sched, plan, request, rows_left(plan));
+        if (has_room(sched, request))
+                set_stalled(sched, request, false);
+        return !request->stalled;
+}
+
 static void deal_stalled(struct sched *sched, struct plan *plan)
 {
         for (uint32_t i = 0; i < sched->stalled.count;) {
-                if (!deal(sched, plan, sched->stalled.at[i])) /* with rows, it leaves the list */
+                if (!ask_stalled(sched, plan, sched->stalled.at[i])) /* else it left the list */
                         i++;
         }
+}
+
+/* With nothing in flight it sleeps: so everybody with a slot lacks room, and who waits cannot begin
+ * before the time that was said. */
+static void fall_asleep(struct sched *sched, struct plan *plan)
+{
+        assert(sched->stalled.count >= sched->running.count);
+        assert(sched->stalled.count || !sched->waiting.count || plan->wake_ns != PLAN_SLEEP);
+        if (sched->stalled.count)
+                plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
+}
+
+static void take_off(struct sched *sched, const struct plan *plan, uint32_t decodes)
+{
+        struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
+
+        flight->decodes = decodes;
+        flight->prompts = plan->row_count - decodes;
+        flight->begun_ns = sched->now_ns;
+        sched->plans_made = plan->number;
 }
 
 void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
 {
         struct plan *plan = ret_plan;
+        uint32_t decodes = 0;
         bool may_run = !sched->held && sched_in_flight(sched) < sched->conf.depth;
 
         assert(now_ns >= sched->now_ns);
@@ -414,27 +392,24 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         sched->moves_left = sched->table_max;
 
         if (may_run) {
+                sched_clear_parked(sched);
                 name_all(sched);
                 deal_stalled(sched, plan);
         }
         end_stalled(sched, now_ns);
         deliver(sched, plan);
         if (may_run) {
-                admit_waiting(sched);
-                deal_all(sched, plan, REQUEST_DECODE);
-                deal_all(sched, plan, REQUEST_PREFILL);
+                sched_enter(sched, plan);
+                deal_decodes(sched, plan);
+                decodes = plan->row_count;
+                deal_prompts(sched, plan);
         }
 
         plan->stalled = sched->stalled.count;
         if (plan->row_count)
-                sched->plans_made = plan->number;
+                take_off(sched, plan, decodes);
         else
                 plan->number = 0;
-        if (sched->held || sched_in_flight(sched))
-                return;
-        /* It sleeps: so everybody with a slot lacks room, and nobody else could begin. */
-        assert(sched->stalled.count == sched->running.count);
-        assert(sched->running.count || !sched->waiting.count);
-        if (plan->stalled)
-                plan->wake_ns = stall_deadline(sched, sched->stalled.at[0]);
+        if (!sched->held && !sched_in_flight(sched))
+                fall_asleep(sched, plan);
 }

@@ -64,6 +64,12 @@ struct plan {
 
 #define PLAN_SLEEP UINT64_MAX
 
+static inline void plan_wake(struct plan *plan, uint64_t at_ns) /* or earlier */
+{
+        if (at_ns < plan->wake_ns)
+                plan->wake_ns = at_ns;
+}
+
 struct sched_conf;
 int plan_init(struct plan *plan, const struct sched_conf *conf); /* 0 or -ENOMEM */
 void plan_deinit(struct plan *plan);

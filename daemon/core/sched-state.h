@@ -2,9 +2,10 @@
  * What the scheduler keeps, for its two halves: sched.c takes events in, deal.c
  * makes plans of what is.  Nobody else includes this.
  *
- * A request is in exactly one of three lists: `waiting` and `running` in order
- * of arrival, `endings` in the order they were decided.  `stalled` is a part of
- * `running`, who has waited longest for room first.
+ * A request is in exactly one of three lists: `waiting` in order of arrival,
+ * `running` in order of their slots, `endings` in the order they were decided.
+ * `stalled` are some of those who run, or did before they were parked; who has waited
+ * longest for room first.
  *
  * A slot's page table covers the positions that are in the pool, and no more:
  *
@@ -27,6 +28,7 @@
 #include <assert.h>
 
 #include "daemon/core/sched.h"
+#include "daemon/core/pace.h"
 #include "daemon/core/prefix.h"
 #include "daemon/core/share.h"
 
@@ -50,8 +52,6 @@ struct slot {
         uint32_t plans;       /* in flight, with a row of it */
         uint64_t newest_plan; /* with a row of it ... */
         uint32_t newest_row;  /* ... the last of them */
-        bool stalled;
-        uint64_t stalled_ns; /* since when */
 };
 
 /* The part of one slot in a plan: its rows, of which the last may want a result. */
@@ -67,6 +67,8 @@ struct flight {             /* a plan between sched_next() and its DONE */
         uint32_t next_part; /* results of those before it have come */
         block_t *sources;   /* blocks that it copies, held until it is done */
         uint32_t source_count;
+        uint32_t decodes, prompts; /* rows */
+        uint64_t begun_ns;
 };
 
 struct room {          /* of one channel, in bytes */
@@ -79,16 +81,20 @@ struct sched {
         struct prefix prefix;
         uint32_t promised; /* blocks, to all slots */
         uint64_t now_ns;   /* of the latest call */
-        bool held;         /* nothing begins */
+        uint64_t done_ns;  /* of the latest DONE */
+        uint64_t arrivals;
+        bool held; /* nothing begins */
 
         struct slot *slots;
         block_t *tables; /* where the page tables are, table_max entries a slot */
         uint32_t table_max;
+        struct slot probe;   /* what one would find who waits for a slot */
         uint32_t moves_left; /* pages that this plan can still tell of, beside those of its rows */
         uint32_t *free_slots;
         uint32_t free_slot_count;
 
         struct roster waiting, running, stalled;
+        struct request **chosen;  /* to be parked */
         struct plan_end *endings; /* ENDING: told_count whose END is out, then the others */
         uint32_t ending_count, told_count;
 
@@ -99,7 +105,9 @@ struct sched {
 
         struct room *rooms;
         struct shares shares;
-        uint32_t passed_over; /* in the last plan, for their users' shares */
+        struct pace pace;
+        uint32_t passed_over; /* when slots were dealt last, for their users' shares */
+        uint64_t parks;
 
         struct tally {                    /* for sched_check() to count anew */
                 uint32_t *holds;          /* per block */
@@ -132,6 +140,19 @@ static inline uint32_t request_positions(const struct request *request)
 {
         return request->prompt_count + request->max_tokens - 1;
 }
+
+static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns) /* UINT64_MAX: never */
+{
+        return since_ns < UINT64_MAX - ns ? since_ns + ns : UINT64_MAX;
+}
+
+/* enter.c: slots for those who wait, and who gives his up. */
+
+void sched_enter(struct sched *sched, struct plan *plan);
+/* Those whose rows have all come back wait again. */
+void sched_clear_parked(struct sched *sched);
+/* With all that it held. */
+void sched_free_slot(struct sched *sched, struct request *request);
 
 /* settle.c: what a sequence has in the pool, told to the index. */
 

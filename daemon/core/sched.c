@@ -8,6 +8,8 @@
  *        |              blocks promised       has been planned     verdict, a cancel, a stall
  *        v                    v                     v                        v
  *      waiting ----------> prefill ------------> decode ----------------> ending -> retired
+ *         ^                   v                     v
+ *         +--------------- parking <----------------+   somebody else needs its slot
  *
  * and may leave for `ending` from everywhere.  What it holds (slot, blocks,
  * promise) it holds until it retires, because rows in flight write there; what
@@ -55,7 +57,9 @@ static bool allocate(struct sched *sched)
 
         sched->slots = calloc(slots, sizeof(*sched->slots));
         sched->tables = calloc(slots * sched->table_max, sizeof(*sched->tables));
+        sched->probe.blocks = calloc(sched->table_max, sizeof(*sched->probe.blocks));
         sched->free_slots = calloc(slots, sizeof(*sched->free_slots));
+        sched->chosen = calloc(slots, sizeof(*sched->chosen));
         sched->endings = calloc(conf->requests_max, sizeof(*sched->endings));
         sched->flights = calloc(conf->depth, sizeof(*sched->flights));
         sched->parts = calloc(slots * conf->depth, sizeof(*sched->parts));
@@ -68,10 +72,10 @@ static bool allocate(struct sched *sched)
 
         return roster_init(&sched->waiting, conf->requests_max) &&
                roster_init(&sched->running, conf->slots) &&
-               roster_init(&sched->stalled, conf->slots) && sched->slots && sched->tables &&
-               sched->free_slots && sched->endings && sched->flights && sched->parts &&
-               sched->sources && sched->rooms && tally->holds && tally->owed && tally->plans &&
-               tally->wanted &&
+               roster_init(&sched->stalled, conf->requests_max) && sched->slots && sched->tables &&
+               sched->probe.blocks && sched->free_slots && sched->chosen && sched->endings &&
+               sched->flights && sched->parts && sched->sources && sched->rooms && tally->holds &&
+               tally->owed && tally->plans && tally->wanted &&
                !shares_init(&sched->shares, conf->requests_max, conf->slots, conf->blocks) &&
                !prefix_init(&sched->prefix, &conf->prefix, conf->blocks);
 }
@@ -89,6 +93,7 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
         if (!sched)
                 return -ENOMEM;
         sched->conf = *conf;
+        sched->pace.gap_ns = conf->gap_ns;
         sched->table_max = sched_table_max(conf);
         if (!allocate(sched)) {
                 sched_free(sched);
@@ -117,7 +122,9 @@ struct sched *sched_free(struct sched *sched)
         shares_deinit(&sched->shares);
         free(sched->slots);
         free(sched->tables);
+        free(sched->probe.blocks);
         free(sched->free_slots);
+        free(sched->chosen);
         free(sched->waiting.at);
         free(sched->running.at);
         free(sched->stalled.at);
@@ -161,13 +168,13 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
                 struct slot *slot = sched_slot(sched, request);
 
                 roster_remove(&sched->running, request);
-                if (slot->stalled)
-                        roster_remove(&sched->stalled, request);
-                slot->stalled = false;
                 sched->rooms[request->room_channel].owed -=
                         slot->wanted * (uint64_t)request->record_bytes_max;
                 slot->wanted = 0;
         }
+        if (request->stalled)
+                roster_remove(&sched->stalled, request);
+        request->stalled = false;
 
         request_move(request, REQUEST_ENDING);
         sched->endings[sched->ending_count++] = (struct plan_end){
@@ -188,10 +195,15 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
                sched->conf.requests_max);
 
         request->room_channel = channel;
+        request->arrival = sched->arrivals++;
+        request->waiting_ns = sched->now_ns;
+        request->skipped = 0;
+        request->parks = request->charged = 0;
+        request->stalled = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = 0;
         roster_add(&sched->waiting, request);
-        share_wait(&sched->shares, request->uid);
+        share_come(&sched->shares, request->uid, request->class);
 }
 
 static void on_cancel(struct sched *sched, const struct sched_event *event)
@@ -236,7 +248,7 @@ static void on_result(struct sched *sched, const struct sched_event *event)
                 return;
 
         slot = sched_slot(sched, request);
-        assert(request->state == REQUEST_DECODE);
+        assert(request->state == REQUEST_DECODE || request->state == REQUEST_PARKING);
         assert(slot->wanted > 0);
         slot->wanted--;
         sched->rooms[request->room_channel].owed -= request->record_bytes_max;
@@ -260,8 +272,13 @@ static void on_result(struct sched *sched, const struct sched_event *event)
 static void on_done(struct sched *sched, uint64_t number)
 {
         struct flight *flight = sched_flight(sched, number);
+        uint64_t begun_ns = flight->begun_ns;
 
         assert(number == sched->plans_done + 1);
+        if (begun_ns < sched->done_ns)
+                begun_ns = sched->done_ns; /* it waited for the one before */
+        pace_note(&sched->pace, flight->decodes, flight->prompts, sched->now_ns - begun_ns);
+        sched->done_ns = sched->now_ns;
         for (uint32_t i = 0; i < flight->part_count; i++) {
                 const struct part *part = &flight->parts[i];
                 struct slot *slot = sched_slot(sched, part->request);
@@ -319,7 +336,6 @@ uint64_t sched_owed(const struct sched *sched, uint32_t channel)
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
 {
         assert(prefix_left(&sched->prefix) >= sched->promised);
-        assert(sched->running.count >= sched->stalled.count);
 
         *ret_counts = (struct sched_counts){
                 .blocks_total = sched->prefix.pool.total,
@@ -356,7 +372,8 @@ static void check_lists(const struct sched *sched)
         for (uint32_t i = 0; i < sched->running.count; i++) {
                 const struct request *request = sched->running.at[i];
 
-                assert(request->state == REQUEST_PREFILL || request->state == REQUEST_DECODE);
+                assert(request->state == REQUEST_PREFILL || request->state == REQUEST_DECODE ||
+                       request->state == REQUEST_PARKING);
                 assert(sched_slot(sched, request)->plans <= sched->conf.depth);
                 see_once(seen, request->sequence.slot);
         }
@@ -378,11 +395,11 @@ static void check_lists(const struct sched *sched)
         assert(used + sched->free_slot_count == sched->conf.slots);
 
         for (uint32_t i = 0; i < sched->stalled.count; i++) {
-                const struct slot *slot = sched_slot(sched, sched->stalled.at[i]);
+                const struct request *request = sched->stalled.at[i];
 
-                assert(slot->stalled && slot->request->state != REQUEST_ENDING);
-                assert(!i ||
-                       slot->stalled_ns >= sched_slot(sched, sched->stalled.at[i - 1])->stalled_ns);
+                assert(request->stalled && request->state != REQUEST_ENDING);
+                assert(request->state != REQUEST_WAITING || request->parks);
+                assert(!i || request->stalled_ns >= sched->stalled.at[i - 1]->stalled_ns);
         }
 }
 
@@ -425,7 +442,7 @@ static void check_slot(const struct slot *slot)
         const struct request *request = slot->request;
 
         if (!request) {
-                assert(!slot->block_count && !slot->promised && !slot->plans && !slot->stalled);
+                assert(!slot->block_count && !slot->promised && !slot->plans);
                 return;
         }
         assert(slot->tail == BLOCK_NONE || (!slot->moved && slot->cached % BLOCK_POSITIONS));
@@ -436,7 +453,7 @@ static void check_slot(const struct slot *slot)
         assert(slot->named <= slot->block_count);
         assert(slot->block_count + slot->promised == blocks_for(request_positions(request)));
         assert(request->state != REQUEST_PREFILL ||
-               (slot->planned < request->prompt_count && !slot->wanted));
+               (slot->planned < request->sequence.token_count && !slot->wanted));
         assert(request->state != REQUEST_DECODE ||
                slot->planned == request->sequence.token_count - 1 + slot->wanted);
 }
@@ -464,7 +481,7 @@ static void check_holds(const struct sched *sched)
 
 void sched_check(const struct sched *sched)
 {
-        uint32_t promised = 0, worst = 0, stalled = 0;
+        uint32_t promised = 0, worst = 0;
 
         prefix_check(&sched->prefix);
         check_lists(sched);
@@ -473,13 +490,11 @@ void sched_check(const struct sched *sched)
                 const struct slot *slot = &sched->slots[i];
 
                 check_slot(slot);
-                stalled += slot->stalled;
                 promised += slot->promised;
                 if (slot->request)
                         worst += blocks_for(request_positions(slot->request));
         }
         check_holds(sched);
-        assert(stalled == sched->stalled.count);
         assert(promised == sched->promised && promised <= prefix_left(&sched->prefix));
         shares_check(&sched->shares, sched->waiting.count,
                      sched->conf.slots - sched->free_slot_count, worst);

@@ -56,8 +56,8 @@ struct sched_conf {
         uint64_t grace_ns;     /* ... and this long, gives its slot up to one who waits */
         uint32_t parks_max;    /* so often a request may have to give its slot up */
         uint64_t gap_ns;       /* prompts may hold decodes up this long; 0: as long as they like */
-        uint32_t batch_size;   /* 0: who comes joins at once.  Else batches of so many at most ... */
-        uint64_t window_ns;    /* ... the first of which waits so long at most for the others */
+        uint32_t batch_size; /* 0: who comes joins at once.  Else batches of so many at most ... */
+        uint64_t window_ns;  /* ... the first of which waits so long at most for the others */
         struct prefix_conf prefix;
 };
 

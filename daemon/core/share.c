@@ -38,7 +38,24 @@ static struct share *known(const struct shares *shares, uint32_t uid)
         return share;
 }
 
-void share_wait(struct shares *shares, uint32_t uid)
+static void wait_more(struct shares *shares, struct share *share)
+{
+        if (share->waiting++ == 0)
+                shares->waiting_users++;
+}
+
+/* What those who are there were served at least; nobody there: nothing. */
+static uint64_t least_served(const struct shares *shares, enum request_class class)
+{
+        uint64_t least = UINT64_MAX;
+
+        for (uint32_t i = 0; i < shares->count; i++)
+                if (shares->at[i].alive_in[class] && shares->at[i].served[class] < least)
+                        least = shares->at[i].served[class];
+        return least == UINT64_MAX ? 0 : least;
+}
+
+void share_come(struct shares *shares, uint32_t uid, enum request_class class)
 {
         struct share *share = find(shares, uid);
 
@@ -47,9 +64,15 @@ void share_wait(struct shares *shares, uint32_t uid)
                 share = &shares->at[shares->count++];
                 *share = (struct share){ .uid = uid };
         }
+        if (!share->alive_in[class]) {
+                uint64_t least = least_served(shares, class);
+
+                if (share->served[class] < least)
+                        share->served[class] = least;
+        }
+        share->alive_in[class]++;
         share->alive++;
-        if (share->waiting++ == 0)
-                shares->waiting_users++;
+        wait_more(shares, share);
 }
 
 static void wait_no_more(struct shares *shares, struct share *share)
@@ -64,11 +87,12 @@ void share_give_up(struct shares *shares, uint32_t uid)
         wait_no_more(shares, known(shares, uid));
 }
 
-void share_forget(struct shares *shares, uint32_t uid)
+void share_forget(struct shares *shares, uint32_t uid, enum request_class class)
 {
         struct share *share = known(shares, uid);
 
-        assert(share->alive);
+        assert(share->alive && share->alive_in[class]);
+        share->alive_in[class]--;
         if (--share->alive)
                 return;
         assert(!share->waiting && !share->slots && !share->blocks);
@@ -86,6 +110,26 @@ bool share_may_take(const struct shares *shares, uint32_t uid, uint32_t blocks)
                 return true;
         return (share->slots + 1) * 2ull <= shares->slots &&
                (share->blocks + blocks) * 2 <= shares->blocks;
+}
+
+void share_wait_again(struct shares *shares, uint32_t uid)
+{
+        wait_more(shares, known(shares, uid));
+}
+
+void share_charge(struct shares *shares, uint32_t uid, enum request_class class, uint32_t amount)
+{
+        known(shares, uid)->served[class] += amount;
+}
+
+uint64_t share_served(const struct shares *shares, uint32_t uid, enum request_class class)
+{
+        return known(shares, uid)->served[class];
+}
+
+bool share_is_passed_over(const struct shares *shares, uint32_t uid)
+{
+        return known(shares, uid)->passed == shares->look;
 }
 
 void share_look(struct shares *shares)
@@ -123,6 +167,11 @@ void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots,
         for (uint32_t i = 0; i < shares->count; i++) {
                 const struct share *share = &shares->at[i];
 
+                uint32_t alive = 0;
+
+                for (int class = 0; class < REQUEST_CLASS_N; class ++)
+                        alive += share->alive_in[class];
+                assert(alive == share->alive);
                 assert(share->alive >= share->waiting + share->slots);
                 assert(find(shares, share->uid) == share);
                 users += share->waiting > 0;

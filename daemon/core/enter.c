@@ -1,0 +1,379 @@
+/*
+ * Who waits is let in: gets a slot, and the blocks of its worst case promised.
+ *
+ * The next in line is of the best class; in it, of the user who was served least;
+ * of his, who came first.  It waits until its blocks can be promised, and everybody
+ * behind it waits too, even one that would fit: else a stream of small requests
+ * could pass a large one for ever.  Whoever has a slot ends sooner or later, so
+ * within a class nobody starves.  Left where they stand are
+ *
+ *      those of a user who has his share, while others wait   (share.h)
+ *      one that begins like one that is being read just now: what it would compute
+ *      it will find, a few steps later
+ *      one that was parked and whose reader does not read
+ *
+ * Parking.  Who stands in front of a full house may have others give up their
+ * slots: those of a lower class, and those who have been stalled for long.  A
+ * parked one waits again, in its old place, and keeps its tokens; what it had in
+ * the pool is found again, or computed again.  Its draws are keyed by position, so it
+ * goes on as if nothing had been.  Nobody is parked in vain, or for ever again.
+ *
+ * Batches are for comparison: who comes does not join what runs.
+ */
+#include "daemon/core/sched-state.h"
+
+#include <string.h>
+
+/* What the pool has of its tokens, held, so that nothing of it is evicted for the rest. */
+static void hold_known(struct sched *sched, struct slot *slot)
+{
+        const struct request *request = slot->request;
+        struct prefix_hit hit;
+
+        prefix_find(&sched->prefix, request_domain(request), request->sequence.tokens,
+                    request->sequence.token_count, slot->blocks, &hit);
+        for (uint32_t i = 0; i < hit.whole_count; i++)
+                prefix_hold(&sched->prefix, slot->blocks[i]);
+        slot->block_count = hit.whole_count;
+        slot->tail = hit.tail;
+        if (hit.tail != BLOCK_NONE)
+                prefix_hold(&sched->prefix, hit.tail);
+        slot->cached = hit.whole_count * BLOCK_POSITIONS + hit.tail_count;
+}
+
+static void drop_known(struct sched *sched, struct slot *slot)
+{
+        if (slot->tail != BLOCK_NONE)
+                prefix_drop(&sched->prefix, slot->tail);
+        slot->tail = BLOCK_NONE;
+        while (slot->block_count)
+                prefix_drop(&sched->prefix, slot->blocks[--slot->block_count]);
+}
+
+/* Blocks that are missing for so many to be promised. */
+static uint32_t missing(const struct sched *sched, uint32_t blocks)
+{
+        uint64_t wanted = sched->promised + (uint64_t)blocks;
+        uint32_t left = prefix_left(&sched->prefix);
+
+        return wanted > left ? (uint32_t)(wanted - left) : 0;
+}
+
+static void clear(struct slot *slot, struct request *request)
+{
+        assert(!slot->block_count && !slot->plans && !slot->wanted);
+        *slot = (struct slot){ .request = request, .blocks = slot->blocks, .tail = BLOCK_NONE };
+}
+
+/*
+ * Holds what is there of it and says what has to be promised; returns how many
+ * blocks are missing for that.  A tail is held beside the block it will be copied
+ * to; where that is one block too many, there is no tail.
+ */
+static uint32_t provide(struct sched *sched, struct slot *slot, struct request *request)
+{
+        clear(slot, request);
+        hold_known(sched, slot);
+        slot->promised = blocks_for(request_positions(request)) - slot->block_count;
+        if (slot->tail != BLOCK_NONE && missing(sched, slot->promised)) {
+                prefix_drop(&sched->prefix, slot->tail);
+                slot->tail = BLOCK_NONE;
+                slot->cached = slot->block_count * BLOCK_POSITIONS;
+        }
+        return missing(sched, slot->promised);
+}
+
+static void withdraw(struct sched *sched, struct slot *slot)
+{
+        drop_known(sched, slot);
+        clear(slot, NULL);
+}
+
+/* False: there is no slot, or not enough blocks.  Of what was found, the last row is computed
+ * again. */
+static bool let_in(struct sched *sched, struct request *request)
+{
+        uint32_t last = request->sequence.token_count - 1, number;
+        uint32_t worst = blocks_for(request_positions(request));
+        struct slot *slot;
+
+        if (!sched->free_slot_count ||
+            missing(sched, worst - request->sequence.token_count / BLOCK_POSITIONS))
+                return false; /* whatever is there */
+        number = sched->free_slots[sched->free_slot_count - 1];
+        slot = &sched->slots[number];
+        assert(!slot->request);
+        if (provide(sched, slot, request)) {
+                withdraw(sched, slot);
+                return false;
+        }
+        sched->promised += slot->promised;
+        slot->named = slot->block_count;
+        slot->planned = slot->cached < last ? slot->cached : last;
+        if (!request->parks)
+                request->sequence.cached_count = slot->planned;
+        if (request->charged < slot->planned)
+                request->charged = slot->planned;
+        sched->free_slot_count--;
+        share_take(&sched->shares, request->uid, slot->block_count + slot->promised);
+        request->sequence.slot = number;
+        request_move(request, REQUEST_PREFILL);
+        roster_remove(&sched->waiting, request);
+        roster_add(&sched->running, request);
+        return true;
+}
+
+void sched_free_slot(struct sched *sched, struct request *request)
+{
+        struct slot *slot = sched_slot(sched, request);
+
+        sched_let_go(sched, slot);
+        share_give_back(&sched->shares, request->uid, blocks_for(request_positions(request)));
+        clear(slot, NULL);
+        sched->free_slots[sched->free_slot_count++] = request->sequence.slot;
+        request->sequence.slot = SEQUENCE_NO_SLOT;
+}
+
+/* ---- parking ---- */
+
+/* Its rows have come back: it waits again, where it stood. */
+static void wait_again(struct sched *sched, struct request *request)
+{
+        struct roster *waiting = &sched->waiting;
+        uint32_t at;
+
+        sched_free_slot(sched, request);
+        roster_remove(&sched->running, request);
+        share_wait_again(&sched->shares, request->uid);
+        request_move(request, REQUEST_WAITING);
+        request->waiting_ns = sched->now_ns;
+        roster_add(waiting, request);
+        for (at = waiting->count - 1; at && waiting->at[at - 1]->arrival > request->arrival; at--)
+                waiting->at[at] = waiting->at[at - 1];
+        waiting->at[at] = request;
+}
+
+static void park(struct sched *sched, struct request *request)
+{
+        request_move(request, REQUEST_PARKING);
+        request->parks++;
+        if (!sched_slot(sched, request)->plans)
+                wait_again(sched, request);
+}
+
+void sched_clear_parked(struct sched *sched)
+{
+        for (uint32_t i = sched->running.count; i > 0; i--) {
+                struct request *request = sched->running.at[i - 1];
+
+                if (request->state == REQUEST_PARKING && !sched_slot(sched, request)->plans)
+                        wait_again(sched, request);
+        }
+}
+
+/* When one that is stalled has been so for long. */
+static uint64_t grace_end(const struct sched *sched, const struct request *request)
+{
+        return sched_after(request->stalled_ns, sched->conf.grace_ns);
+}
+
+/* The order of giving way; GIVE_NOTHING: it keeps its slot. */
+enum give { GIVE_STALLED, GIVE_BACKGROUND, GIVE_NORMAL, GIVE_NOTHING };
+
+static enum give gives_way(const struct sched *sched, const struct request *request,
+                           const struct request *to)
+{
+        if (request->parks >= sched->conf.parks_max)
+                return GIVE_NOTHING;
+        if (request->stalled && sched->now_ns >= grace_end(sched, request))
+                return GIVE_STALLED;
+        if (request->class <= to->class)
+                return GIVE_NOTHING;
+        return request->class == REQUEST_BACKGROUND ? GIVE_BACKGROUND : GIVE_NORMAL;
+}
+
+/* Blocks that could be promised to others: those that nobody else holds, too. */
+static uint32_t gain(const struct sched *sched, const struct slot *slot)
+{
+        uint32_t blocks = slot->promised;
+
+        for (uint32_t i = 0; i < slot->block_count; i++)
+                blocks += sched->prefix.pool.holds[slot->blocks[i]] == 1;
+        return blocks;
+}
+
+/*
+ * Those who have to give way for a slot and so many blocks, into `chosen`; returns
+ * how many, or 0: all together would not do.
+ */
+static uint32_t choose(struct sched *sched, const struct request *to, uint32_t blocks)
+{
+        uint32_t count = 0, got = 0;
+
+        for (enum give order = GIVE_STALLED; order < GIVE_NOTHING; order++) {
+                for (uint32_t i = sched->running.count; i > 0; i--) {
+                        struct request *request = sched->running.at[i - 1];
+
+                        if ((sched->free_slot_count || count) && got >= blocks)
+                                return count;
+                        if (gives_way(sched, request, to) != order)
+                                continue;
+                        sched->chosen[count++] = request;
+                        got += gain(sched, sched_slot(sched, request));
+                }
+        }
+        return (sched->free_slot_count || count) && got >= blocks ? count : 0;
+}
+
+/* Could anybody give way now?  Not while one is on his way out; and if a stalled one could, but
+ * not yet, the engine wakes then. */
+static bool may_make_way(struct sched *sched, struct plan *plan, const struct request *to)
+{
+        bool may = false;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+
+                if (request->state == REQUEST_PARKING)
+                        return false;
+                if (gives_way(sched, request, to) != GIVE_NOTHING)
+                        may = true;
+                else if (request->stalled && request->parks < sched->conf.parks_max)
+                        plan_wake(plan, grace_end(sched, request));
+        }
+        return may;
+}
+
+/* Parks as few as will do for this one; false: nobody. */
+static bool make_way(struct sched *sched, struct plan *plan, struct request *to)
+{
+        uint32_t count;
+
+        if (!may_make_way(sched, plan, to))
+                return false;
+        /* What it would find is held meanwhile: it comes free by nobody's parking. */
+        count = choose(sched, to, provide(sched, &sched->probe, to));
+        withdraw(sched, &sched->probe);
+        for (uint32_t i = 0; i < count; i++)
+                park(sched, sched->chosen[i]);
+        return count;
+}
+
+/* ---- the line ---- */
+
+static uint32_t common_beginning(const struct sequence *a, const struct sequence *b)
+{
+        uint32_t most = a->token_count < b->token_count ? a->token_count : b->token_count, at = 0;
+
+        while (at < most && a->tokens[at] == b->tokens[at])
+                at++;
+        return at;
+}
+
+/* Is somebody about to compute at least one more block that this one needs as well? */
+static bool is_being_read(const struct sched *sched, const struct request *request)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *other = sched->running.at[i];
+
+                if (other->state == REQUEST_PREFILL && !other->stalled &&
+                    other->class <= request->class &&
+                    request_domain(other) == request_domain(request) &&
+                    common_beginning(&other->sequence, &request->sequence) >=
+                            sched_slot(sched, other)->planned + BLOCK_POSITIONS)
+                        return true;
+        }
+        return false;
+}
+
+/* The first among those who are not left where they stand; NULL: nobody. */
+static struct request *next_in_line(struct sched *sched)
+{
+        const struct shares *shares = &sched->shares;
+        struct request *best = NULL;
+        uint64_t best_served = 0;
+
+        for (uint32_t i = 0; i < sched->waiting.count; i++) {
+                struct request *request = sched->waiting.at[i];
+                uint64_t served;
+
+                if (request->stalled || request->skipped == shares->look ||
+                    share_is_passed_over(shares, request->uid))
+                        continue;
+                served = share_served(shares, request->uid, request->class);
+                if (!best || request->class < best->class ||
+                    (request->class == best->class && served < best_served)) {
+                        best = request;
+                        best_served = served;
+                }
+        }
+        return best;
+}
+
+/* A batch begins in an empty house, when it is full or its first has waited long enough. */
+static bool batch_may_begin(const struct sched *sched, struct plan *plan)
+{
+        uint64_t end = UINT64_MAX;
+
+        if (sched->free_slot_count < sched->conf.slots || !sched->waiting.count)
+                return false;
+        for (uint32_t i = 0; i < sched->waiting.count; i++) {
+                uint64_t due = sched_after(sched->waiting.at[i]->waiting_ns, sched->conf.window_ns);
+
+                end = due < end ? due : end;
+        }
+        if (sched->waiting.count >= sched->conf.batch_size || sched->now_ns >= end)
+                return true;
+        plan_wake(plan, end);
+        return false;
+}
+
+static bool is_batch_full(const struct sched *sched)
+{
+        return sched->conf.batch_size &&
+               sched->conf.slots - sched->free_slot_count >= sched->conf.batch_size;
+}
+
+/* False: nobody behind it is let in, either. */
+static bool ask_next(struct sched *sched, struct plan *plan, struct request *request)
+{
+        const struct sched_conf *conf = &sched->conf;
+        uint32_t blocks = blocks_for(request_positions(request));
+
+        if (!share_may_take(&sched->shares, request->uid, blocks)) {
+                share_pass_over(&sched->shares, request->uid);
+                return true;
+        }
+        if (!conf->batch_size && is_being_read(sched, request)) {
+                request->skipped = sched->shares.look;
+                return true;
+        }
+        if (!let_in(sched, request))
+                return !conf->batch_size && make_way(sched, plan, request);
+        if (sched->shares.waiting_users == 1)
+                share_look(&sched->shares); /* who bound the others has his slot */
+        return true;
+}
+
+static uint32_t count_passed_over(const struct sched *sched)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < sched->waiting.count; i++)
+                count += share_is_passed_over(&sched->shares, sched->waiting.at[i]->uid);
+        return count;
+}
+
+void sched_enter(struct sched *sched, struct plan *plan)
+{
+        struct request *request;
+
+        share_look(&sched->shares);
+        sched->passed_over = 0;
+        if (sched->conf.batch_size && !batch_may_begin(sched, plan))
+                return;
+        while (!is_batch_full(sched) && (request = next_in_line(sched)))
+                if (!ask_next(sched, plan, request))
+                        break;
+        sched->passed_over = count_passed_over(sched);
+}
