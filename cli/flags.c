@@ -35,7 +35,7 @@ static const struct {
 
 enum kind {
         FLAG_TEXT, FLAG_SWITCH, FLAG_COUNT, FLAG_UINT32, FLAG_UINT64, FLAG_FLOAT, FLAG_STOP,
-        FLAG_TRANSPORT,
+        FLAG_TRANSPORT, FLAG_CLASS,
 };
 
 static const struct flag {
@@ -57,6 +57,7 @@ static const struct flag {
         { "--top-p",     "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
         { "--min-p",     "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
         { "--seed",      "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
+        { "--class",     "CLASS", GENERATE, FLAG_CLASS, offsetof(struct cli, generate.priority),    0, "interactive, normal or background: who goes first" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
         { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
         { "--json",      NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
@@ -131,6 +132,23 @@ static int set_transport(const struct flag *flag, const char *value, enum smv_tr
         return bad_value(flag, value, "auto, ring or socket");
 }
 
+static int set_class(const struct flag *flag, const char *value, enum smv_class *ret_class)
+{
+        static const char *const names[] = {
+                [SMV_CLASS_NORMAL] = "normal",
+                [SMV_CLASS_INTERACTIVE] = "interactive",
+                [SMV_CLASS_BACKGROUND] = "background",
+        };
+
+        for (size_t i = 0; i < LENGTH(names); i++) {
+                if (!strcmp(value, names[i])) {
+                        *ret_class = (enum smv_class)i;
+                        return 0;
+                }
+        }
+        return bad_value(flag, value, "interactive, normal or background");
+}
+
 static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
 {
         char *field = (char *)cli + flag->offset;
@@ -173,6 +191,9 @@ static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
                 break;
         case FLAG_TRANSPORT:
                 r = set_transport(flag, value, (enum smv_transport *)(void *)field);
+                break;
+        case FLAG_CLASS:
+                r = set_class(flag, value, (enum smv_class *)(void *)field);
                 break;
         }
         cli->generate.set |= flag->set;

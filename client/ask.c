@@ -300,6 +300,14 @@ static void put_talk(struct codec_writer *writer, const struct smv_generate *o)
                 codec_put_packed(writer, "template_vars", &o->packed_vars);
 }
 
+static void put_class(struct codec_writer *writer, enum smv_class priority)
+{
+        if (priority == SMV_CLASS_INTERACTIVE)
+                codec_put_text(writer, "class", "interactive", strlen("interactive"));
+        else if (priority == SMV_CLASS_BACKGROUND)
+                codec_put_text(writer, "class", "background", strlen("background"));
+}
+
 /* Only what was given is sent: the defaults are the daemon's. */
 static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
 {
@@ -324,6 +332,7 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
                 codec_put_uint(writer, "seed", o->seed);
         if (o->ignore_eos)
                 codec_put_bool(writer, "ignore_eos", true);
+        put_class(writer, o->priority);
         return put_stops(writer, o);
 }
 

@@ -74,6 +74,11 @@ static const struct setting settings[] = {
         { "threads",            KIND_COUNT,  AT(threads),            "0",     0, 1024, { NULL }, false, "of the cpu backend; 0: one a core" },
         { "load",               KIND_WORD,   AT(load),               "auto",  0, 0, { [LOAD_AUTO] = "auto", [LOAD_CACHED] = "cached", [LOAD_URING] = "uring", [LOAD_PLAIN] = "plain" }, false, "how weights are read; auto: as it suits where they lie" },
         { "depth",              KIND_COUNT,  AT(depth),              "1",     1, 2, { NULL }, false, "plans in flight" },
+        { "gap_ms",             KIND_COUNT,  AT(gap_ms),             "50",    0, 3600000, { NULL }, false, "prompts being read may hold running streams up this long, or as long again as a step takes; 0: as long as they like" },
+        { "max_parks",          KIND_COUNT,  AT(max_parks),          "8",     0, 1000, { NULL }, false, "times that a request may have to give its place up to one of a better class" },
+        { "batching",           KIND_WORD,   AT(batching),           "continuous", 0, 0, { [BATCHING_CONTINUOUS] = "continuous", [BATCHING_DYNAMIC] = "dynamic", [BATCHING_STATIC] = "static" }, false, "who comes joins at once; or batches, for comparison" },
+        { "batch_size",         KIND_COUNT,  AT(batch_size),         "0",     0, 1024, { NULL }, false, "of a batch, dynamic or static; 0: max_seqs" },
+        { "batch_window_ms",    KIND_COUNT,  AT(batch_window_ms),    "0",     0, 3600000, { NULL }, false, "the first of a batch waits so long for others; 0: 50 if dynamic, 10000 if static" },
         { "max_tokens",         KIND_COUNT,  AT(max_tokens),         "512",   1, UINT32_MAX, { NULL }, false, "of a request that does not say" },
 
         { "uid_connections",    KIND_COUNT,  AT(uid_connections),    "64",    1, 65536, { NULL }, false, "of one user" },
@@ -92,6 +97,7 @@ static const struct setting settings[] = {
         { "connections",        KIND_COUNT,  AT(connections),        "256",   1, 65536, { NULL }, false, "of all users" },
         { "requests",           KIND_COUNT,  AT(requests),           "1024",  1, 65536, { NULL }, false, "of all users, running and waiting" },
         { "stall_ms",           KIND_COUNT,  AT(stall_ms),           "60000", 1, 86400000, { NULL }, false, "a stream whose reader does not read ends after this" },
+        { "grace_ms",           KIND_COUNT,  AT(grace_ms),           "2000",  0, 86400000, { NULL }, false, "... and after this gives its place up, if others wait for one" },
         { "drain_ms",           KIND_COUNT,  AT(drain_ms),           "30000", 0, 86400000, { NULL }, false, "what runs may finish after SIGTERM for so long" },
         { "log_level",          KIND_WORD,   AT(log_level),          "info",  0, 0, { [LOG_ERROR] = "error", [LOG_WARN] = "warn", [LOG_INFO] = "info", [LOG_DEBUG] = "debug" }, false, "the least of what is logged" },
 
@@ -510,6 +516,9 @@ static int check_together(const struct config *c, const struct place *at)
                               "step_tokens is %u and max_seqs is %u; a step needs a row for "
                               "every sequence",
                               c->step_tokens, c->max_seqs);
+        if (c->batch_size > c->max_seqs)
+                return refuse(at, "batch_size is %u and max_seqs is %u; a batch runs all at once",
+                              c->batch_size, c->max_seqs);
         if (c->ring_bytes & (c->ring_bytes - 1))
                 return refuse(at, "ring_bytes is %" PRIu64 "; it must be a power of two",
                               c->ring_bytes);

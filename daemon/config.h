@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+enum batching { BATCHING_CONTINUOUS, BATCHING_DYNAMIC, BATCHING_STATIC };
+
 struct config {
         /* what is served, and where */
         char *model;     /* PATH or PATH=NAME; NULL: the one that comes with samovar */
@@ -39,7 +41,12 @@ struct config {
         uint32_t threads;     /* 0: as many as cores */
         uint32_t load;        /* enum load_way */
         uint32_t depth;       /* plans in flight */
-        uint32_t max_tokens;  /* of a request that does not say */
+        uint32_t gap_ms;      /* prompts may hold decodes up; 0: as long as they like */
+        uint32_t max_parks;
+        uint32_t batching;        /* enum batching */
+        uint32_t batch_size;      /* 0: max_seqs */
+        uint32_t batch_window_ms; /* 0: as it suits the kind */
+        uint32_t max_tokens;      /* of a request that does not say */
 
         /* per uid */
         uint32_t uid_connections;
@@ -58,6 +65,7 @@ struct config {
         uint32_t connections;
         uint32_t requests;
         uint32_t stall_ms; /* without room this long, a stream ends */
+        uint32_t grace_ms; /* ... and this long, gives its slot up */
         uint32_t drain_ms; /* after SIGTERM */
         uint32_t log_level;
 };

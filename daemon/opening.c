@@ -15,6 +15,8 @@
 #include "daemon/text/tokenizer.h"
 #include "daemon/utf8.h"
 
+#define MS UINT64_C(1000000) /* in ns */
+
 static bool may_be_shown(const char *name, size_t bytes)
 {
         for (size_t i = 0; i < bytes; i++) {
@@ -232,6 +234,21 @@ static uint64_t pool_bytes(const struct opening *o, uint64_t block_bytes, uint32
         return wanted < quarter ? wanted : quarter;
 }
 
+static uint32_t batch_size(const struct config *config)
+{
+        if (config->batching == BATCHING_CONTINUOUS)
+                return 0;
+        return config->batch_size ? config->batch_size : config->max_seqs;
+}
+
+/* Dynamic and static batches differ by how long they are waited for, and that is all. */
+static uint32_t window_ms(const struct config *config)
+{
+        if (config->batch_window_ms)
+                return config->batch_window_ms;
+        return config->batching == BATCHING_STATIC ? 10000 : 50;
+}
+
 /* Every size, from the config and the model.  Nothing is taken yet. */
 int opening_plan(struct opening *o)
 {
@@ -272,7 +289,12 @@ int opening_plan(struct opening *o)
                                         .depth = config->depth,
                                         .requests_max = config->requests,
                                         .channels = config->connections * 2,
-                                        .stall_ns = config->stall_ms * 1000000ull,
+                                        .stall_ns = config->stall_ms * MS,
+                                        .grace_ns = config->grace_ms * MS,
+                                        .parks_max = config->max_parks,
+                                        .gap_ns = config->gap_ms * MS,
+                                        .batch_size = batch_size(config),
+                                        .window_ns = window_ms(config) * MS,
                                         .prefix = { .world = config->kv } };
         return error_pass(sys_random(o->sched.prefix.key, sizeof(o->sched.prefix.key)));
 }

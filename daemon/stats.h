@@ -17,8 +17,9 @@ struct stats {
         /* engine */
         counter steps, rows, tokens_in, tokens_out, ends, numeric_faults;
         counter blocks_total, blocks_free, blocks_kept, blocks_held, blocks_promised;
-        counter waiting, running, stalled, ending, ends_waiting, passed_over;
+        counter waiting, running, stalled, ending, ends_waiting, passed_over, parks;
         counter channels_open;
+        counter slot_ns, prompt_row_ns; /* how long a slot is had, what a row of a prompt takes */
         counter load_bytes, load_total, load_way; /* total: by main, before there are threads */
         /* waker */
         counter wakes, doorbells; /* of channels that had news; of those, rung */

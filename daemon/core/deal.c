@@ -2,7 +2,7 @@
  * What is planned: one step is dealt.
  *
  *      who is parked leaves -> what earlier plans compute, named -> rows for the
- *      stalled -> who has stalled too long, ends -> ENDs out -> who can, retires ->
+ *      stalled -> who is late or has stalled too long, ends -> ENDs out -> who can, retires ->
  *      slots for the waiting (enter.c) -> rows for decodes, then prompts
  *
  * Names come first: what this plan computes can be read by later ones only.
@@ -54,6 +54,39 @@ static void end_stalled(struct sched *sched, uint64_t now_ns)
                 else
                         sched_end(sched, request, SMV_END_STALLED, SMV_OK);
         }
+}
+
+/* Those of a list whose time is over; returns the next deadline of the others, or UINT64_MAX. */
+static uint64_t end_late_of(struct sched *sched, const struct roster *roster, uint64_t now_ns)
+{
+        uint64_t next = UINT64_MAX;
+
+        for (uint32_t i = 0; i < roster->count;) {
+                struct request *request = roster->at[i];
+
+                if (request->deadline_ns && now_ns >= request->deadline_ns) {
+                        sched_end(sched, request, SMV_END_ERROR, SMV_TIMEOUT); /* leaves the list */
+                        continue;
+                }
+                if (request->deadline_ns && request->deadline_ns < next)
+                        next = request->deadline_ns;
+                i++;
+        }
+        return next;
+}
+
+/* Everybody is looked at only when the first deadline has come, which may be of one that is over. */
+static void end_late(struct sched *sched, uint64_t now_ns)
+{
+        uint64_t waiting, running;
+
+        if (!sched->deadline_ns || now_ns < sched->deadline_ns)
+                return;
+        waiting = end_late_of(sched, &sched->waiting, now_ns);
+        running = end_late_of(sched, &sched->running, now_ns);
+        if (running > waiting)
+                running = waiting;
+        sched->deadline_ns = running == UINT64_MAX ? 0 : running;
 }
 
 static void retire(struct sched *sched, struct request *request)
@@ -396,6 +429,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
                 name_all(sched);
                 deal_stalled(sched, plan);
         }
+        end_late(sched, now_ns);
         end_stalled(sched, now_ns);
         deliver(sched, plan);
         if (may_run) {
@@ -412,4 +446,6 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
                 plan->number = 0;
         if (!sched->held && !sched_in_flight(sched))
                 fall_asleep(sched, plan);
+        if (sched->deadline_ns)
+                plan_wake(plan, sched->deadline_ns);
 }

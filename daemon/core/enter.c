@@ -157,6 +157,7 @@ static void park(struct sched *sched, struct request *request)
 {
         request_move(request, REQUEST_PARKING);
         request->parks++;
+        sched->parks++;
         if (!sched_slot(sched, request)->plans)
                 wait_again(sched, request);
 }

@@ -64,6 +64,7 @@ struct request {
         uint32_t stream; /* the client's id */
         uint32_t uid;    /* of the peer, from the kernel */
         enum request_class class;
+        uint64_t deadline_ns; /* it ends then, as it is; 0: never */
         struct served *model;
         struct channel *channel;
         uint32_t prompt_count; /* tokens, at least 1 */

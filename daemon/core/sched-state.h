@@ -83,7 +83,8 @@ struct sched {
         uint64_t now_ns;   /* of the latest call */
         uint64_t done_ns;  /* of the latest DONE */
         uint64_t arrivals;
-        bool held; /* nothing begins */
+        uint64_t deadline_ns; /* none is earlier; 0: there is none */
+        bool held;            /* nothing begins */
 
         struct slot *slots;
         block_t *tables; /* where the page tables are, table_max entries a slot */

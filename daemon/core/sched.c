@@ -202,6 +202,9 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->stalled = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = 0;
+        if (request->deadline_ns &&
+            (!sched->deadline_ns || request->deadline_ns < sched->deadline_ns))
+                sched->deadline_ns = request->deadline_ns;
         roster_add(&sched->waiting, request);
         share_come(&sched->shares, request->uid, request->class);
 }
@@ -348,6 +351,8 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .stalled = sched->stalled.count,
                 .ending = sched->ending_count,
                 .passed_over = sched->passed_over,
+                .parks = sched->parks,
+                .prompt_row_ns = sched->pace.row,
                 .plans_in_flight = sched_in_flight(sched),
         };
 }

@@ -26,6 +26,8 @@
  * been stalled longest is asked first, so that those who share a channel share
  * its room.
  *
+ * Deadlines.  A request that is not over at its deadline ends, wherever it stands.
+ *
  * Ends.  Every request submitted gets exactly one plan_end and later exactly one
  * `retired`, in this order, possibly of one plan.  From the event that decides
  * its end on, its state is ENDING, and results that still come for it are
@@ -99,6 +101,8 @@ struct sched_counts {
         uint32_t waiting, running, stalled, ending;
         uint32_t passed_over; /* waiting behind others, for their user has his half */
         uint32_t plans_in_flight;
+        uint64_t parks;         /* so often somebody gave his slot up */
+        uint64_t prompt_row_ns; /* what a row of a prompt takes; 0: not known yet */
 };
 
 /* No sequence has more blocks than its context or the pool. */

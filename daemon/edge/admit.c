@@ -8,6 +8,7 @@
 
 #include "daemon/edge/values.h"
 #include "daemon/error.h"
+#include "daemon/sys.h"
 #include "daemon/text/tokenizer.h"
 
 struct admit {
@@ -186,6 +187,12 @@ static void copy_stops(struct request *request, const struct wire_request *asked
                asked->stop_token_count * sizeof(uint32_t));
 }
 
+static const enum request_class classes[] = {
+        [WIRE_INTERACTIVE] = REQUEST_INTERACTIVE,
+        [WIRE_NORMAL] = REQUEST_NORMAL,
+        [WIRE_BACKGROUND] = REQUEST_BACKGROUND,
+};
+
 static void fill(const struct admit *admit, struct request *request, struct served *served,
                  const struct wire_request *asked)
 {
@@ -194,6 +201,9 @@ static void fill(const struct admit *admit, struct request *request, struct serv
 
         request->stream = asked->id;
         request->model = served;
+        request->class = classes[asked->class];
+        if (asked->deadline_ms)
+                request->deadline_ns = sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
         request->max_tokens = asked->max_tokens;
         request->sampling = (struct sampling){
                 .temperature = asked->temperature,

@@ -35,7 +35,7 @@ static const char *const op_names[WIRE_OP_N] = {
 
 /* They will mean something: a request that uses one must not be understood without it. */
 static const char *const reserved[] = {
-        "class", "deadline", "principal", "adapter", "n", "logprobs", "draft", "snapshot",
+        "principal", "adapter", "n", "logprobs", "draft", "snapshot",
 };
 
 static const char *const kind_names[] = {
@@ -212,6 +212,13 @@ static int read_doorbell(struct reading *in, const struct field *field, const st
         static const char *const words[] = { "kick", "futex", "none" };
 
         return read_word(in, field, item, words, &in->request->doorbell);
+}
+
+static int read_class(struct reading *in, const struct field *field, const struct item *item)
+{
+        static const char *const words[] = { "interactive", "normal", "background" };
+
+        return read_word(in, field, item, words, &in->request->class);
 }
 
 static int read_ring_bytes(struct reading *in, const struct field *field, const struct item *item)
@@ -486,6 +493,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     TALK, 0 },                read_vars,        AT(talk.template_vars) },
         { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               TALK, 0 },                read_bool,        AT(talk.add_generation_prompt) },
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
+        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         GENERATE, 0 },            read_class,       0 },
+        { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          GENERATE, 0 },            read_uint32,      AT(deadline_ms) },
 };
 /* clang-format on */
 

@@ -227,7 +227,7 @@ static int begin_generate(struct peer *peer, struct wire_request *asked,
         if (!r && !asked->token_count)
                 r = task_generate(peer, asked, request);
         else if (!r)
-                stream_begin(peer, request);
+                r = stream_begin(peer, request, ret_problem);
         if (r)
                 stream_drop(edge, request);
         return error_pass(r);

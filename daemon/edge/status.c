@@ -93,6 +93,7 @@ static void put_requests(struct wire_writer *writer, const struct edge *edge)
                 PAIR("ending", counter_get(&stats->ending)),
                 PAIR("ends_waiting", counter_get(&stats->ends_waiting)),
                 PAIR("passed_over", counter_get(&stats->passed_over)),
+                PAIR("parked", counter_get(&stats->parks)),
                 PAIR("seen", counter_get(&stats->requests_seen)),
                 PAIR("refused", counter_get(&stats->requests_refused)),
         };
@@ -148,6 +149,10 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("step_tokens", config->step_tokens),
                 PAIR("threads", config->threads),
                 PAIR("depth", config->depth),
+                PAIR("gap_ms", config->gap_ms),
+                PAIR("max_parks", config->max_parks),
+                PAIR("batch_size", config->batch_size),
+                PAIR("batch_window_ms", config->batch_window_ms),
                 PAIR("max_tokens", config->max_tokens),
                 PAIR("uid_connections", config->uid_connections),
                 PAIR("uid_requests", config->uid_requests),
@@ -163,6 +168,7 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("connections", config->connections),
                 PAIR("requests", config->requests),
                 PAIR("stall_ms", config->stall_ms),
+                PAIR("grace_ms", config->grace_ms),
                 PAIR("drain_ms", config->drain_ms),
         };
 

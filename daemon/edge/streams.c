@@ -2,10 +2,12 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "daemon/error.h"
 #include "daemon/log.h"
+#include "daemon/sys.h"
 
 #define FRAME_RECORDS (32u << 10) /* about so many bytes of records go into one frame */
 
@@ -56,14 +58,44 @@ void stream_drop(struct edge *edge, struct request *request)
         admit_forget(edge->admit, request);
 }
 
+/* How many stand before it, and about how long until its first token: a guess, from how long
+ * others had their slots and what their prompts took. */
+static void foresee(const struct edge *edge, const struct request *request, uint64_t *ret_position,
+                    uint64_t *ret_wait_ms)
+{
+        const struct stats *stats = edge->conf.stats;
+        uint64_t slots = edge->conf.config->max_seqs, waiting = counter_get(&stats->waiting);
+        uint64_t over = edge->live_count >= slots ? edge->live_count - slots + 1 : 0, turns, ns;
+
+        *ret_position = over > waiting + 1 ? over - 1 : waiting;
+        turns = over || waiting ? *ret_position + 1 : 0;
+        ns = turns * counter_get(&stats->slot_ns) / slots +
+             request->prompt_count * counter_get(&stats->prompt_row_ns);
+        *ret_wait_ms = ns / 1000000;
+}
+
 /* Over a socket the reply is in front of every record: both go through peer->out. */
-void stream_begin(struct peer *peer, struct request *request)
+int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
+        uint64_t position, wait_ms, now_ns = sys_clock_ns();
         struct wire_writer writer;
 
+        foresee(edge, request, &position, &wait_ms);
+        if (request->deadline_ns && now_ns + wait_ms * 1000000 >= request->deadline_ns)
+                return wire_refuse(ret_problem, SMV_TIMEOUT, request->stream, "deadline_ms",
+                                   "%" PRIu64 " requests are before it, and its first token would "
+                                   "come in about %" PRIu64 " ms; %" PRIu64 " ms are left",
+                                   position, wait_ms,
+                                   now_ns < request->deadline_ns
+                                           ? (request->deadline_ns - now_ns) / 1000000
+                                           : 0);
         if (peer_reply(peer, &writer)) {
-                wire_put_ok(&writer, request->stream, 2);
+                wire_put_ok(&writer, request->stream, 4);
+                wire_put_text(&writer, "position");
+                wire_put_uint(&writer, position);
+                wire_put_text(&writer, "wait_ms");
+                wire_put_uint(&writer, wait_ms);
                 wire_put_text(&writer, "prompt_tokens");
                 wire_put_uint(&writer, request->prompt_count);
                 wire_put_text(&writer, "max_tokens");
@@ -72,11 +104,12 @@ void stream_begin(struct peer *peer, struct request *request)
         }
         if (peer->doomed) {
                 stream_drop(edge, request);
-                return;
+                return 0;
         }
         list_add(&peer->requests, request);
         edge->live_count++;
         mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_SUBMIT, .what = request });
+        return 0;
 }
 
 struct request *stream_find(struct peer *peer, uint32_t stream)

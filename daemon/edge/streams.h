@@ -23,8 +23,8 @@
  * stream_drop(): 0, WIRE_E_REFUSED or -ENOMEM. */
 int stream_claim(struct peer *peer, struct request *request, struct wire_problem *ret_problem);
 
-/* Replies ok, then submits. */
-void stream_begin(struct peer *peer, struct request *request);
+/* Replies ok, then submits: 0.  WIRE_E_REFUSED: its deadline would pass before it had begun. */
+int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem);
 
 /* Never submitted: forgets it.  Its peer may be gone. */
 void stream_drop(struct edge *edge, struct request *request);

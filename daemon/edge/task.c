@@ -294,9 +294,10 @@ static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_p
                          ret_problem);
         if (r)
                 return error_pass(r);
-        stream_begin(task->peer, task->request);
-        task->request = NULL;
-        return 0;
+        r = stream_begin(task->peer, task->request, ret_problem);
+        if (!r)
+                task->request = NULL;
+        return error_pass(r);
 }
 
 static int refuse_ids(const struct peer_task *task, struct wire_problem *ret_problem)

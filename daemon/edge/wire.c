@@ -282,6 +282,7 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
                 struct wire_problem *ret_problem)
 {
         struct wire_request request = { .temperature = 1,
+                                        .class = WIRE_NORMAL,
                                         .top_p = 1,
                                         .talk.add_generation_prompt = true };
         struct reading in = { .request = &request, .problem = ret_problem };

@@ -64,11 +64,14 @@ enum wire_field {
         WIRE_F_TEMPLATE_VARS,
         WIRE_F_ADD_GENERATION_PROMPT,
         WIRE_F_TOKENIZE,
+        WIRE_F_CLASS,
+        WIRE_F_DEADLINE_MS,
         WIRE_FIELD_N,
 };
 
 enum wire_transport { WIRE_SOCKET, WIRE_RING, WIRE_AUTO };
 enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
+enum wire_class { WIRE_INTERACTIVE, WIRE_NORMAL, WIRE_BACKGROUND };
 
 struct wire_text {
         const char *bytes; /* into the frame */
@@ -113,7 +116,9 @@ struct wire_request {
         uint32_t stop_tokens[SMV_STOPS_MAX];
         uint32_t stop_token_count;
         bool ignore_eos;
-        uint32_t stream; /* cancel: which */
+        enum wire_class class;
+        uint32_t deadline_ms; /* 0: none */
+        uint32_t stream;      /* cancel: which */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */

@@ -195,11 +195,24 @@ static void tell_rooms(struct engine *engine)
         }
 }
 
+/* An eighth of the way to how long this one had a slot: for guesses of when others get one. */
+static void learn_slot(const struct engine *engine, const struct request *request)
+{
+        counter *slot_ns = &engine->conf.stats->slot_ns;
+        uint64_t known = counter_get(slot_ns), seen;
+
+        if (!request->first_row_ns)
+                return;
+        seen = now_ns(engine) - request->first_row_ns;
+        counter_set(slot_ns, known ? known - known / 8 + seen / 8 : seen);
+}
+
 static void retire(struct engine *engine, struct request *request)
 {
         struct channel *channel = request->channel;
         uint32_t at = 0;
 
+        learn_slot(engine, request);
         engine->requests[request->number] = NULL;
         channel->retired++;
         post_retired(engine, request);
@@ -277,6 +290,8 @@ static void count(struct engine *engine)
         counter_set(&stats->running, counts.running);
         counter_set(&stats->stalled, counts.stalled);
         counter_set(&stats->passed_over, counts.passed_over);
+        counter_set(&stats->parks, counts.parks);
+        counter_set(&stats->prompt_row_ns, counts.prompt_row_ns);
         counter_set(&stats->ending, counts.ending);
         counter_set(&stats->ends_waiting, engine->end_count);
         counter_set(&stats->channels_open, engine->active_count);

@@ -76,6 +76,13 @@ enum smv_set {
         SMV_SET_SEED = 1u << 4,
 };
 
+/* Who goes first, and who may have to wait again in the midst of it. */
+enum smv_class {
+        SMV_CLASS_NORMAL = 0,
+        SMV_CLASS_INTERACTIVE = 1, /* somebody sits there and waits */
+        SMV_CLASS_BACKGROUND = 2,  /* gives way to all others */
+};
+
 /* What somebody said.  This one struct has no size, and never grows. */
 struct smv_message {
         const char *role; /* "system", "user", "assistant" ... */
@@ -115,6 +122,7 @@ struct smv_generate {
         size_t message_count;
         struct smv_packed packed_messages; /* in place of messages */
         struct smv_packed packed_tools, packed_vars;
+        enum smv_class priority;
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };

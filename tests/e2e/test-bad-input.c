@@ -112,8 +112,6 @@ static const struct bad_value {
         {                                                                                          \
                 field, "", "\1", 1, SMV_RESERVED                                                   \
         }
-        RESERVED("class"),
-        RESERVED("deadline"),
         RESERVED("principal"),
         RESERVED("adapter"),
         RESERVED("n"),

@@ -104,6 +104,7 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_STOP, request->stop_count);
         check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
         check_range(request, WIRE_F_STREAM, request->stream);
+        check_range(request, WIRE_F_DEADLINE_MS, request->deadline_ms);
         check_range(request, WIRE_F_TEXT, request->text.count);
         check_range(request, WIRE_F_MESSAGES, request->talk.messages.count);
         check_range(request, WIRE_F_TOOLS, request->talk.tools.count);
@@ -138,6 +139,10 @@ static void check_values(const struct wire_talk *talk)
         assert(!r || r == VALUE_E_TWICE);
         arena_free(arena);
 }
+
+static const char *const classes[] = { [WIRE_INTERACTIVE] = "interactive",
+                                       [WIRE_NORMAL] = "normal",
+                                       [WIRE_BACKGROUND] = "background" };
 
 static void put_text(struct wire_writer *writer, const struct wire_text *text)
 {
@@ -219,6 +224,10 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_bool(writer, request->talk.add_generation_prompt);
         case WIRE_F_TOKENIZE:
                 return wire_put_bool(writer, request->tokenize);
+        case WIRE_F_CLASS:
+                return wire_put_text(writer, classes[request->class]);
+        case WIRE_F_DEADLINE_MS:
+                return wire_put_uint(writer, request->deadline_ms);
         case WIRE_FIELD_N:
                 abort();
         }
@@ -256,6 +265,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(same_values(&a->talk.tools, &b->talk.tools));
         assert(same_values(&a->talk.template_vars, &b->talk.template_vars));
         assert(a->talk.value_count == b->talk.value_count && a->tokenize == b->tokenize);
+        assert(a->class == b->class && a->deadline_ms == b->deadline_ms);
         assert(a->talk.add_generation_prompt == b->talk.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)

@@ -25,7 +25,7 @@ static int clear(void **state)
 static void run(uint32_t uid, uint32_t count, uint32_t blocks)
 {
         while (count--) {
-                share_wait(&shares, uid);
+                share_come(&shares, uid, REQUEST_NORMAL);
                 share_take(&shares, uid, blocks);
         }
 }
@@ -33,15 +33,15 @@ static void run(uint32_t uid, uint32_t count, uint32_t blocks)
 static void end(uint32_t uid, uint32_t blocks)
 {
         share_give_back(&shares, uid, blocks);
-        share_forget(&shares, uid);
+        share_forget(&shares, uid, REQUEST_NORMAL);
 }
 
 static void who_has_nothing_may_begin_however_large(void **state)
 {
         (void)state;
         assert_int_equal(shares_init(&shares, 8, 1, 8), 0);
-        share_wait(&shares, 1);
-        share_wait(&shares, 2);
+        share_come(&shares, 1, REQUEST_NORMAL);
+        share_come(&shares, 2, REQUEST_NORMAL);
         assert_true(share_may_take(&shares, 1, 1)); /* half of one slot is none */
         assert_true(share_may_take(&shares, 2, 8));
         shares_check(&shares, 2, 0, 0);
@@ -52,9 +52,9 @@ static void alone_he_may_have_everything(void **state)
         (void)state;
         assert_int_equal(shares_init(&shares, 8, 4, 8), 0);
         run(1, 3, 2);
-        share_wait(&shares, 1);
+        share_come(&shares, 1, REQUEST_NORMAL);
         assert_true(share_may_take(&shares, 1, 2));
-        share_wait(&shares, 1); /* his own others are nobody else */
+        share_come(&shares, 1, REQUEST_NORMAL); /* his own others are nobody else */
         assert_true(share_may_take(&shares, 1, 2));
         run(2, 1, 1); /* who runs does not wait */
         assert_true(share_may_take(&shares, 1, 2));
@@ -68,9 +68,9 @@ static void up_to_half_of_the_slots_while_somebody_else_waits(void **state)
         (void)state;
         for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
                 assert_int_equal(shares_init(&shares, 32, slots[i], 1000), 0);
-                share_wait(&shares, 2);
+                share_come(&shares, 2, REQUEST_NORMAL);
                 for (uint32_t has = 0; has < slots[i]; has++) {
-                        share_wait(&shares, 1);
+                        share_come(&shares, 1, REQUEST_NORMAL);
                         assert_int_equal(share_may_take(&shares, 1, 1), has < slots[i] / 2);
                         share_take(&shares, 1, 1);
                 }
@@ -82,18 +82,18 @@ static void up_to_half_of_the_blocks_while_somebody_else_waits(void **state)
 {
         (void)state;
         assert_int_equal(shares_init(&shares, 8, 8, 9), 0);
-        share_wait(&shares, 2);
+        share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, 2);
-        share_wait(&shares, 1);
+        share_come(&shares, 1, REQUEST_NORMAL);
         assert_true(share_may_take(&shares, 1, 2));
         assert_false(share_may_take(&shares, 1, 3)); /* 5 of 9 */
         assert_false(share_may_take(&shares, 1, UINT32_MAX));
         shares_deinit(&shares);
 
         assert_int_equal(shares_init(&shares, 8, 8, UINT32_MAX), 0);
-        share_wait(&shares, 2);
+        share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, UINT32_MAX / 2);
-        share_wait(&shares, 1);
+        share_come(&shares, 1, REQUEST_NORMAL);
         assert_true(share_may_take(&shares, 1, 0));
         assert_false(share_may_take(&shares, 1, 1));
         assert_false(share_may_take(&shares, 1, UINT32_MAX)); /* a sum of 32 bits would be small */
@@ -104,9 +104,9 @@ static void whoever_waits_no_longer_binds_nobody(void **state)
         (void)state;
         assert_int_equal(shares_init(&shares, 8, 4, 8), 0);
         run(1, 2, 1);
-        share_wait(&shares, 1);
-        share_wait(&shares, 2);
-        share_wait(&shares, 2);
+        share_come(&shares, 1, REQUEST_NORMAL);
+        share_come(&shares, 2, REQUEST_NORMAL);
+        share_come(&shares, 2, REQUEST_NORMAL);
         assert_false(share_may_take(&shares, 1, 1));
         share_give_up(&shares, 2);
         assert_false(share_may_take(&shares, 1, 1)); /* the other one still waits */
@@ -114,7 +114,7 @@ static void whoever_waits_no_longer_binds_nobody(void **state)
         assert_true(share_may_take(&shares, 1, 1));
         shares_check(&shares, 1, 2, 2);
 
-        share_wait(&shares, 3);
+        share_come(&shares, 3, REQUEST_NORMAL);
         assert_false(share_may_take(&shares, 1, 1));
         share_take(&shares, 3, 1);
         assert_true(share_may_take(&shares, 1, 1));
@@ -125,10 +125,10 @@ static void what_is_given_back_may_be_taken_again(void **state)
 {
         (void)state;
         assert_int_equal(shares_init(&shares, 8, 4, 8), 0);
-        share_wait(&shares, 2);
+        share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, 1);
         run(1, 1, 3);
-        share_wait(&shares, 1);
+        share_come(&shares, 1, REQUEST_NORMAL);
         assert_false(share_may_take(&shares, 1, 1));
         end(1, 1);
         assert_true(share_may_take(&shares, 1, 1));
@@ -142,10 +142,10 @@ static void behind_one_who_was_passed_over_his_others_wait(void **state)
 {
         (void)state;
         assert_int_equal(shares_init(&shares, 8, 8, 8), 0);
-        share_wait(&shares, 2);
+        share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, 1);
-        share_wait(&shares, 1);
-        share_wait(&shares, 1);
+        share_come(&shares, 1, REQUEST_NORMAL);
+        share_come(&shares, 1, REQUEST_NORMAL);
         assert_false(share_may_take(&shares, 1, 4));
         assert_true(share_may_take(&shares, 1, 1));
         share_pass_over(&shares, 1);
@@ -163,22 +163,54 @@ static void who_has_nobody_alive_is_forgotten(void **state)
         assert_int_equal(shares_init(&shares, 3, 4, 8), 0);
         run(7, 2, 2); /* stays, and is moved about in the table */
         for (uint32_t uid = 100; uid < 200; uid++) {
-                share_wait(&shares, uid);
+                share_come(&shares, uid, REQUEST_NORMAL);
                 share_take(&shares, uid, 1);
                 shares_check(&shares, 0, 3, 5);
                 end(uid, 1);
                 assert_int_equal(shares.count, 1);
         }
-        share_wait(&shares, 5);
+        share_come(&shares, 5, REQUEST_NORMAL);
         share_give_up(&shares, 5);
         shares_check(&shares, 0, 2, 4);
-        share_forget(&shares, 5); /* he never had a slot */
-        share_wait(&shares, 8);
+        share_forget(&shares, 5, REQUEST_NORMAL); /* he never had a slot */
+        share_come(&shares, 8, REQUEST_NORMAL);
         end(7, 2);
         end(7, 2); /* the first of the table goes, the last takes its place */
         assert_int_equal(shares.count, 1);
         shares_check(&shares, 1, 0, 0);
         assert_true(share_may_take(&shares, 8, 8));
+}
+
+static void who_comes_begins_with_the_least_that_others_were_served(void **state)
+{
+        (void)state;
+        assert_int_equal(shares_init(&shares, 8, 8, 64), 0);
+        run(1, 1, 1);
+        run(2, 1, 1);
+        share_charge(&shares, 1, REQUEST_NORMAL, 100);
+        share_charge(&shares, 2, REQUEST_NORMAL, 70);
+        share_charge(&shares, 2, REQUEST_BACKGROUND, 5000); /* another account */
+        run(3, 1, 1);
+        assert_int_equal(share_served(&shares, 3, REQUEST_NORMAL), 70);
+        assert_int_equal(share_served(&shares, 3, REQUEST_BACKGROUND), 0);
+
+        /* Who has others alive keeps what he had, and is raised but never lowered. */
+        share_come(&shares, 1, REQUEST_BACKGROUND);
+        assert_int_equal(share_served(&shares, 1, REQUEST_BACKGROUND), 0);
+        share_charge(&shares, 1, REQUEST_BACKGROUND, 9);
+        share_come(&shares, 3, REQUEST_BACKGROUND);
+        assert_int_equal(share_served(&shares, 3, REQUEST_BACKGROUND), 9);
+        share_charge(&shares, 3, REQUEST_NORMAL, 200);
+        end(3, 1);
+        run(3, 1, 1);
+        assert_int_equal(share_served(&shares, 3, REQUEST_NORMAL), 270);
+
+        /* Who was away altogether begins anew, as anybody. */
+        end(1, 1);
+        share_give_up(&shares, 1);
+        share_forget(&shares, 1, REQUEST_BACKGROUND);
+        run(1, 1, 1);
+        assert_int_equal(share_served(&shares, 1, REQUEST_NORMAL), 70);
 }
 
 #define REQUESTS 12u
@@ -235,7 +267,7 @@ static void in_any_order_it_says_what_a_list_says(void **state)
                         *life = (struct life){ .is = WAITS,
                                                .uid = (random >> 45) % 4,
                                                .blocks = 1 + (random >> 50) % 7 };
-                        share_wait(&shares, life->uid);
+                        share_come(&shares, life->uid, REQUEST_NORMAL);
                 } else if (life->is == WAITS && leaves) {
                         share_give_up(&shares, life->uid);
                         life->is = GAVE_UP;
@@ -251,7 +283,7 @@ static void in_any_order_it_says_what_a_list_says(void **state)
                 } else if (leaves) {
                         if (life->is == RUNS)
                                 share_give_back(&shares, life->uid, life->blocks);
-                        share_forget(&shares, life->uid);
+                        share_forget(&shares, life->uid, REQUEST_NORMAL);
                         life->is = FREE;
                 }
                 check_lives();
@@ -270,7 +302,7 @@ static void dies(void (*what)(void))
                 if (shares_init(&shares, 8, 4, 8))
                         _exit(1);
                 run(1, 1, 3);
-                share_wait(&shares, 2);
+                share_come(&shares, 2, REQUEST_NORMAL);
                 shares_check(&shares, 1, 1, 3);
                 close(STDERR_FILENO);
                 what();
@@ -303,17 +335,17 @@ static void give_back_what_he_has_not(void)
 
 static void forget_one_who_has_a_slot(void)
 {
-        share_forget(&shares, 1);
+        share_forget(&shares, 1, REQUEST_NORMAL);
 }
 
 static void forget_one_who_waits(void)
 {
-        share_forget(&shares, 2);
+        share_forget(&shares, 2, REQUEST_NORMAL);
 }
 
 static void forget_a_stranger(void)
 {
-        share_forget(&shares, 3);
+        share_forget(&shares, 3, REQUEST_NORMAL);
 }
 
 static void check_waiting(void)
@@ -366,6 +398,7 @@ int main(void)
                 story(what_is_given_back_may_be_taken_again),
                 story(behind_one_who_was_passed_over_his_others_wait),
                 story(who_has_nobody_alive_is_forgotten),
+                story(who_comes_begins_with_the_least_that_others_were_served),
                 story(in_any_order_it_says_what_a_list_says),
                 story(misuse_and_wrong_sums_die),
         };

@@ -72,7 +72,7 @@ static void every_number_is_held_to_its_range(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 9);
+        assert_int_equal(walked, 10);
 }
 
 static void integer_is_a_float_but_no_float_is_an_integer(void **state)
@@ -227,8 +227,8 @@ static void prompt_and_tokens_exclude_each_other(void **state)
 
 static void reserved_and_unknown_names_are_refused(void **state)
 {
-        static const char *const reserved[] = { "class", "deadline", "principal", "adapter",
-                                                "n",     "logprobs", "draft",     "snapshot" };
+        static const char *const reserved[] = { "principal", "adapter", "n",
+                                                "logprobs",  "draft",   "snapshot" };
         struct body body;
 
         (void)state;
@@ -285,7 +285,7 @@ static void texts_and_arrays_are_held_to_their_counts(void **state)
         for (uint32_t i = 0; (row = wire_row(i)); i++) {
                 bool texts = !strcmp(row->type, "texts"), text = !strcmp(row->type, "text");
                 bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
-                             row->field == WIRE_F_DOORBELL;
+                             row->field == WIRE_F_DOORBELL || row->field == WIRE_F_CLASS;
 
                 for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
                         bool taken = n >= row->low && n <= row->high;
@@ -436,6 +436,25 @@ static void a_ring_is_described_by_words_and_a_power_of_two(void **state)
         }
 }
 
+static void a_class_is_a_word_and_normal_is_what_nobody_says(void **state)
+{
+        static const char *const classes[] = { "interactive", "normal", "background" };
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_GENERATE, WIRE_F_CLASS, 0);
+        expect_taken(&body, &request);
+        assert_int_equal(request.class, WIRE_NORMAL);
+        for (unsigned i = 0; i < 3; i++) {
+                wire_put_text(begin_value(&body, wire_row(WIRE_F_CLASS)), classes[i]);
+                expect_taken(&body, &request);
+                assert_int_equal(request.class, i);
+        }
+        wire_put_text(begin_value(&body, wire_row(WIRE_F_CLASS)), "interactivE");
+        expect_refused(&body, SMV_BAD_VALUE, "class");
+}
+
 static void what_describes_a_ring_is_refused_without_one(void **state)
 {
         static const char *const sockets[] = { NULL, "socket" };
@@ -538,6 +557,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(text_is_valid_utf8),
                 cmocka_unit_test(ids_are_32_bits),
                 cmocka_unit_test(a_ring_is_described_by_words_and_a_power_of_two),
+                cmocka_unit_test(a_class_is_a_word_and_normal_is_what_nobody_says),
                 cmocka_unit_test(what_describes_a_ring_is_refused_without_one),
                 cmocka_unit_test(versions_are_in_order),
         };
