@@ -47,6 +47,7 @@ def main():
     ask.add_argument("--max", type=int, default=200, help="most tokens in a reply")
     ask.add_argument("--build", help="where samovar was built; MODEL is a file it can serve")
     ask.add_argument("--at-least", type=float, default=0.0, help="per cent; fewer is a failure")
+    ask.add_argument("--each-at-least", type=float, default=0.0, help="the same of every kind")
     args = ask.parse_args()
     with open(args.prompts, encoding="utf-8") as file:
         prompts = [json.loads(line) for line in file if line.strip()]
@@ -58,12 +59,15 @@ def main():
         if args.show == "all" or args.show == "failures" and not passed:
             show(prompt, reply, passed)
     for kind in sorted(score):
-        print("%-12s %3d of %3d" % (kind, sum(score[kind]), len(score[kind])))
+        print("%-18s %4d of %4d" % (kind, sum(score[kind]), len(score[kind])))
     every = sum(score.values(), [])
-    print("%-12s %3d of %3d   %.1f %%" % ("all", sum(every), len(every),
+    print("%-18s %4d of %4d   %.1f %%" % ("all", sum(every), len(every),
                                          100 * sum(every) / len(every)))
     if 100 * sum(every) < args.at_least * len(every):
         raise SystemExit("fewer than %g %%" % args.at_least)
+    poor = [kind for kind in sorted(score) if 100 * sum(score[kind]) < args.each_at_least * len(score[kind])]
+    if poor:
+        raise SystemExit("fewer than %g %%: %s" % (args.each_at_least, ", ".join(poor)))
 
 
 if __name__ == "__main__":
