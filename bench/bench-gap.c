@@ -239,7 +239,8 @@ static void print(void)
 
         printf("%u streams; a prompt of %u tokens; alone it is read at %.0f tokens/s\n\n",
                b.streams, b.context - 1, alone);
-        printf("| --gap-ms | gap alone, median | p99 | while it is read, median | p99 | most | bound "
+        printf("| --gap-ms | gap alone, median | p99 | while it is read, median | p99 | most | "
+               "bound "
                "| prompt, tokens/s | of alone |\n|---|---|---|---|---|---|---|---|---|\n");
         for (uint32_t i = 0; i < SETTINGS; i++) {
                 double twice = 2 * MEDIAN(i, alone_99), gap = settings[i];

@@ -356,7 +356,7 @@ static void deal_prompts(struct sched *sched, struct plan *plan)
         quarter = left / 4;
         half = left / 2;
         for (int class = 0; class < REQUEST_CLASS_N; class ++) {
-                uint32_t count = deal_short(sched, plan, class, quarter, half);
+                uint32_t count = deal_short(sched, plan, class, quarter, half < left ? half : left);
 
                 half -= count;
                 left -= count;

@@ -135,7 +135,7 @@ uint64_t house_status(const struct house *house, const char *path)
 static uint32_t count_pairs(const struct want *w)
 {
         return 5u + (w->max_tokens > 0) + (w->top_k > 0) + (w->top_p > 0) + (w->min_p > 0) +
-               (w->stop != NULL) + w->ignore_eos;
+               (w->stop != NULL) + w->ignore_eos + (w->class != NULL);
 }
 
 static void put_name(msgpack_packer *p, const char *name)
@@ -198,6 +198,10 @@ uint32_t talk_generate(struct talk *talk, const struct want *w)
         if (w->ignore_eos) {
                 put_name(&p, "ignore_eos");
                 msgpack_pack_true(&p);
+        }
+        if (w->class) {
+                put_name(&p, "class");
+                put_name(&p, w->class);
         }
         for (size_t i = 0; i < 4; i++)
                 frame.at[i] = (uint8_t)((frame.count - 4) >> 8 * i);

@@ -128,6 +128,7 @@ struct want {
         uint64_t seed;
         const char *stop; /* NULL: none */
         bool ignore_eos;
+        const char *class; /* NULL: not said */
 };
 
 /* Sends and does not wait: the id. */

@@ -50,6 +50,7 @@ static void write_prompts(void)
 
 struct guest {
         size_t want, talk;
+        const char *class;
         uint64_t start_ms, cancel_ms; /* of the mix; 0: never cancelled */
         uint32_t id;                  /* 0: not asked yet */
         bool cancelled, over;
@@ -57,7 +58,11 @@ struct guest {
 
 static void invite(struct guest *guest)
 {
-        *guest = (struct guest){ .want = random_below(WANTS), .talk = random_below(TALKS) };
+        static const char *const classes[] = { NULL, "interactive", "normal", "background" };
+
+        *guest = (struct guest){ .want = random_below(WANTS),
+                                 .talk = random_below(TALKS),
+                                 .class = classes[random_below(4)] };
         if (random_below(2))
                 guest->start_ms = random_below(30);
         if (!random_below(4))
@@ -71,8 +76,11 @@ static void look(struct guest *guest, struct talk *talk, uint64_t passed_ms,
         struct stream *stream;
 
         if (!guest->id) {
+                struct want want = wants[guest->want];
+
+                want.class = guest->class;
                 if (passed_ms >= guest->start_ms)
-                        guest->id = talk_generate(talk, &wants[guest->want]);
+                        guest->id = talk_generate(talk, &want);
                 return;
         }
         if (guest->cancel_ms && !guest->cancelled && passed_ms >= guest->cancel_ms) {
@@ -119,14 +127,15 @@ static void mix(struct talk **talks, struct stream *const *alone)
 
 static void tell(struct house *house, struct talk **talks)
 {
-        printf("# %d mixes: %u steps, %u rows, %u streams\n", MIXES,
+        printf("# %d mixes: %u steps, %u rows, %u streams, %u parked\n", MIXES,
                (unsigned)house_status(house, "steps"), (unsigned)house_status(house, "rows"),
-               (unsigned)house_status(house, "ends"));
+               (unsigned)house_status(house, "ends"),
+               (unsigned)house_status(house, "requests.parked"));
         for (size_t i = 0; i < TALKS; i++)
                 talk_close(talks[i]);
 }
 
-static void mixes(struct house *house)
+static void mixes(struct house *house, bool crowded)
 {
         struct stream *alone[WANTS];
         struct talk *talks[TALKS];
@@ -142,6 +151,8 @@ static void mixes(struct house *house)
         }
         for (size_t i = 0; i < MIXES; i++)
                 mix(talks, alone);
+        if (crowded)
+                assert_true(house_status(house, "requests.parked") > 0);
         tell(house, talks);
         house_stop(house);
 }
@@ -149,25 +160,37 @@ static void mixes(struct house *house)
 static void batched_is_as_alone(void **state)
 {
         HOUSE(*state, "--log-level", "warn");
-        mixes(*state);
+        mixes(*state, false);
 }
 
 static void with_two_plans_in_flight_it_is_the_same(void **state)
 {
         HOUSE(*state, "--depth", "2");
-        mixes(*state);
+        mixes(*state, false);
 }
 
 static void chunked_in_small_steps_on_one_thread_it_is_the_same(void **state)
 {
         HOUSE(*state, "--step-tokens", "16", "--max-seqs", "4", "--threads", "1");
-        mixes(*state);
+        mixes(*state, false);
 }
 
 static void chunked_with_two_plans_in_flight_it_is_the_same(void **state)
 {
         HOUSE(*state, "--step-tokens", "7", "--max-seqs", "7", "--threads", "2", "--depth", "2");
-        mixes(*state);
+        mixes(*state, false);
+}
+
+static void parked_and_let_in_again_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--max-seqs", "1", "--step-tokens", "16");
+        mixes(*state, true);
+}
+
+static void parked_with_two_plans_in_flight_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--max-seqs", "1", "--step-tokens", "16", "--depth", "2");
+        mixes(*state, true);
 }
 
 static int forget(void **state)
@@ -185,6 +208,8 @@ int main(void)
                 STORY(with_two_plans_in_flight_it_is_the_same),
                 STORY(chunked_in_small_steps_on_one_thread_it_is_the_same),
                 STORY(chunked_with_two_plans_in_flight_it_is_the_same),
+                STORY(parked_and_let_in_again_it_is_the_same),
+                STORY(parked_with_two_plans_in_flight_it_is_the_same),
         };
 
         need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
