@@ -397,6 +397,15 @@ static void fall_asleep(struct sched *sched, struct plan *plan)
         assert(sched->stalled.count || !sched->waiting.count || plan->wake_ns != PLAN_SLEEP);
         if (sched->stalled.count)
                 plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
+        /* Then one may have to give its slot to who waits. */
+        for (uint32_t i = 0; i < sched->stalled.count && sched->waiting.count; i++) {
+                const struct request *request = sched->stalled.at[i];
+
+                if (request->sequence.slot != SEQUENCE_NO_SLOT &&
+                    request->parks < sched->conf.parks_max &&
+                    sched->now_ns < sched_grace_end(sched, request))
+                        plan_wake(plan, sched_grace_end(sched, request));
+        }
 }
 
 static void take_off(struct sched *sched, const struct plan *plan, uint32_t decodes)

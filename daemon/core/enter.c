@@ -172,21 +172,22 @@ void sched_clear_parked(struct sched *sched)
         }
 }
 
-/* When one that is stalled has been so for long. */
-static uint64_t grace_end(const struct sched *sched, const struct request *request)
-{
-        return sched_after(request->stalled_ns, sched->conf.grace_ns);
-}
-
-/* The order of giving way; GIVE_NOTHING: it keeps its slot. */
+/*
+ * The order of giving way; GIVE_NOTHING: it keeps its slot.  Who is above his half, because
+ * nobody else waits, gets nothing of others: they would wait then, and bind him.
+ */
 enum give { GIVE_STALLED, GIVE_BACKGROUND, GIVE_NORMAL, GIVE_NOTHING };
 
 static enum give gives_way(const struct sched *sched, const struct request *request,
                            const struct request *to)
 {
+        uint32_t blocks = blocks_for(request_positions(to));
+
         if (request->parks >= sched->conf.parks_max)
                 return GIVE_NOTHING;
-        if (request->stalled && sched->now_ns >= grace_end(sched, request))
+        if (request->uid != to->uid && !share_is_within(&sched->shares, to->uid, blocks))
+                return GIVE_NOTHING;
+        if (request->stalled && sched->now_ns >= sched_grace_end(sched, request))
                 return GIVE_STALLED;
         if (request->class <= to->class)
                 return GIVE_NOTHING;
@@ -226,9 +227,8 @@ static uint32_t choose(struct sched *sched, const struct request *to, uint32_t b
         return (sched->free_slot_count || count) && got >= blocks ? count : 0;
 }
 
-/* Could anybody give way now?  Not while one is on his way out; and if a stalled one could, but
- * not yet, the engine wakes then. */
-static bool may_make_way(struct sched *sched, struct plan *plan, const struct request *to)
+/* Could anybody give way now?  Not while one is on his way out. */
+static bool may_make_way(const struct sched *sched, const struct request *to)
 {
         bool may = false;
 
@@ -237,20 +237,17 @@ static bool may_make_way(struct sched *sched, struct plan *plan, const struct re
 
                 if (request->state == REQUEST_PARKING)
                         return false;
-                if (gives_way(sched, request, to) != GIVE_NOTHING)
-                        may = true;
-                else if (request->stalled && request->parks < sched->conf.parks_max)
-                        plan_wake(plan, grace_end(sched, request));
+                may |= gives_way(sched, request, to) != GIVE_NOTHING;
         }
         return may;
 }
 
 /* Parks as few as will do for this one; false: nobody. */
-static bool make_way(struct sched *sched, struct plan *plan, struct request *to)
+static bool make_way(struct sched *sched, struct request *to)
 {
         uint32_t count;
 
-        if (!may_make_way(sched, plan, to))
+        if (!may_make_way(sched, to))
                 return false;
         /* What it would find is held meanwhile: it comes free by nobody's parking. */
         count = choose(sched, to, provide(sched, &sched->probe, to));
@@ -336,7 +333,7 @@ static bool is_batch_full(const struct sched *sched)
 }
 
 /* False: nobody behind it is let in, either. */
-static bool ask_next(struct sched *sched, struct plan *plan, struct request *request)
+static bool ask_next(struct sched *sched, struct request *request)
 {
         const struct sched_conf *conf = &sched->conf;
         uint32_t blocks = blocks_for(request_positions(request));
@@ -350,7 +347,7 @@ static bool ask_next(struct sched *sched, struct plan *plan, struct request *req
                 return true;
         }
         if (!let_in(sched, request))
-                return !conf->batch_size && make_way(sched, plan, request);
+                return !conf->batch_size && make_way(sched, request);
         if (sched->shares.waiting_users == 1)
                 share_look(&sched->shares); /* who bound the others has his slot */
         return true;
@@ -374,7 +371,7 @@ void sched_enter(struct sched *sched, struct plan *plan)
         if (sched->conf.batch_size && !batch_may_begin(sched, plan))
                 return;
         while (!is_batch_full(sched) && (request = next_in_line(sched)))
-                if (!ask_next(sched, plan, request))
+                if (!ask_next(sched, request))
                         break;
         sched->passed_over = count_passed_over(sched);
 }

@@ -147,6 +147,12 @@ static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns) /* UINT64_MAX
         return since_ns < UINT64_MAX - ns ? since_ns + ns : UINT64_MAX;
 }
 
+/* When one that is stalled has been so for long. */
+static inline uint64_t sched_grace_end(const struct sched *sched, const struct request *request)
+{
+        return sched_after(request->stalled_ns, sched->conf.grace_ns);
+}
+
 /* enter.c: slots for those who wait, and who gives his up. */
 
 void sched_enter(struct sched *sched, struct plan *plan);

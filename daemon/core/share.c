@@ -99,6 +99,16 @@ void share_forget(struct shares *shares, uint32_t uid, enum request_class class)
         *share = shares->at[--shares->count];
 }
 
+bool share_is_within(const struct shares *shares, uint32_t uid, uint32_t blocks)
+{
+        const struct share *share = known(shares, uid);
+
+        if (!share->slots)
+                return true;
+        return (share->slots + 1) * 2ull <= shares->slots &&
+               (share->blocks + blocks) * 2 <= shares->blocks;
+}
+
 bool share_may_take(const struct shares *shares, uint32_t uid, uint32_t blocks)
 {
         const struct share *share = known(shares, uid);
@@ -106,10 +116,7 @@ bool share_may_take(const struct shares *shares, uint32_t uid, uint32_t blocks)
         assert(share->waiting);
         if (share->passed == shares->look)
                 return false;
-        if (shares->waiting_users == 1 || !share->slots)
-                return true;
-        return (share->slots + 1) * 2ull <= shares->slots &&
-               (share->blocks + blocks) * 2 <= shares->blocks;
+        return shares->waiting_users == 1 || share_is_within(shares, uid, blocks);
 }
 
 void share_wait_again(struct shares *shares, uint32_t uid)

@@ -52,6 +52,8 @@ void share_forget(struct shares *shares, uint32_t uid, enum request_class class)
 
 /* May one who waits have a slot with so many blocks? */
 bool share_may_take(const struct shares *shares, uint32_t uid, uint32_t blocks);
+/* ... also if somebody else waited? */
+bool share_is_within(const struct shares *shares, uint32_t uid, uint32_t blocks);
 void share_take(struct shares *shares, uint32_t uid, uint32_t blocks);
 void share_give_back(struct shares *shares, uint32_t uid, uint32_t blocks);
 void share_wait_again(struct shares *shares, uint32_t uid); /* one who has given all back */
