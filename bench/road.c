@@ -138,12 +138,13 @@ static int open_edge(struct road *road, const char *socket)
                 .from_scribe = road->from_scribe,
                 .started_ns = sys_clock_ns(),
         };
+        const struct listener_conf at = { .path = socket, .mode = 0600 };
         char why[256] = "";
         int r;
 
         r = edge_new(&conf, &road->edge);
         if (!r)
-                r = listener_open(road->edge, socket, &road->listener, why, sizeof(why));
+                r = listener_open(road->edge, &at, &road->listener, why, sizeof(why));
         if (r)
                 fprintf(stderr, "road: %s %s\n", strerror(r < 0 ? -r : EADDRINUSE), why);
         return r;

@@ -28,6 +28,7 @@ enum kind {
         KIND_TEXT,   /* char *, anything */
         KIND_NAME,   /* char *, one of words */
         KIND_WORD,   /* uint32_t, the index of one of words */
+        KIND_MODE,   /* uint32_t, one of words, each octal with a 0 before it */
         KIND_SWITCH, /* bool: --name alone is yes */
         KIND_INT,    /* int32_t */
         KIND_COUNT,  /* uint32_t */
@@ -57,6 +58,8 @@ static const struct setting settings[] = {
         { "model",              KIND_TEXT,   AT(model),              NULL,    0, 0, { "PATH[=NAME]" }, false, "the model: a GGUF file, or a folder of safetensors; else teaspoon, which comes with samovar" },
         { "tokenizer",          KIND_TEXT,   AT(tokenizer),          NULL,    0, 0, { "PATH[=SPLIT]" }, false, "the vocabulary, if not the model's own; SPLIT: gpt2, llama3, qwen2" },
         { "socket",             KIND_TEXT,   AT(socket),             NULL,    0, 0, { "PATH" }, false, "where clients find it; else samovar/sock in $XDG_RUNTIME_DIR or /run" },
+        { "socket_mode",        KIND_MODE,   AT(socket_mode),        "0600",  0, 0, { "0600", "0660", "0666" }, false, "who may connect: its owner, its group as well, or everybody" },
+        { "socket_group",       KIND_TEXT,   AT(socket_group),       NULL,    0, 0, { "GROUP" }, false, "the group of the socket, a name or a number; else the daemon's own" },
         { "backend",            KIND_NAME,   AT(backend),            "cpu",   0, 0, { "cpu", "ref" }, false, "who computes" },
         { "isa",                KIND_NAME,   AT(isa),                "auto",  0, 0, { "auto", "avx512", "avx2", "c" }, false, "instructions of the cpu backend" },
         { "fd",                 KIND_INT,    AT(fd),                 NULL,    0, INT32_MAX, { NULL }, true, "serve this connected socket alone, end with it" },
@@ -246,6 +249,25 @@ static int read_word(const struct setting *s, const struct place *at, const char
                       all);
 }
 
+/*
+ * To connect is to write, and nothing else of a mode means anything at a socket.  So there are three
+ * of them, and one that says more than it does (0777, 0640) is a mistake.  660 is 0660, as for chmod.
+ */
+static int read_mode(const struct setting *s, const struct place *at, const char *value,
+                     uint32_t *ret_mode)
+{
+        uint32_t word;
+        int r;
+
+        for (uint32_t i = 0; s->words[i]; i++)
+                if (!strcmp(s->words[i] + 1, value))
+                        value = s->words[i];
+        r = read_word(s, at, value, &word);
+        if (!r)
+                *ret_mode = (uint32_t)strtoul(s->words[word], NULL, 8);
+        return r;
+}
+
 /* 65536 as 64K, where it comes out even. */
 static const char *sized(enum kind kind, uint64_t n, char *to, size_t bytes)
 {
@@ -327,6 +349,8 @@ static int set(struct config *config, const struct setting *s, const struct plac
                 return r ? r : set_text(at, to, value);
         case KIND_WORD:
                 return read_word(s, at, value, to);
+        case KIND_MODE:
+                return read_mode(s, at, value, to);
         case KIND_SWITCH:
                 return read_switch(s, at, value, to);
         default:
@@ -527,6 +551,11 @@ static int check_together(const struct config *c, const struct place *at)
                               "uid_ring_bytes is %" PRIu64 " and ring_bytes is %" PRIu64
                               "; a user could not have one ring",
                               c->uid_ring_bytes, c->ring_bytes);
+        if (c->socket_group && c->socket_mode == 0600)
+                return refuse(at,
+                              "socket_group is %.40s and socket_mode is 0600, which lets no group "
+                              "in; 0660 does",
+                              c->socket_group);
         return 0;
 }
 
@@ -572,6 +601,7 @@ static void help_values(const struct setting *s, FILE *to)
                 break;
         case KIND_NAME:
         case KIND_WORD:
+        case KIND_MODE:
                 for (uint32_t i = 0; s->words[i]; i++)
                         fprintf(to, "%s%s", i ? ", " : "; ", s->words[i]);
                 break;
@@ -587,8 +617,9 @@ static void help_values(const struct setting *s, FILE *to)
 void config_help(FILE *to)
 {
         static const char *const stands_for[] = {
-                [KIND_NAME] = "WORD",  [KIND_WORD] = "WORD",    [KIND_SWITCH] = "",
+                [KIND_NAME] = "WORD",  [KIND_WORD] = "WORD",    [KIND_MODE] = "MODE",
                 [KIND_INT] = "NUMBER", [KIND_COUNT] = "NUMBER", [KIND_BYTES] = "SIZE",
+                [KIND_SWITCH] = "",
         };
         struct place flag = { .file = NULL };
 

@@ -148,6 +148,9 @@ static int open_edge(struct house *house)
 
 static int open_listener(struct house *house)
 {
+        const struct listener_conf conf = { .path = house->socket,
+                                            .mode = house->config.socket_mode,
+                                            .group = house->config.socket_group };
         int r;
 
         if (house->config.fd >= 0) {
@@ -165,7 +168,7 @@ static int open_listener(struct house *house)
                          strerror(-r));
                 return r;
         }
-        r = listener_open(house->edge, house->socket, &house->listener, house->opening.why,
+        r = listener_open(house->edge, &conf, &house->listener, house->opening.why,
                           sizeof(house->opening.why));
         return r == LISTENER_E_HELD ? -EADDRINUSE : r;
 }

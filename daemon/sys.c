@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -328,6 +329,51 @@ int sys_program(char *ret_path, size_t bytes)
 int sys_mkdir(const char *path, unsigned mode)
 {
         return (int)CALL("mkdir", mkdir(path, (mode_t)mode));
+}
+
+int sys_owner(int fd, struct sys_owner *ret_owner)
+{
+        struct stat file;
+        int r = (int)CALL("fstat", fstat(fd, &file));
+
+        if (r < 0)
+                return r;
+        *ret_owner =
+                (struct sys_owner){ .uid = file.st_uid, .gid = file.st_gid, .mode = file.st_mode };
+        return 0;
+}
+
+int sys_set_group(int fd, uint32_t gid)
+{
+        return (int)CALL("fchownat", fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH));
+}
+
+/* By its other name, since fchmod() takes no descriptor of O_PATH. */
+int sys_set_mode(int fd, unsigned mode)
+{
+        char path[32];
+
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        return (int)CALL("chmod", chmod(path, (mode_t)mode));
+}
+
+/* A name that no group has leaves errno at 0, or at one of five values, as its source likes. */
+int sys_group(const char *name, uint32_t *ret_gid)
+{
+        const struct group *group;
+        int r = fault("getgrnam");
+
+        if (r)
+                return r;
+        do {
+                errno = 0;
+                group = getgrnam(name);
+        } while (!group && errno == EINTR);
+        if (group)
+                *ret_gid = group->gr_gid;
+        else if (errno == ENOMEM || errno == EMFILE || errno == ENFILE || errno == EIO)
+                return -errno;
+        return group ? 0 : -ENOENT;
 }
 
 int sys_eventfd(void)

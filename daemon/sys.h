@@ -64,6 +64,15 @@ int sys_identity(const char *path,
                  uint64_t ret_identity[2]);    /* of the file itself, not of a link's target */
 int sys_program(char *ret_path, size_t bytes); /* where the program that runs lies */
 int sys_mkdir(const char *path, unsigned mode);
+/* Whose a file is, what it is and who may touch it; here and below, fd may be one of O_PATH. */
+struct sys_owner {
+        uint32_t uid, gid, mode; /* mode with its type */
+};
+int sys_owner(int fd, struct sys_owner *ret_owner);
+int sys_set_group(int fd, uint32_t gid);
+int sys_set_mode(int fd, unsigned mode);
+/* Of a group's name: -ENOENT: there is none.  Before any thread starts. */
+int sys_group(const char *name, uint32_t *ret_gid);
 int sys_eventfd(void);
 
 void *sys_map(size_t bytes);                             /* zeroed pages of our own, or NULL */

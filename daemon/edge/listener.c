@@ -6,18 +6,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/error.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
+#include "daemon/why.h"
 
 #define BACKLOG      128
 #define ACCEPTS_MAX  16u        /* in one turn: peers want theirs, too */
 #define PAUSE_NS     100000000u /* before accept is tried again when it fails for good */
 #define LOCK_SUFFIX  ".lock"
 #define PID_BYTES    12 /* of the lock file: "%-11d\n" */
+#define OWNER_ONLY   0600u
+#define NO_GROUP     UINT32_MAX /* as chown() has it */
 #define SUN_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
 struct listener {
@@ -25,6 +29,8 @@ struct listener {
         struct loop_watch *watch;
         struct loop_timer *pause;
         char path[SUN_PATH_MAX + 1];
+        const char *group; /* as the user named it: valid while it opens */
+        uint32_t mode, gid;
         int fd;
         int lock_fd;
         int spare_fd;         /* closed for a moment when there are no descriptors */
@@ -51,10 +57,81 @@ static int fail(int r, char *why, size_t why_bytes, const char *what, const char
         return error_raise(r);
 }
 
-/* The last directory of the path only: a whole tree is not ours to make. */
-static int make_directory(const char *path, char *why, size_t why_bytes)
+/* Digits are a number, whether or not some group has it. */
+static int find_group(struct listener *listener, char *why, size_t why_bytes)
 {
-        const char *slash = strrchr(path, '/');
+        const char *name = listener->group;
+        uint32_t gid = 0;
+        int r = 0;
+
+        if (!name)
+                return 0;
+        if (name[strspn(name, "0123456789")])
+                r = sys_group(name, &gid);
+        else
+                for (; !r && *name; name++)
+                        if (__builtin_mul_overflow(gid, 10u, &gid) ||
+                            __builtin_add_overflow(gid, (uint32_t)(*name - '0'), &gid) ||
+                            gid == NO_GROUP)
+                                r = -ENOENT;
+        if (r)
+                return error_raise(why_say(why, why_bytes, r, "socket_group is %s: %s",
+                                           shown(listener->group).text,
+                                           r == -ENOENT ? "there is no such group" : strerror(-r)));
+        listener->gid = gid;
+        return 0;
+}
+
+/*
+ * Lets others at what we have just made: first it gets its group, then its mode.  By a handle, and
+ * if it is still ours: who may write to the directory could put a link to something else there.
+ */
+static int let_in(const struct listener *listener, const char *path, uint32_t type, uint32_t mode,
+                  char *why, size_t why_bytes)
+{
+        struct sys_owner owner = { 0 };
+        int r = 0, fd = sys_open(path, O_PATH | O_NOFOLLOW, 0);
+
+        if (fd < 0)
+                return fail(fd, why, why_bytes, "cannot open", path);
+        r = sys_owner(fd, &owner);
+        if (!r && (owner.uid != geteuid() || (owner.mode & S_IFMT) != type))
+                r = -ESTALE;
+        if (!r && listener->group)
+                r = sys_set_group(fd, listener->gid);
+        if (r == -EPERM) {
+                snprintf(why, why_bytes,
+                         "socket_group is %s, and a daemon that is neither root's nor in that "
+                         "group cannot give it %s",
+                         shown(listener->group).text, path);
+                error_raise(r);
+        } else if (r || (r = sys_set_mode(fd, mode))) {
+                fail(r, why, why_bytes, "cannot set who may use", path);
+        }
+        sys_close(fd);
+        return error_pass(r);
+}
+
+/* ACLs, or a directory further up, may have it otherwise: so it is told, and no more. */
+static void warn_if_barred(const struct listener *listener, const char *directory)
+{
+        uint32_t gid = listener->group ? listener->gid : getegid();
+        int fd = sys_open(directory, O_PATH, 0);
+        struct sys_owner owner = { 0 };
+        bool known = fd >= 0 && !sys_owner(fd, &owner);
+        bool by_group = listener->mode == 0660u && owner.gid == gid;
+
+        if (known && !(owner.mode & (by_group ? S_IXGRP : S_IXOTH)))
+                log_warn("directory_bars_the_way directory=%s mode=%04o socket_mode=%04o",
+                         directory, owner.mode & 07777u, listener->mode);
+        sys_close(fd);
+}
+
+/* The last directory of the path only: a whole tree is not ours to make. */
+static int make_directory(const struct listener *listener, char *why, size_t why_bytes)
+{
+        const char *path = listener->path, *slash = strrchr(path, '/');
+        uint32_t mode = listener->mode == 0666u ? 0755 : 0750;
         char directory[SUN_PATH_MAX + 1];
         int r;
 
@@ -64,6 +141,11 @@ static int make_directory(const char *path, char *why, size_t why_bytes)
         r = sys_mkdir(directory, 0700);
         if (r < 0 && r != -EEXIST)
                 return fail(r, why, why_bytes, "cannot make the directory", directory);
+        if (listener->mode == OWNER_ONLY)
+                return 0;
+        if (!r)
+                return let_in(listener, directory, S_IFDIR, mode, why, why_bytes);
+        warn_if_barred(listener, directory);
         return 0;
 }
 
@@ -192,7 +274,9 @@ static int begin(struct listener *listener, char *why, size_t why_bytes)
         struct loop *loop = listener->edge->loop;
         int r;
 
-        r = make_directory(listener->path, why, why_bytes);
+        r = find_group(listener, why, why_bytes);
+        if (!r)
+                r = make_directory(listener, why, why_bytes);
         if (!r)
                 r = take_lock(listener, why, why_bytes);
         if (!r)
@@ -207,10 +291,14 @@ static int begin(struct listener *listener, char *why, size_t why_bytes)
         listener->fd = sys_socket_unix();
         if (listener->fd < 0)
                 return error_raise(listener->fd);
-        r = sys_bind_unix(listener->fd, listener->path, 0600);
+        r = sys_bind_unix(listener->fd, listener->path, OWNER_ONLY);
         if (r < 0)
                 return fail(r, why, why_bytes, "cannot bind", listener->path);
         listener->bound = !sys_identity(listener->path, listener->identity);
+        if (listener->mode != OWNER_ONLY)
+                r = let_in(listener, listener->path, S_IFSOCK, listener->mode, why, why_bytes);
+        if (r < 0)
+                return error_pass(r);
         r = sys_listen(listener->fd, BACKLOG);
         if (r < 0)
                 return fail(r, why, why_bytes, "cannot listen at", listener->path);
@@ -221,9 +309,10 @@ static int begin(struct listener *listener, char *why, size_t why_bytes)
         return error_pass(r);
 }
 
-int listener_open(struct edge *edge, const char *path, struct listener **ret_listener, char *why,
-                  size_t why_bytes)
+int listener_open(struct edge *edge, const struct listener_conf *conf,
+                  struct listener **ret_listener, char *why, size_t why_bytes)
 {
+        const char *path = conf->path;
         struct listener *listener;
         int r;
 
@@ -238,6 +327,8 @@ int listener_open(struct edge *edge, const char *path, struct listener **ret_lis
                 return error_raise(-ENOMEM);
         listener->edge = edge;
         listener->fd = listener->lock_fd = listener->spare_fd = -1;
+        listener->mode = conf->mode;
+        listener->group = conf->group;
         memcpy(listener->path, path, strlen(path) + 1);
         r = begin(listener, why, why_bytes);
         if (r) {

@@ -50,6 +50,8 @@ static void defaults_are_those_that_are_documented(void **state)
         assert_int_equal(READ(&c, "--model", "m.gguf=tiny"), 0);
         assert_string_equal(c.model, "m.gguf=tiny");
         assert_null(c.socket);
+        assert_int_equal(c.socket_mode, 0600);
+        assert_null(c.socket_group);
         assert_string_equal(c.backend, "cpu");
         assert_string_equal(c.isa, "auto");
         assert_int_equal(c.fd, -1);
@@ -91,6 +93,10 @@ static void flag_takes_its_value_either_way(void **state)
         ACCEPTS(check, false, "--check", "--check=no");
         ACCEPTS(fd, 3, "--fd", "3");
         ACCEPTS(kv, KV_F32, "--kv", "f32");
+        ACCEPTS(socket_mode, 0600, "--socket-mode", "0600");
+        ACCEPTS(socket_mode, 0660, "--socket-mode", "0660", "--socket-group", "wheel");
+        ACCEPTS(socket_mode, 0660, "--socket-mode", "660");
+        ACCEPTS(socket_mode, 0666, "--socket-mode=0666");
         ACCEPTS(log_level, LOG_DEBUG, "--log-level", "debug");
         ACCEPTS(ring_bytes, 65536, "--ring-bytes", "64K");
         ACCEPTS(ring_bytes, 65536, "--ring-bytes", "65536");
@@ -163,6 +169,26 @@ static void value_out_of_range_is_refused_with_the_range(void **state)
         REFUSES("--model has no value", "--model");
 }
 
+/* Who connects writes; so a mode says who may, or it says what is not so. */
+static void mode_of_the_socket_is_one_of_three(void **state)
+{
+        static char *const wrong[] = { "0777", "777",  "0666x", "0640", "0620",      "0060", "0",
+                                       "0606", "1660", "00660", "6",    "rw-rw----", "432" };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+                char text[128];
+
+                snprintf(text, sizeof(text), "--socket-mode is %s; it may be 0600, 0660, 0666",
+                         wrong[i]);
+                REFUSES(text, "--socket-mode", wrong[i]);
+        }
+        REFUSES("--socket-mode is ; it may be 0600, 0660, 0666", "--socket-mode=");
+        REFUSES("--socket-group is empty", "--socket-group=");
+        REFUSES("socket_group is tea and socket_mode is 0600, which lets no group in; 0660 does",
+                "--socket-group", "tea");
+}
+
 static void settings_that_contradict_each_other_are_refused(void **state)
 {
         (void)state;
@@ -185,12 +211,16 @@ static void file_is_read_line_by_line(void **state)
                                    "  model=  /models/a = b.gguf \r\n"
                                    "\tkv_bytes\t=\t2G\n"
                                    "#kv = f32\n"
+                                   "socket_mode = 0660\n"
+                                   "socket_group = tea drinkers\n"
                                    "max_seqs = 9"),
                          0);
         assert_string_equal(c.model, "/models/a = b.gguf");
         assert_int_equal(c.kv_bytes, UINT64_C(2) << 30);
         assert_int_equal(c.kv, KV_F16);
         assert_int_equal(c.max_seqs, 9);
+        assert_int_equal(c.socket_mode, 0660);
+        assert_string_equal(c.socket_group, "tea drinkers");
         config_deinit(&c);
 
         assert_int_equal(parse(&c, "ctx = 1\nmax_seqs\n"), -EINVAL);
@@ -306,6 +336,7 @@ int main(void)
                 cmocka_unit_test(help_and_version_need_no_model),
                 cmocka_unit_test(unknown_name_is_refused_with_the_nearest_one),
                 cmocka_unit_test(value_out_of_range_is_refused_with_the_range),
+                cmocka_unit_test(mode_of_the_socket_is_one_of_three),
                 cmocka_unit_test(settings_that_contradict_each_other_are_refused),
                 cmocka_unit_test(file_is_read_line_by_line),
                 cmocka_unit_test(flags_win_over_the_file),

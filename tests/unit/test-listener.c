@@ -83,9 +83,17 @@ static int tear_down(void **state)
         return rmdir(directory);
 }
 
+static int open_as(uint32_t mode, const char *group, struct listener **ret_listener, char *why,
+                   size_t why_bytes)
+{
+        const struct listener_conf conf = { .path = path, .mode = mode, .group = group };
+
+        return listener_open(&edge, &conf, ret_listener, why, why_bytes);
+}
+
 static int open_one(struct listener **ret_listener, char *why, size_t why_bytes)
 {
-        return listener_open(&edge, path, ret_listener, why, why_bytes);
+        return open_as(0600, NULL, ret_listener, why, why_bytes);
 }
 
 static int connect_one(void)
@@ -106,7 +114,7 @@ static unsigned mode_of(const char *at)
         return st.st_mode & 0777;
 }
 
-static void the_directory_is_0700_and_the_socket_0600_whatever_the_umask(void **state)
+static void what_is_not_said_is_the_owner_s_alone(void **state)
 {
         struct listener *listener;
         char why[256], at[160];
@@ -127,6 +135,210 @@ static void the_directory_is_0700_and_the_socket_0600_whatever_the_umask(void **
         assert_null(edge.listener);
         assert_int_equal(access(path, F_OK), -1);
         assert_int_equal(access(at, F_OK), 0); /* the lock file stays */
+}
+
+/* A group that is not the one we make files with, if there is one that we may give: */
+static gid_t another_group(void)
+{
+        gid_t groups[64];
+        int count = getgroups(64, groups);
+
+        if (!geteuid())
+                return 65532;
+        for (int i = 0; i < count; i++)
+                if (groups[i] != getegid())
+                        return groups[i];
+        return getegid();
+}
+
+static unsigned group_of(const char *at)
+{
+        struct stat st;
+
+        assert_int_equal(stat(at, &st), 0);
+        return st.st_gid;
+}
+
+static void directory_and_socket_are_as_open_as_asked_whatever_the_umask(void **state)
+{
+        static const struct asked {
+                unsigned mode, directory, umask;
+                bool group;
+        } asked[] = {
+                { 0600, 0700, 0000, false }, { 0600, 0700, 0077, false },
+                { 0660, 0750, 0000, false }, { 0660, 0750, 0077, false },
+                { 0660, 0750, 0000, true },  { 0660, 0750, 0077, true },
+                { 0666, 0755, 0000, false }, { 0666, 0755, 0077, true },
+        };
+        struct listener *listener;
+        char why[256], in[96], group[16];
+
+        (void)state;
+        snprintf(in, sizeof(in), "%s/in", directory);
+        snprintf(group, sizeof(group), "%u", (unsigned)another_group());
+        for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+                const struct asked *a = &asked[i];
+                unsigned expected = a->group ? another_group() : getegid();
+                mode_t before = umask(a->umask);
+                char lock[160];
+
+                assert_int_equal(
+                        open_as(a->mode, a->group ? group : NULL, &listener, why, sizeof(why)), 0);
+                umask(before);
+                snprintf(lock, sizeof(lock), "%s.lock", path);
+                assert_int_equal(mode_of(in), a->directory);
+                assert_int_equal(mode_of(path), a->mode);
+                assert_int_equal(mode_of(lock) & ~0600u, 0); /* nobody else can take it */
+                assert_int_equal(group_of(in), expected);
+                assert_int_equal(group_of(path), expected);
+                listener_close(listener);
+                unlink(lock);
+                assert_int_equal(rmdir(in), 0);
+        }
+}
+
+/* Before each call that is made meanwhile: what is there is no more open than this. */
+struct watched {
+        unsigned mode, gid, calls;
+        bool listens;
+};
+
+static void look_at(const struct watched *watched, const char *at, unsigned most)
+{
+        struct stat st;
+
+        if (stat(at, &st))
+                return;
+        if (st.st_gid != watched->gid) /* not yet given: its owner's alone */
+                most &= 0700;
+        assert_int_equal(st.st_mode & 0777 & ~most, 0);
+}
+
+static int on_call(const char *call, void *arg)
+{
+        struct watched *watched = arg;
+        char in[96];
+
+        snprintf(in, sizeof(in), "%s/in", directory);
+        look_at(watched, in, watched->mode == 0666 ? 0755 : 0750);
+        look_at(watched, path, watched->mode);
+        if (!strcmp(call, "listen")) { /* until now whoever connects is refused */
+                assert_int_equal(mode_of(path), watched->mode);
+                assert_int_equal(group_of(path), watched->gid);
+                watched->listens = true;
+        }
+        watched->calls++;
+        return 0;
+}
+
+static void at_no_moment_is_it_more_open_than_asked(void **state)
+{
+        struct watched watched = { .mode = 0660, .gid = another_group() };
+        mode_t before = umask(0);
+        struct listener *listener;
+        char why[256], group[16];
+
+        (void)state;
+        snprintf(group, sizeof(group), "%u", watched.gid);
+        sys_set_fault(on_call, &watched);
+        assert_int_equal(open_as(watched.mode, group, &listener, why, sizeof(why)), 0);
+        sys_set_fault(NULL, NULL);
+        umask(before);
+        assert_true(watched.listens);
+        assert_true(watched.calls > 10);
+        listener_close(listener);
+}
+
+static void a_directory_that_was_there_stays_as_it_is(void **state)
+{
+        struct listener *listener;
+        char why[256], in[96];
+
+        (void)state;
+        log_open(LOG_ERROR);
+        snprintf(in, sizeof(in), "%s/in", directory);
+        assert_int_equal(mkdir(in, 0700), 0);
+        assert_int_equal(open_as(0666, NULL, &listener, why, sizeof(why)), 0);
+        assert_int_equal(mode_of(in), 0700);
+        assert_int_equal(mode_of(path), 0666);
+        listener_close(listener);
+}
+
+static void a_group_that_is_none_is_told_before_anything_is_made(void **state)
+{
+        static const char *const none[] = { "no such-group", "4294967295", "99999999999", "-1" };
+        struct listener *listener;
+        char why[256], expected[128];
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++) {
+                assert_int_equal(open_as(0660, none[i], &listener, why, sizeof(why)), -ENOENT);
+                snprintf(expected, sizeof(expected), "socket_group is %s: there is no such group",
+                         none[i]);
+                assert_string_equal(why, expected);
+                assert_int_equal(rmdir(path), -1);
+                assert_int_equal(errno, ENOENT);
+        }
+        assert_int_equal(open_as(0660, "line\nfeed", &listener, why, sizeof(why)), -ENOENT);
+        assert_string_equal(why, "socket_group is line?feed: there is no such group");
+}
+
+/* A daemon that may not give its socket away says so, and leaves none behind. */
+static int refuse_group(const char *call, void *arg)
+{
+        struct stat st;
+
+        (void)arg;
+        return strcmp(call, "fchownat") || stat(path, &st) ? 0 : -EPERM;
+}
+
+static void a_group_that_is_not_ours_to_give_is_told(void **state)
+{
+        struct listener *listener;
+        char why[256], expected[256], own[16];
+
+        (void)state;
+        snprintf(own, sizeof(own), "%u", (unsigned)getegid());
+        sys_set_fault(refuse_group, NULL);
+        assert_int_equal(open_as(0660, own, &listener, why, sizeof(why)), -EPERM);
+        sys_set_fault(NULL, NULL);
+        snprintf(expected, sizeof(expected),
+                 "socket_group is %s, and a daemon that is neither root's nor in that group cannot "
+                 "give it %s",
+                 own, path);
+        assert_string_equal(why, expected);
+        assert_int_equal(access(path, F_OK), -1);
+}
+
+/* Who may write to the directory puts a link in the socket's place: what it names stays closed. */
+static int swap(const char *call, void *arg)
+{
+        struct stat st;
+
+        if (!strcmp(call, "open") && !stat(path, &st) && S_ISSOCK(st.st_mode)) {
+                unlink(path);
+                assert_int_equal(symlink(arg, path), 0);
+        }
+        return 0;
+}
+
+static void a_link_that_is_put_in_its_place_opens_nothing(void **state)
+{
+        struct listener *listener;
+        char why[256], secret[96];
+        int fd;
+
+        (void)state;
+        snprintf(secret, sizeof(secret), "%s/secret", directory);
+        fd = open(secret, O_CREAT | O_WRONLY, 0600);
+        assert_true(fd >= 0);
+        close(fd);
+        sys_set_fault(swap, secret);
+        assert_int_equal(open_as(0666, NULL, &listener, why, sizeof(why)), -ESTALE);
+        sys_set_fault(NULL, NULL);
+        assert_non_null(strstr(why, path));
+        assert_int_equal(mode_of(secret), 0600);
+        unlink(secret);
 }
 
 static void a_second_daemon_is_told_who_holds_it(void **state)
@@ -196,15 +408,17 @@ static void a_path_too_long_for_a_socket_says_so(void **state)
         struct listener *listener;
         char why[512], longest[200];
 
+        const struct listener_conf conf = { .path = longest, .mode = 0600 };
+
         (void)state;
         memset(longest, 'x', sizeof(longest));
         longest[0] = '/';
         longest[108] = '\0';
-        assert_int_equal(listener_open(&edge, longest, &listener, why, sizeof(why)), -ENAMETOOLONG);
+        assert_int_equal(listener_open(&edge, &conf, &listener, why, sizeof(why)), -ENAMETOOLONG);
         assert_non_null(strstr(why, "108 bytes"));
         assert_non_null(strstr(why, "107"));
         longest[107] = '\0';
-        assert_true(listener_open(&edge, longest, &listener, why, sizeof(why)) != -ENAMETOOLONG);
+        assert_true(listener_open(&edge, &conf, &listener, why, sizeof(why)) != -ENAMETOOLONG);
         unlink(longest);
         strcat(longest, ".lock");
         unlink(longest);
@@ -317,7 +531,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
         const struct CMUnitTest tests[] = {
-                TEST(the_directory_is_0700_and_the_socket_0600_whatever_the_umask),
+                TEST(what_is_not_said_is_the_owner_s_alone),
+                TEST(directory_and_socket_are_as_open_as_asked_whatever_the_umask),
+                TEST(at_no_moment_is_it_more_open_than_asked),
+                TEST(a_directory_that_was_there_stays_as_it_is),
+                TEST(a_group_that_is_none_is_told_before_anything_is_made),
+                TEST(a_group_that_is_not_ours_to_give_is_told),
+                TEST(a_link_that_is_put_in_its_place_opens_nothing),
                 TEST(a_second_daemon_is_told_who_holds_it),
                 TEST(a_stale_socket_is_replaced),
                 TEST(a_file_at_the_path_is_left_alone),
