@@ -1,0 +1,217 @@
+#include "tests/e2e/guest.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <grp.h>
+#include <samovar/client.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/e2e/talk.h"
+
+#define GONE_MS 10000
+#define SKIPPED 77
+
+/* ---- the guest's own process: no cmocka here, whose fail() would run the parent's test on ---- */
+
+static const char *become(uint32_t uid, uint32_t group)
+{
+        gid_t groups[] = { group };
+
+        if (setgroups(group ? 1 : 0, groups))
+                return "setgroups";
+        if (setresgid(uid, uid, uid))
+                return "setresgid";
+        if (setresuid(uid, uid, uid))
+                return "setresuid";
+        /* It is no longer what its parent was, and the kernel forgets both. */
+        prctl(PR_SET_DUMPABLE, 1);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        return NULL;
+}
+
+static uint64_t now_ns(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static bool put(int fd, const void *bytes, size_t count)
+{
+        return write(fd, bytes, count) == (ssize_t)count; /* a pipe takes it whole */
+}
+
+static bool get(int fd, void *bytes, size_t count)
+{
+        char *to = bytes;
+
+        for (ssize_t n; count; to += n, count -= (size_t)n) {
+                n = read(fd, to, count);
+                if (n < 0 && errno == EINTR)
+                        n = 0;
+                else if (n <= 0)
+                        return false;
+        }
+        return true;
+}
+
+static void take(struct answer *answer, const struct smv_event *event, uint64_t start)
+{
+        if (!answer->first_ns)
+                answer->first_ns = now_ns() - start;
+        for (size_t i = 0; i < event->token_count && answer->output_tokens < GUEST_OUTPUT_MAX; i++)
+                answer->tokens[answer->output_tokens++] = event->tokens[i];
+}
+
+static struct answer ask(struct smv_client *client, const struct question *question)
+{
+        struct smv_generate options = {
+                SMV_SIZE(smv_generate),         .tokens = question->tokens,
+                .token_count = question->count, .max_tokens = question->max_tokens,
+                .set = SMV_SET_TEMPERATURE,     .ignore_eos = 1
+        };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct answer answer = { 0 };
+        uint64_t start = now_ns();
+        uint32_t stream;
+
+        answer.result = smv_generate(client, &options, &stream);
+        while (!answer.result && event.kind != SMV_EVENT_END) {
+                int r = smv_next(client, &event, -1);
+
+                if (r <= 0)
+                        answer.result = r ? r : -ETIMEDOUT;
+                else if (event.kind == SMV_EVENT_TOKENS)
+                        take(&answer, &event, start);
+        }
+        answer.reason = event.reason;
+        answer.prompt_tokens = event.prompt_tokens;
+        answer.cached_tokens = event.cached_tokens;
+        answer.prefill_ns = event.prefill_ns;
+        return answer;
+}
+
+static void live(const struct house *house, int in, int out)
+{
+        static struct question question;
+        enum talk_transport transport = talk_transport();
+        struct guest met = { 0 };
+        struct smv_connect at = {
+                SMV_SIZE(smv_connect),
+                .socket = house->socket,
+                .transport = transport == TALK_SOCKET ? SMV_TRANSPORT_SOCKET : SMV_TRANSPORT_RING,
+                .doorbell = transport == TALK_FUTEX ? SMV_DOORBELL_FUTEX : SMV_DOORBELL_KICK,
+                .message = met.message,
+                .message_bytes = sizeof(met.message),
+        };
+        struct smv_client *client = NULL;
+
+        met.connected = smv_connect(&at, &client);
+        if (!put(out, &met, sizeof(met)))
+                return;
+        while (get(in, &question, sizeof(question)) && question.count) {
+                struct answer answer = ask(client, &question);
+
+                if (!put(out, &answer, sizeof(answer)))
+                        return;
+        }
+        smv_close(client);
+}
+
+/* ---- the test's side ---- */
+
+void need_users(void)
+{
+        const char *failed = NULL;
+        int status = 0;
+        pid_t pid;
+
+        if (geteuid()) {
+                failed = "only root can";
+        } else {
+                pid = fork();
+                assert(pid >= 0);
+                if (!pid)
+                        _exit(become(65533, 0) ? 1 : 0);
+                waitpid(pid, &status, 0);
+                if (status)
+                        failed = "this root may not";
+        }
+        if (failed) {
+                printf("1..0 # SKIP two users are needed, and %s make a process of another\n",
+                       failed);
+                fflush(stdout);
+                _exit(SKIPPED);
+        }
+}
+
+struct guest guest_begin(const struct house *house, uint32_t uid, uint32_t group)
+{
+        struct guest guest, met = { 0 };
+        int to[2], from[2];
+
+        assert_int_equal(pipe(to) | pipe(from), 0);
+        guest.pid = fork();
+        assert_true(guest.pid >= 0);
+        if (!guest.pid) {
+                close(to[1]);
+                close(from[0]);
+                if (!become(uid, group))
+                        live(house, to[0], from[1]);
+                _exit(0);
+        }
+        close(to[0]);
+        close(from[1]);
+        if (!get(from[0], &met, sizeof(met)))
+                fail_msg("%s", "a guest did not come in");
+        met.pid = guest.pid;
+        met.to = to[1];
+        met.from = from[0];
+        return met;
+}
+
+void guest_ask(const struct guest *guest, const struct question *question)
+{
+        assert_true(put(guest->to, question, sizeof(*question)));
+}
+
+struct answer guest_hear(const struct guest *guest)
+{
+        struct answer answer;
+
+        if (!get(guest->from, &answer, sizeof(answer)))
+                fail_msg("%s", "a guest has died");
+        assert_int_equal(answer.result, 0);
+        assert_int_equal(answer.reason, SMV_END_LENGTH);
+        return answer;
+}
+
+void guest_end(struct guest *guest)
+{
+        static const struct question farewell;
+
+        guest_ask(guest, &farewell);
+        assert_int_equal(process_wait(guest->pid, GONE_MS), 0);
+        close(guest->to);
+        close(guest->from);
+        *guest = (struct guest){ 0 };
+}
+
+void guests_are_gone(const struct house *house)
+{
+        struct talk *talk = talk_greet_by(house, TALK_SOCKET);
+        uint64_t end = now_ms() + GONE_MS;
+
+        while (reply_at(talk_ask(talk, "op=s", "status"), "status.charges.1")) {
+                assert_true(now_ms() < end);
+                sleep_ms(5);
+        }
+        talk_close(talk);
+}
