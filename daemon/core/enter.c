@@ -34,6 +34,10 @@ static void hold_known(struct sched *sched, struct slot *slot)
                     request->sequence.token_count, slot->blocks, &hit);
         for (uint32_t i = 0; i < hit.whole_count; i++)
                 prefix_hold(&sched->prefix, slot->blocks[i]);
+        if (!request->parks) { /* what is said of it is what was so when it first began */
+                slot->request->sequence.diverged_at = hit.diverged_at;
+                slot->request->sequence.known_token = hit.known_token;
+        }
         slot->block_count = hit.whole_count;
         slot->tail = hit.tail;
         if (hit.tail != BLOCK_NONE)

@@ -168,6 +168,33 @@ static void find_tail(const struct prefix *prefix, uint64_t domain, block_t pare
         }
 }
 
+/*
+ * The text behind what was found, and those that follow `parent`, the newest first:
+ * all, or where a part of a block was found, those that begin with the same token.
+ */
+static void find_divergence(const struct prefix *prefix, uint64_t domain, block_t parent,
+                            const uint32_t *tokens, uint32_t count, struct prefix_hit *hit)
+{
+        uint32_t same = hit->tail_count;
+        block_t at;
+
+        if (same == count || (parent == BLOCK_NONE && !same))
+                return;
+        at = same ? *bucket_of_start(prefix, domain, parent, *tokens) : prefix->named[parent].child;
+        for (uint32_t looks = 0; at != BLOCK_NONE && looks < LOOKS_MAX; looks++) {
+                const struct named *named = &prefix->named[at];
+
+                if (follows(prefix, named, domain, parent) && named->filled > same &&
+                    !memcmp(named->tokens, tokens, same * sizeof(*tokens)) &&
+                    named->tokens[same] != tokens[same]) {
+                        hit->diverged_at = hit->whole_count * BLOCK_POSITIONS + same;
+                        hit->known_token = named->tokens[same];
+                        return;
+                }
+                at = same ? named->start_next : named->sister_next;
+        }
+}
+
 void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *tokens,
                  uint32_t count, block_t *blocks, struct prefix_hit *ret_hit)
 {
@@ -186,8 +213,10 @@ void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *t
                         break;
                 blocks[ret_hit->whole_count++] = parent = block;
         }
-        if (at < count)
-                find_tail(prefix, domain, parent, tokens + at, count - at, ret_hit);
+        if (at == count)
+                return;
+        find_tail(prefix, domain, parent, tokens + at, count - at, ret_hit);
+        find_divergence(prefix, domain, parent, tokens + at, count - at, ret_hit);
 }
 
 /* It follows its parent, and begins with its first token. */

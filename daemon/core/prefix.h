@@ -70,6 +70,8 @@ struct prefix_hit {
         uint32_t whole_count; /* blocks, written to the caller's array */
         block_t tail;         /* the next block begins as this one, or BLOCK_NONE */
         uint32_t tail_count;  /* ... so many positions: 1 to 15 */
+        uint32_t diverged_at; /* behind all that, something known goes on otherwise; 0: nothing */
+        uint32_t known_token; /* ... with this token there */
 };
 
 int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t blocks);
@@ -92,6 +94,13 @@ static inline uint32_t prefix_left(const struct prefix *prefix)
  * blocks follow one with the same token the tail is the longest among the newest.
  * Nothing is held by it: hold what is wanted before anything else is taken.
  * `blocks` has room for count / BLOCK_POSITIONS.
+ *
+ * Why it is no longer: at `diverged_at`, the first position that is not found, a
+ * block of this domain has another token than the text.  Of several, the one that
+ * was named last says which, and of more than 64 the newest are asked.  There is
+ * no such position where the text ends, where nothing more was ever named or all of
+ * it was evicted, and at 0: that one begins otherwise is no news.  What another
+ * domain holds changes nothing: the answer would give it away token by token.
  */
 void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *tokens,
                  uint32_t count, block_t *blocks, struct prefix_hit *ret_hit);

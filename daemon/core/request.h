@@ -53,6 +53,8 @@ struct sequence {
         uint32_t *tokens; /* room for prompt_count + max_tokens; the core appends */
         uint32_t token_count;
         uint32_t cached_count; /* of the prompt, found in the pool instead of computed */
+        uint32_t diverged_at;  /* there, what was known then goes on otherwise; 0: nowhere */
+        uint32_t known_token;  /* ... with this token */
         uint32_t slot;         /* SEQUENCE_NO_SLOT while it waits */
 };
 #define SEQUENCE_NO_SLOT UINT32_MAX

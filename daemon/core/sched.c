@@ -201,7 +201,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->parks = request->charged = 0;
         request->stalled = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
-        request->sequence.cached_count = 0;
+        request->sequence.cached_count = request->sequence.diverged_at = 0;
         if (request->deadline_ns &&
             (!sched->deadline_ns || request->deadline_ns < sched->deadline_ns))
                 sched->deadline_ns = request->deadline_ns;
@@ -346,6 +346,7 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .blocks_kept = sched->prefix.pool.kept_count,
                 .blocks_held = kvpool_held(&sched->prefix.pool),
                 .blocks_promised = sched->promised,
+                .evictions = sched->prefix.evictions,
                 .waiting = sched->waiting.count,
                 .running = sched->running.count,
                 .stalled = sched->stalled.count,

@@ -180,6 +180,25 @@ static void audit_retired(struct sim *sim)
         }
 }
 
+/* Why no more was found: it is where that ends, and true of what the same user has said. */
+static void audit_divergence(struct sim *sim, const struct sim_request *owner)
+{
+        const struct sequence *sequence = &owner->core.sequence;
+        uint32_t at = sequence->diverged_at;
+
+        if (!at)
+                return;
+        sim_must(sim, at >= sequence->cached_count && at < owner->core.prompt_count,
+                 "%s of %u diverges at %u, and %u were found", owner->name,
+                 owner->core.prompt_count, at, sequence->cached_count);
+        sim_must(sim, sequence->known_token != owner->truth[at],
+                 "%s has at %u the token that is known", owner->name, at);
+        sim_must(sim, sim_was_said(sim, owner, at, sequence->known_token),
+                 "%s is told of token %u at %u, which its user never said", owner->name,
+                 sequence->known_token, at);
+        sim->divergences++;
+}
+
 /*
  * A row of one who begins: what stands before it was found.  The last row of the
  * prompt is computed in any case, without being written if all was found.
@@ -201,6 +220,7 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
                  "%u positions of %s were found, in %u blocks", owner->found, owner->name,
                  owner->block_count);
         sim->found_rows += owner->found;
+        audit_divergence(sim, owner);
 }
 
 /* A token that the host knows is sent along; one that it cannot know is named. */

@@ -66,6 +66,7 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         sim->block_holders = need(conf->blocks, sizeof(uint32_t));
         sim->block_uid = need(conf->blocks, sizeof(uint32_t));
         sim->beginnings = need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
+        sim->said = need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
         sim->slot_owner = need(conf->slots, sizeof(struct sim_request *));
         if (trace) {
                 sim->trace_max = 64 * 1024;
@@ -129,6 +130,7 @@ void sim_free(struct sim *sim)
         free(sim->block_holders);
         free(sim->block_uid);
         free(sim->beginnings);
+        free(sim->said);
         free(sim->slot_owner);
         free(sim->trace);
         plan_deinit(&sim->plan);
@@ -182,6 +184,29 @@ static bool is_new_beginning(struct sim *sim, uint32_t uid, uint32_t token)
         return is_new;
 }
 
+static uint64_t said_bit(uint32_t uid, uint64_t cell)
+{
+        return mix(cell ^ mix(uid)) % SIM_BEGINNINGS;
+}
+
+bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
+                  uint32_t token)
+{
+        uint64_t bit = said_bit(request->uid, cell_of(request->chain[at - 1], token, at));
+
+        return sim->said[bit / 64] >> bit % 64 & 1;
+}
+
+/* What its user may be told of from now on: all that it is and will be. */
+static void say_all(struct sim *sim, const struct sim_request *request)
+{
+        for (uint32_t at = 0; at < request->core.prompt_count + request->core.max_tokens; at++) {
+                uint64_t bit = said_bit(request->uid, request->chain[at]);
+
+                sim->said[bit / 64] |= UINT64_C(1) << bit % 64;
+        }
+}
+
 struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
 {
         struct sim_request *request = sim->requests;
@@ -218,6 +243,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
         snprintf(request->name, sizeof(request->name), "%s", ask->name);
         foretell(request, ask, sim_random(sim));
 
+        say_all(sim, request);
         sim->shares |= !is_new_beginning(sim, ask->uid, request->truth[0]);
 
         /* Exactly as large as promised, so that a sanitizer sees one token too many. */

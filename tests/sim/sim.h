@@ -139,6 +139,8 @@ struct sim {
 
         bool shares;                   /* some begin alike: blocks may be found */
         uint64_t *beginnings;          /* a set of users and first tokens, SIM_BEGINNINGS bits */
+        uint64_t *said;                /* ... and of users and whole texts, up to each position */
+        uint64_t divergences;          /* that were told */
         bool ragged;                   /* records smaller than their most; ending results dropped */
         void (*between)(struct sim *); /* called between the results of a plan, if set */
 
@@ -160,6 +162,10 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask);
 void sim_cancel(struct sim *sim, struct sim_request *request);
 void sim_hold(struct sim *sim, bool held);
 void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
+
+/* Has this user ever asked, or been answered, what this one has up to `at`, and then that token? */
+bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
+                  uint32_t token);
 
 /* Rooms told, a plan asked for, audited and launched. */
 void sim_step(struct sim *sim);

@@ -316,7 +316,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone", 
                                                         "over slots", "over blocks" };
 
 struct sum {
-        uint64_t found_rows, copies, swaps, steps_shared;
+        uint64_t found_rows, copies, swaps, steps_shared, divergences;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -327,6 +327,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->copies += sim->copies;
         sum->swaps += sim->swaps;
         sum->steps_shared += sim->steps_shared;
+        sum->divergences += sim->divergences;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -380,6 +381,7 @@ static void lives(uint32_t depth)
         if (seeds < 100 || only)
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
+        assert_true(sum.divergences);
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
         for (int ground = 0; ground < SIM_GROUND_N; ground++)

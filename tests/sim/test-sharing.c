@@ -3,6 +3,8 @@
  * them.  Here "share 2 copy 1" are two blocks that were found, or taken instead
  * of one's own, and one that was copied.
  */
+#include <string.h>
+
 #include "tests/sim/sim.h"
 
 static struct sim sim;
@@ -168,6 +170,69 @@ static void a_tail_for_which_there_is_no_block_is_computed_again(void **state)
         sim_close(&sim);
 }
 
+/* As it begins: so much of it was found, and there it leaves what is known.  Then it ends. */
+static void expect_told(const struct sim_request *request, uint32_t found, uint32_t at,
+                        uint32_t known)
+{
+        const struct sequence *sequence = &request->core.sequence;
+
+        sim_run(&sim, sim.now_ns / SIM_MS + 1);
+        assert_true(request->moved && request->alive);
+        assert_int_equal(sequence->cached_count, found);
+        assert_int_equal(sequence->diverged_at, at);
+        if (at)
+                assert_int_equal(sequence->known_token, known);
+        sim_run(&sim, sim.now_ns / SIM_MS + 40);
+        assert_false(request->alive);
+}
+
+/* The requests come one after the other, so each has the place in memory of the one before. */
+static void who_diverges_is_told_where_and_from_what(void **state)
+{
+        uint32_t said[48];
+
+        (void)state;
+        world((struct sched_conf){ 0 });
+        memcpy(said, ask("a", 1, 48, 48, 1)->truth, sizeof(said));
+        sim_run(&sim, 20);
+        expect_told(ask("b", 1, 37, 48, 1), 37, 37, said[37]);
+        expect_told(ask("c", 1, 32, 40, 1), 32, 32, said[32]);
+        expect_told(ask("d", 1, 20, 20, 1), 19, 0, 0); /* it ends */
+        expect_told(ask("e", 1, 48, 60, 1), 48, 0, 0); /* nothing is known further */
+        expect_told(ask("f", 1, 0, 20, 1), 0, 0, 0);   /* it begins otherwise */
+        sim_close(&sim);
+}
+
+static void nobody_is_told_of_another_user(void **state)
+{
+        uint32_t said[48], own;
+        struct sim_request *b;
+
+        (void)state;
+        world((struct sched_conf){ 0 });
+        memcpy(said, ask("a", 1, 48, 48, 1)->truth, sizeof(said));
+        sim_run(&sim, 20);
+        b = ask("b", 2, 37, 40, 1);
+        own = b->truth[37];
+        expect_told(b, 0, 0, 0);
+        expect_told(ask("c", 2, 36, 48, 1), 36, 36, said[36]); /* that is b's */
+        expect_told(ask("d", 2, 48, 48, 1), 37, 37, own);
+        sim_close(&sim);
+}
+
+/* What is told is about what is known, not about what there was a block for. */
+static void a_tail_that_is_left_is_known_all_the_same(void **state)
+{
+        uint32_t said[48];
+
+        (void)state;
+        world((struct sched_conf){ .blocks = 3 });
+        memcpy(said, ask("a", 1, 48, 48, 1)->truth, sizeof(said));
+        sim_run(&sim, 20);
+        expect_told(ask("b", 1, 40, 48, 1), 32, 40, said[40]);
+        sim_close(&sim);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -179,6 +244,9 @@ int main(void)
                 cmocka_unit_test(the_end_of_a_text_is_evicted_before_its_beginning),
                 cmocka_unit_test(what_made_no_numbers_is_not_shared),
                 cmocka_unit_test(a_tail_for_which_there_is_no_block_is_computed_again),
+                cmocka_unit_test(who_diverges_is_told_where_and_from_what),
+                cmocka_unit_test(nobody_is_told_of_another_user),
+                cmocka_unit_test(a_tail_that_is_left_is_known_all_the_same),
         };
 
         return cmocka_run_group_tests_name("sim-sharing", tests, NULL, NULL);

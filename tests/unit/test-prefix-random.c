@@ -34,7 +34,7 @@ struct record {
         uint64_t domain;
         uint32_t text[TEXT_MAX], count; /* from the beginning, so far as it was named */
         uint32_t holders;
-        uint64_t dropped;
+        uint64_t dropped, since; /* its last drop, its first name: both counted */
 };
 
 struct reader {
@@ -50,6 +50,7 @@ struct reader {
 struct deeds {
         uint64_t steps, wholes, tails, evictions, inner_evictions, same, instead, spoilt, nameless;
         uint64_t ties, across;
+        uint64_t border, inside, several, ended, across_diverged;
 };
 
 static struct world {
@@ -57,7 +58,7 @@ static struct world {
         struct record records[BLOCKS_MAX];
         struct reader readers[READERS];
         uint32_t kinds[KINDS][16];
-        uint64_t random, drops, evictions;
+        uint64_t random, drops, names, evictions;
         uint64_t digest; /* of all that was answered */
 } world;
 
@@ -105,6 +106,57 @@ static uint32_t model_alike(const struct record *record, uint64_t domain, const 
         while (same < count && same < record->count && record->text[same] == text[same])
                 same++;
         return same - begin;
+}
+
+/* Tokens that this text and what is known in a block, from the beginning on, have in common. */
+static uint32_t model_common(const struct record *record, uint64_t domain, const uint32_t *text,
+                             uint32_t count)
+{
+        uint32_t same = 0;
+
+        if (!record->named || record->domain != domain)
+                return 0;
+        while (same < count && same < record->count && record->text[same] == text[same])
+                same++;
+        return same;
+}
+
+/*
+ * Where a text leaves what is known: its longest beginning that is known is followed, in some
+ * block, by another token than its own.  Returns that position, or 0: it ends there, or nothing
+ * more is known, or nothing at all.  Of several blocks, the one that was named last.
+ */
+static uint32_t model_diverges(uint64_t domain, const uint32_t *text, uint32_t count,
+                               uint32_t *ret_known)
+{
+        const struct record *newest = NULL;
+        uint32_t at = 0, others = 0;
+
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                uint32_t same = model_common(&world.records[block], domain, text, count);
+
+                at = same > at ? same : at;
+        }
+        deeds.ended += at && at == count;
+        if (!at || at == count)
+                return 0;
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                const struct record *record = &world.records[block];
+
+                if (model_common(record, domain, text, count) < at || record->count <= at ||
+                    (record->count - 1) / 16 != at / 16)
+                        continue;
+                others += newest && record->text[at] != newest->text[at];
+                if (!newest || record->since > newest->since)
+                        newest = record;
+        }
+        if (!newest)
+                return 0;
+        deeds.border += at % 16 == 0;
+        deeds.inside += at % 16 != 0;
+        deeds.several += others > 0;
+        *ret_known = newest->text[at];
+        return at;
 }
 
 static bool model_follows(const struct record *child, const struct record *parent)
@@ -199,6 +251,22 @@ static block_t take(void)
         return block;
 }
 
+static void compare_divergence(uint64_t domain, const uint32_t *text, uint32_t count,
+                               const struct prefix_hit *hit)
+{
+        uint32_t known = 0, at = model_diverges(domain, text, count, &known);
+
+        assert_int_equal(hit->diverged_at, at);
+        note(at);
+        for (uint64_t other = 0; other < DOMAINS && !at; other++)
+                deeds.across_diverged += model_diverges(other, text, count, &known) > 0;
+        if (!at)
+                return;
+        assert_int_equal(hit->known_token, known);
+        assert_int_not_equal(known, text[at]);
+        note(known);
+}
+
 static struct prefix_hit find(uint64_t domain, const uint32_t *text, uint32_t count,
                               block_t *blocks)
 {
@@ -232,6 +300,7 @@ static struct prefix_hit find(uint64_t domain, const uint32_t *text, uint32_t co
                         model_alike(&world.records[hit.tail], domain, text, whole * 16, count),
                         longest);
         note(longest);
+        compare_divergence(domain, text, count, &hit);
         deeds.wholes += whole;
         deeds.tails += longest > 0;
         deeds.ties += longest && ties;
@@ -311,6 +380,8 @@ static block_t model_name(const struct reader *reader, uint32_t index, uint32_t 
                         return same;
                 }
         }
+        if (!own->named)
+                own->since = ++world.names;
         own->named = true;
         own->domain = reader->domain;
         own->count = whole;
@@ -454,6 +525,8 @@ static void the_index_knows_what_a_list_knows(void **state)
         assert_true(deeds.evictions > 10000 && deeds.inner_evictions > 5000);
         assert_true(deeds.same > 500 && deeds.instead > 250);
         assert_true(deeds.spoilt > 500 && deeds.nameless > 500);
+        assert_true(deeds.inside > 1000 && deeds.border > 500 && deeds.several > 500);
+        assert_true(deeds.ended > 500 && deeds.across_diverged > 500);
 }
 
 /* Where all names, or half of them, collide, everything is as where none do. */
