@@ -80,11 +80,12 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
 
 int record_end(const struct record *record, struct smv_event *ret_event)
 {
-        struct smv_record_end end;
+        struct smv_record_end end = { 0 };
+        size_t bytes = record->payload_bytes;
 
-        if (record->payload_bytes < sizeof(end))
+        if (bytes < SMV_RECORD_END_MIN)
                 return -EPROTO;
-        copy(&end, record->payload, sizeof(end));
+        copy(&end, record->payload, bytes < sizeof(end) ? bytes : sizeof(end));
         if (end.reason < SMV_END_EOS || end.reason > SMV_END_ERROR)
                 return -EPROTO;
 
@@ -99,6 +100,9 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .queued_ns = le64toh(end.queued_ns),
                 .prefill_ns = le64toh(end.prefill_ns),
                 .decode_ns = le64toh(end.decode_ns),
+                .diverged_at = le32toh(end.diverged_at),
+                .known_token = le32toh(end.known_token),
+                .asked_token = le32toh(end.asked_token),
         };
         return 0;
 }

@@ -61,6 +61,7 @@ static void put_blocks(struct wire_writer *writer, const struct stats *stats)
                 PAIR("cached", counter_get(&stats->blocks_kept)),
                 PAIR("held", counter_get(&stats->blocks_held)),
                 PAIR("promised", counter_get(&stats->blocks_promised)),
+                PAIR("evicted", counter_get(&stats->blocks_evicted)),
         };
 
         put_map(writer, "blocks", pairs, COUNT_OF(pairs));

@@ -286,6 +286,7 @@ static void count(struct engine *engine)
         counter_set(&stats->blocks_kept, counts.blocks_kept);
         counter_set(&stats->blocks_held, counts.blocks_held);
         counter_set(&stats->blocks_promised, counts.blocks_promised);
+        counter_set(&stats->blocks_evicted, counts.evictions);
         counter_set(&stats->waiting, counts.waiting);
         counter_set(&stats->running, counts.running);
         counter_set(&stats->stalled, counts.stalled);

@@ -196,15 +196,21 @@ static uint64_t between(uint64_t from, uint64_t to)
 static struct smv_record_end make_end(const struct request *request, enum smv_reason reason,
                                       enum smv_code code, uint32_t output_count)
 {
+        const struct sequence *sequence = &request->sequence;
+        uint32_t at = sequence->diverged_at;
+
         return (struct smv_record_end){
                 .reason = (uint8_t)reason,
                 .code = code,
                 .prompt_tokens = request->prompt_count,
-                .cached_tokens = request->sequence.cached_count,
+                .cached_tokens = sequence->cached_count,
                 .output_tokens = output_count,
+                .diverged_at = at,
                 .queued_ns = between(request->accepted_ns, request->first_row_ns),
                 .prefill_ns = between(request->first_row_ns, request->first_token_ns),
                 .decode_ns = between(request->first_token_ns, request->last_token_ns),
+                .known_token = at ? sequence->known_token : 0,
+                .asked_token = at ? sequence->tokens[at] : 0,
         };
 }
 

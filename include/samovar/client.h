@@ -142,6 +142,9 @@ struct smv_event {
         enum smv_code code;
         uint32_t prompt_tokens, cached_tokens, output_tokens;
         uint64_t queued_ns, prefill_ns, decode_ns;
+        /* Why no more was cached: there, what the daemon knows of this user goes on otherwise. */
+        uint32_t diverged_at;              /* a position of the prompt; 0: nowhere */
+        uint32_t known_token, asked_token; /* what stands there, and in the prompt */
 };
 
 struct smv_problem {

@@ -130,16 +130,20 @@ struct smv_record_end {
         uint32_t prompt_tokens;
         uint32_t cached_tokens;
         uint32_t output_tokens;
-        uint32_t pad2;
-        uint64_t queued_ns;  /* accepted until its first row was planned */
-        uint64_t prefill_ns; /* until its first token */
-        uint64_t decode_ns;  /* until its last token */
+        uint32_t diverged_at; /* there, what is known goes on otherwise; 0: nowhere */
+        uint64_t queued_ns;   /* accepted until its first row was planned */
+        uint64_t prefill_ns;  /* until its first token */
+        uint64_t decode_ns;   /* until its last token */
+        uint32_t known_token; /* at diverged_at: what is known has this one */
+        uint32_t asked_token; /* ... and the prompt that one */
 };
+/* Every END has so many bytes; of those behind, what is missing is 0. */
+#define SMV_RECORD_END_MIN 48u
 
 _Static_assert(sizeof(struct smv_ring) == SMV_RING_HEADER, "segment D's header is one page");
 _Static_assert(sizeof(struct smv_ring_control) == 4096, "segment C is one page");
 _Static_assert(sizeof(struct smv_record) == 16, "a record's head is 16 bytes");
 _Static_assert(sizeof(struct smv_record_tokens) == 8, "TOKENS is 8 bytes before its ids");
-_Static_assert(sizeof(struct smv_record_end) == 48, "END is 48 bytes");
+_Static_assert(sizeof(struct smv_record_end) == 56, "END is 56 bytes");
 
 #endif

@@ -143,6 +143,70 @@ static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
         house_stop(house);
 }
 
+static const struct smv_record_end *ended(struct talk *talk, const char *prompt)
+{
+        const struct want want = { .prompt = prompt, .max_tokens = 8, .ignore_eos = true };
+
+        return &talk_whole(talk, &want)->end;
+}
+
+/* Babble's tokens are bytes, and before each text stands its bos: so byte 7 is position 8. */
+static void what_was_said_otherwise_is_told_to_whoever_of_the_same_user_asks(void **state)
+{
+        static const char said[] = "Of all the teas that are drunk here this one, and late";
+        static const uint32_t places[] = { 53, 46, 32, 31, 30, 16, 15, 14, 7, 1, 0 };
+        const struct smv_record_end *end;
+        struct house *house = *state;
+        struct talk *first, *second;
+
+        HOUSE(house, "--threads", "1");
+        first = talk_greet(house);
+        second = talk_greet(house);
+        assert_true(ended(first, said)->diverged_at <= 1); /* the harness may have asked */
+        assert_int_equal(ended(second, said)->diverged_at, 0);
+        for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+                char asked[sizeof(said)];
+
+                memcpy(asked, said, sizeof(said));
+                asked[places[i]] = '#';
+                end = ended(i % 2 ? first : second, asked);
+                assert_int_equal(end->diverged_at, 1 + places[i]);
+                assert_int_equal(end->cached_tokens, 1 + places[i]);
+                assert_int_equal(end->known_token, said[places[i]]);
+                assert_int_equal(end->asked_token, '#');
+
+                asked[places[i]] = '\0'; /* it ends before */
+                assert_int_equal(ended(first, asked)->diverged_at, 0);
+        }
+        talk_close(first);
+        talk_close(second);
+        house_stop(house);
+}
+
+/* What the model said is known like what it was told. */
+static void what_goes_on_otherwise_than_the_model_did_is_told(void **state)
+{
+        const struct want want = { .prompt = "Tea is", .max_tokens = 20, .ignore_eos = true };
+        const struct smv_record_end *end;
+        struct house *house = *state;
+        struct stream *stream;
+        struct talk *talk;
+        char asked[64];
+
+        HOUSE(house, "--threads", "1");
+        talk = talk_greet(house);
+        stream = talk_whole(talk, &want);
+        snprintf(asked, sizeof(asked), "Tea is%.5s", stream->text);
+        asked[6 + 4] = stream->text[4] == '#' ? '+' : '#';
+        end = ended(talk, asked);
+        assert_int_equal(end->prompt_tokens, 1 + 6 + 5);
+        assert_int_equal(end->diverged_at, 1 + 6 + 4);
+        assert_int_equal(end->known_token, stream->tokens[4]);
+        assert_int_equal(end->asked_token, asked[6 + 4]);
+        talk_close(talk);
+        house_stop(house);
+}
+
 static void tokenize_and_detokenize_are_each_other_s_inverse(void **state)
 {
         struct house *house = *state;
@@ -189,7 +253,7 @@ static void status_shows_every_count(void **state)
                 "version protocol pid uid uptime_s steps rows tokens_in tokens_out ends "
                 "numeric_faults wakes jobs log_lost descriptors mappings threads model.name "
                 "model.vocab model.context blocks.total blocks.free blocks.cached blocks.held "
-                "blocks.promised requests.alive requests.waiting requests.running "
+                "blocks.promised blocks.evicted requests.alive requests.waiting requests.running "
                 "requests.stalled requests.ending requests.seen requests.refused "
                 "connections.open connections.seen connections.refused connections.max "
                 "channels.open charges.0.uid charges.0.connections charges.0.requests "
@@ -489,6 +553,8 @@ int main(void)
                 STORY(versions_not_in_common_are_refused),
                 STORY(text_and_its_tokens_give_the_same_stream),
                 STORY(what_was_read_once_is_not_read_again_by_whoever_asks),
+                STORY(what_was_said_otherwise_is_told_to_whoever_of_the_same_user_asks),
+                STORY(what_goes_on_otherwise_than_the_model_did_is_told),
                 STORY(tokenize_and_detokenize_are_each_other_s_inverse),
                 STORY(status_shows_every_count),
                 STORY(greedy_is_repeatable_and_so_is_a_seed),

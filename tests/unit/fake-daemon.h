@@ -163,22 +163,36 @@ static inline void tokens_record(struct script *s, uint32_t stream, uint32_t seq
         raw(s, words, strlen(words));
 }
 
+/* So many bytes of it: an older daemon's is shorter, a newer one's longer. */
+static inline void end_record_of(struct script *s, uint32_t stream, uint32_t sequence,
+                                 unsigned reason, uint32_t code, size_t bytes)
+{
+        const struct {
+                struct smv_record_end end;
+                uint8_t newer[8];
+        } all = {
+                .end = { .reason = (uint8_t)reason,
+                         .code = htole32(code),
+                         .prompt_tokens = htole32(3),
+                         .cached_tokens = htole32(1),
+                         .output_tokens = htole32(7),
+                         .diverged_at = htole32(2),
+                         .queued_ns = htole64(11),
+                         .prefill_ns = htole64(12),
+                         .decode_ns = htole64(13),
+                         .known_token = htole32(14),
+                         .asked_token = htole32(15) },
+                .newer = "newer",
+        };
+
+        record_head(s, SMV_RECORD_END, 0, stream, sequence, bytes);
+        raw(s, &all, bytes);
+}
+
 static inline void end_record(struct script *s, uint32_t stream, uint32_t sequence, unsigned reason,
                               uint32_t code)
 {
-        struct smv_record_end end = {
-                .reason = (uint8_t)reason,
-                .code = htole32(code),
-                .prompt_tokens = htole32(3),
-                .cached_tokens = htole32(1),
-                .output_tokens = htole32(7),
-                .queued_ns = htole64(11),
-                .prefill_ns = htole64(12),
-                .decode_ns = htole64(13),
-        };
-
-        record_head(s, SMV_RECORD_END, 0, stream, sequence, sizeof(end));
-        raw(s, &end, sizeof(end));
+        end_record_of(s, stream, sequence, reason, code, sizeof(struct smv_record_end));
 }
 
 static inline void tokens_frame(struct script *s, uint32_t stream, uint32_t sequence,

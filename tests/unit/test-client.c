@@ -204,7 +204,45 @@ static void every_reason_of_an_end_arrives(void **state)
                 assert_int_equal(e.queued_ns, 11);
                 assert_int_equal(e.prefill_ns, 12);
                 assert_int_equal(e.decode_ns, 13);
+                assert_int_equal(e.diverged_at, 2);
+                assert_int_equal(e.known_token, 14);
+                assert_int_equal(e.asked_token, 15);
         }
+        close_wire(&w);
+}
+
+/* Its first 48 bytes are in every END; it has grown since, and will. */
+static void an_end_may_be_of_an_older_or_a_newer_daemon(void **state)
+{
+        const size_t sizes[] = { 48, 52, 56, 64 };
+        struct wire w;
+
+        (void)state;
+        begin();
+        for (uint32_t i = 0; i < 4; i++) {
+                ok(&script, 2 + i);
+                records_begin(&script);
+                end_record_of(&script, 2 + i, 0, SMV_END_LENGTH, SMV_OK, sizes[i]);
+                records_end(&script);
+        }
+        ok(&script, 6);
+        records_begin(&script);
+        end_record_of(&script, 6, 0, SMV_END_LENGTH, SMV_OK, 47);
+        records_end(&script);
+        open_wire(&w);
+        for (uint32_t i = 0; i < 4; i++) {
+                struct smv_event e;
+
+                generate(w.client);
+                e = next(w.client);
+                assert_int_equal(e.kind, SMV_EVENT_END);
+                assert_int_equal(e.decode_ns, 13);
+                assert_int_equal(e.diverged_at, 2); /* what was zero then is nowhere */
+                assert_int_equal(e.known_token, sizes[i] >= 52 ? 14 : 0);
+                assert_int_equal(e.asked_token, sizes[i] >= 56 ? 15 : 0);
+        }
+        generate(w.client);
+        expect_end(w.client, 6, SMV_END_ERROR, SMV_LOST);
         close_wire(&w);
 }
 
@@ -488,6 +526,7 @@ int main(void)
                 cmocka_unit_test(two_streams_interleave),
                 cmocka_unit_test(refusal_names_field_and_message),
                 cmocka_unit_test(every_reason_of_an_end_arrives),
+                cmocka_unit_test(an_end_may_be_of_an_older_or_a_newer_daemon),
                 cmocka_unit_test(cancel_of_an_ended_stream_is_no_error),
                 cmocka_unit_test(request_holds_what_was_given_and_nothing_else),
                 cmocka_unit_test(request_that_is_too_long_stays_at_home),
