@@ -2,7 +2,8 @@
  * The samovar command: libsamovar for people and shells.
  *
  * main.c reads the flags and connects, generate.c streams, words.c does what
- * needs no model but its vocabulary, status.c tabulates, screen.c writes,
+ * needs no model but its vocabulary, status.c tabulates, screen.c writes, stats.c
+ * says what a stream cost,
  * loading.c shows a bar while the model loads, daemon.c runs a private samovard,
  * conversation.c makes messages, preview.c renders them by a file's template.
  */
@@ -41,7 +42,7 @@ struct cli {
         enum cli_command command;
         const char *socket;
         const char *model; /* a name, or a file for a private daemon */
-        bool json, any_uid;
+        bool json, any_uid, stats;
         enum smv_transport transport;
         struct smv_generate generate;
         const char *stops[SMV_STOPS_MAX];
@@ -79,6 +80,9 @@ int cli_preview(struct cli *cli);
 /* Does the first argument of template name a file?  One with blanks must also be there. */
 bool preview_is_file(const char *word);
 int cli_status(struct cli *cli);
+
+/* stats.c: what a stream's END tells, on stderr; asks the daemon for the text of tokens. */
+void cli_say_stats(struct cli *cli, const struct smv_event *end);
 
 /* loading.c: waits for the model, showing how far it is, if stderr is a terminal; else returns. */
 void cli_await_loaded(struct cli *cli);

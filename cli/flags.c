@@ -60,6 +60,7 @@ static const struct flag {
         { "--class",     "CLASS", GENERATE, FLAG_CLASS, offsetof(struct cli, generate.priority),    0, "interactive, normal or background: who goes first" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
         { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
+        { "--stats",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, stats),                0, "say on stderr how much of the prompt was cached, why no more, and the times" },
         { "--json",      NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
 };
 /* clang-format on */

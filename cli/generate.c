@@ -91,7 +91,11 @@ static int write_end(struct streaming *s, const struct smv_event *event)
                 { "queued_ns", event->queued_ns },
                 { "prefill_ns", event->prefill_ns },
                 { "decode_ns", event->decode_ns },
+                { "diverged_at", event->diverged_at }, /* this and the next ones if there is one */
+                { "known_token", event->known_token },
+                { "asked_token", event->asked_token },
         };
+        size_t count = sizeof(counts) / sizeof(counts[0]) - (event->diverged_at ? 0 : 3);
         const char *reason = smv_reason_name(event->reason);
         const char *error = smv_code_name(event->code);
         struct json json = { .to = &s->out };
@@ -103,7 +107,7 @@ static int write_end(struct streaming *s, const struct smv_event *event)
                 json_raw(&json, ",\"error\":");
                 json_text(&json, error, strlen(error));
         }
-        for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        for (size_t i = 0; i < count; i++) {
                 json_raw(&json, ",");
                 json_text(&json, counts[i].name, strlen(counts[i].name));
                 json_raw(&json, ":");
@@ -124,6 +128,8 @@ static int on_end(struct streaming *s, const struct smv_event *event)
                 r = screen_raw("\n", 1);
         if (r)
                 return r;
+        if (s->cli->stats)
+                cli_say_stats(s->cli, event);
 
         switch (event->reason) {
         case SMV_END_EOS:

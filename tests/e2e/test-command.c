@@ -237,6 +237,61 @@ static void ask_says_that_there_is_no_template(void **state)
         house_stop(house);
 }
 
+/* Babble's tokens are bytes, and a bos stands before each text: "Quite f" are 8 positions. */
+static void stats_say_why_the_cache_missed(void **state)
+{
+        struct house *house = *state;
+        struct ran ran;
+
+        HOUSE(house, "--threads", "1");
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite far away", "--max", "4", "--stats");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.err, " of 15 tokens"));
+        assert_non_null(strstr(ran.err, "\nsamovar: time: "));
+        assert_non_null(strstr(ran.err, " ms waiting, "));
+        assert_non_null(strstr(ran.err, " of 4\n"));
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite far away", "--max", "4", "--stats");
+        assert_non_null(strstr(ran.err, "cache: 14 of 15 tokens\n"));
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite f\"r away", "--max", "4", "--stats");
+        assert_non_null(
+                strstr(ran.err, "cache: 8 of 15 tokens; position 8 was \"a\", now \"\\\"\"\n"));
+        ran_free(&ran);
+        /* A part of a character is no text. */
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite \xc3\xa4", "--max", "4", "--stats");
+        assert_non_null(
+                strstr(ran.err, "cache: 7 of 9 tokens; position 7 was \"f\", now token 195\n"));
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite Far", "--max", "4", "--json");
+        assert_string_equal(ran.err, "");
+        assert_non_null(strstr(ran.out, ",\"diverged_at\":7,\"known_token\":195,"
+                                        "\"asked_token\":70}\n"));
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite", "--max", "4", "--json");
+        assert_null(strstr(ran.out, "diverged_at"));
+        ran_free(&ran);
+        house_stop(house);
+}
+
+/* Though the first blank of a text is not its own, that of a word is; here it is a token. */
+static void stats_have_the_blanks_of_words(void **state)
+{
+        struct house *house = *state;
+        struct ran ran;
+        char path[1024];
+
+        snprintf(path, sizeof(path), "%s/tests/golden/tokenizers/unknown.model", given("SOURCES"));
+        HOUSE(house, "--threads", "1", "--tokenizer", path);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "the house on water", "--max", "1");
+        assert_int_equal(ran.status, 0);
+        ran_free(&ran);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "the water", "--max", "1", "--stats");
+        assert_non_null(strstr(ran.err, " was \" \", now \" water\"\n"));
+        ran_free(&ran);
+        house_stop(house);
+}
+
 static void status_is_a_table_for_people(void **state)
 {
         struct house *house = *state;
@@ -424,6 +479,8 @@ int main(void)
                 STORY(a_trained_model_goes_on_in_words),
                 STORY(a_tokenizer_from_another_file_takes_the_place_of_the_model_s),
                 STORY(ask_says_that_there_is_no_template),
+                STORY(stats_say_why_the_cache_missed),
+                STORY(stats_have_the_blanks_of_words),
                 STORY(status_is_a_table_for_people),
                 STORY(a_private_daemon_is_gone_with_its_command),
                 STORY(no_daemon_is_said_with_what_helps),

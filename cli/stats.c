@@ -1,0 +1,64 @@
+/* --stats: how much of the prompt was found in the cache, why no more, and how long all took. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/json.h"
+
+enum { NAME_MAX_BYTES = 200 };
+
+static bool is_text(const char *bytes, size_t count)
+{
+        size_t length = 0;
+
+        for (size_t at = 0; at < count; at += length)
+                if (utf8_next(bytes + at, count - at, &length) < 0)
+                        return false;
+        return count > 0;
+}
+
+/*
+ * A token by its text, in quotes; by its number if that is none, or a part of a character.
+ * Ids are taken for a whole text, whose first blank may not be its own: so the daemon is
+ * asked for the token twice, and the second half is what it says in the midst of a text.
+ */
+static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES])
+{
+        const uint32_t twice[] = { token, token };
+        struct bytes quoted = { 0 };
+        struct json json = { .to = &quoted };
+        const char *text;
+        size_t bytes;
+
+        snprintf(name, NAME_MAX_BYTES, "token %u", token);
+        if (smv_detokenize(cli->client, cli->model, twice, 2, &text, &bytes))
+                return;
+        text += bytes / 2;
+        bytes -= bytes / 2;
+        if (!is_text(text, bytes))
+                return;
+        json_text(&json, text, bytes);
+        if (!json_end(&json) && quoted.count < NAME_MAX_BYTES)
+                memcpy(name, quoted.at, quoted.count + 1);
+        bytes_deinit(&quoted);
+}
+
+void cli_say_stats(struct cli *cli, const struct smv_event *end)
+{
+        char known[NAME_MAX_BYTES], asked[NAME_MAX_BYTES];
+
+        if (!end->prompt_tokens)
+                return; /* the daemon is gone and has counted nothing */
+        if (end->diverged_at) {
+                name_token(cli, end->known_token, known);
+                name_token(cli, end->asked_token, asked);
+                say("cache: %u of %u tokens; position %u was %s, now %s", end->cached_tokens,
+                    end->prompt_tokens, end->diverged_at, known, asked);
+        } else {
+                say("cache: %u of %u tokens", end->cached_tokens, end->prompt_tokens);
+        }
+        say("time: %.1f ms waiting, %.1f ms to the first token, %.1f ms to the last of %u",
+            (double)end->queued_ns / 1e6, (double)end->prefill_ns / 1e6,
+            (double)end->decode_ns / 1e6, end->output_tokens);
+}
