@@ -52,8 +52,9 @@ struct config {
 
         /* per uid */
         uint32_t uid_connections;
-        uint32_t uid_requests; /* running and waiting */
-        uint64_t uid_prompt_bytes;
+        uint32_t uid_requests;     /* running and waiting */
+        uint64_t uid_prompt_bytes; /* handles' tokens included */
+        uint32_t uid_handles;
         uint32_t uid_connects_burst, uid_connects_per_s;
         uint64_t uid_ring_bytes;
 

@@ -22,6 +22,7 @@
 struct served;  /* daemon/served.h */
 struct channel; /* daemon/channel.h */
 struct peer;    /* daemon/edge/peer.h */
+struct handle;  /* daemon/edge/handles.h */
 
 enum request_state {
         REQUEST_WAITING, /* in the queue, holds nothing */
@@ -101,7 +102,8 @@ struct request {
         /* Loop only. */
         struct peer *peer; /* NULL once the peer is gone */
         struct request *peer_next, *peer_prev;
-        size_t charged_bytes; /* to its uid, until it retires */
+        struct handle *handle; /* whose history it continues, until it has retired; or NULL */
+        size_t charged_bytes;  /* to its uid, until it retires */
         bool cancel_sent;
         bool retired; /* RETIRED has come; forgotten once its END was read, too */
 };

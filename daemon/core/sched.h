@@ -103,7 +103,7 @@ struct sched_counts {
         uint32_t plans_in_flight;
         uint64_t parks;         /* so often somebody gave his slot up */
         uint64_t prompt_row_ns; /* what a row of a prompt takes; 0: not known yet */
-        uint64_t evictions; /* of blocks, so far */
+        uint64_t evictions;     /* of blocks, so far */
 };
 
 /* No sequence has more blocks than its context or the pool. */

@@ -107,6 +107,13 @@ void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes)
         leave(admit, uid, bytes);
 }
 
+uint32_t admit_context(const struct admit *admit, const struct served *served)
+{
+        uint32_t context = admit->conf.sched.context;
+
+        return served->context < context ? served->context : context;
+}
+
 static int check_ids(const struct served *served, const uint32_t *ids, size_t count, uint32_t id,
                      const char *field, struct wire_problem *ret_problem)
 {
@@ -118,19 +125,20 @@ static int check_ids(const struct served *served, const uint32_t *ids, size_t co
         return 0;
 }
 
-static int check(const struct served *served, const struct wire_request *asked,
-                 struct wire_problem *ret_problem)
+int admit_check(const struct admit *admit, const struct served *served,
+                const struct wire_request *asked, struct wire_problem *ret_problem)
 {
         /* A prompt that is too long is refused for that, and nobody looks at a million ids. */
-        uint32_t count = asked->token_count < served->context ? asked->token_count : 0;
+        bool is_long = asked->token_count > admit_context(admit, served);
+        uint32_t count = is_long ? 0 : asked->token_count;
+        bool is_empty = !asked->token_count && !asked->talk.messages.bytes && !asked->prompt.count;
         int r;
 
         r = check_ids(served, asked->tokens, count, asked->id, "tokens", ret_problem);
         if (!r)
                 r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
                               "stop_tokens", ret_problem);
-        if (!r && !asked->token_count && !asked->talk.messages.bytes && !asked->prompt.count &&
-            served->traits.bos == TRAITS_NO_TOKEN)
+        if (!r && is_empty && asked->op != WIRE_APPEND && served->traits.bos == TRAITS_NO_TOKEN)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
                                 "prompt is empty, and the model has no token to begin with");
         return error_pass(r);
@@ -229,13 +237,11 @@ static int measure(const struct admit *admit, const struct request *request, siz
                    const char *field, uint32_t *ret_max_tokens, struct wire_problem *ret_problem)
 {
         const struct sched_conf *sched = &admit->conf.sched;
-        uint32_t context = request->model->context;
+        uint32_t context = admit_context(admit, request->model);
         uint64_t pool = (uint64_t)sched->blocks * BLOCK_POSITIONS;
         uint64_t most = request->max_tokens;
         enum smv_code code;
 
-        if (context > sched->context)
-                context = sched->context;
         if (count >= context)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, field,
                                    "the prompt has %zu tokens; with its continuation it may "
@@ -360,21 +366,33 @@ int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
         struct request *request = NULL;
         int r;
 
-        r = check(served, asked, ret_problem);
+        r = admit_check(admit, served, asked, ret_problem);
         if (r)
                 return error_pass(r);
         r = make(admit, uid, served, asked, &request, ret_problem);
         if (r)
                 return error_pass(r);
         if (asked->token_count)
-                r = finish(admit, request, asked->tokens, asked->token_count, "tokens",
-                           ret_problem);
+                r = finish(admit, request, asked->tokens, asked->token_count,
+                           asked->given & 1u << WIRE_F_HANDLE ? "handle" : "tokens", ret_problem);
         if (r) {
                 admit_forget(admit, request);
                 return error_pass(r);
         }
         *ret_request = request;
         return 0;
+}
+
+uint32_t *admit_take_tokens(struct admit *admit, struct request *request)
+{
+        size_t room = ((size_t)request->prompt_count + request->max_tokens) * sizeof(uint32_t);
+        uint32_t *tokens = request->sequence.tokens;
+
+        assert(tokens && request->charged_bytes >= room);
+        quota_uncharge(admit->quota, request->uid, QUOTA_PROMPT_BYTES, room);
+        request->charged_bytes -= room;
+        request->sequence.tokens = NULL;
+        return tokens;
 }
 
 struct request *admit_forget(struct admit *admit, struct request *request)

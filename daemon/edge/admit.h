@@ -44,6 +44,16 @@ int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
               const struct wire_request *asked, struct request **ret_request,
               struct wire_problem *ret_problem);
 
+/*
+ * What of an open or an append is known at once, as of a generate: the ids are the model's, and
+ * there is something to begin with.  0 or WIRE_E_REFUSED.
+ */
+int admit_check(const struct admit *admit, const struct served *served,
+                const struct wire_request *asked, struct wire_problem *ret_problem);
+
+/* Tokens that a sequence of this model may have here. */
+uint32_t admit_context(const struct admit *admit, const struct served *served);
+
 /* Messages have become a text: with all that it needs it is charged in their place.  As below. */
 int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
                    struct wire_problem *ret_problem);
@@ -54,6 +64,9 @@ int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
  */
 int admit_finish(struct admit *admit, struct request *request, const char *field,
                  const uint32_t *ids, size_t id_count, struct wire_problem *ret_problem);
+
+/* Of a request that has retired: its tokens, which are the caller's and no longer charged. */
+uint32_t *admit_take_tokens(struct admit *admit, struct request *request);
 
 /* Frees a request and takes its charges back.  Takes NULL. */
 struct request *admit_forget(struct admit *admit, struct request *request);

@@ -404,7 +404,8 @@ static int begin(struct edge *edge)
                 .max = { [QUOTA_CONNECTIONS] = config->uid_connections,
                          [QUOTA_REQUESTS] = config->uid_requests,
                          [QUOTA_PROMPT_BYTES] = config->uid_prompt_bytes,
-                         [QUOTA_RING_BYTES] = config->uid_ring_bytes },
+                         [QUOTA_RING_BYTES] = config->uid_ring_bytes,
+                         [QUOTA_HANDLES] = config->uid_handles },
                 .connects_burst = config->uid_connects_burst,
                 .connects_per_s = config->uid_connects_per_s,
         };
@@ -417,6 +418,8 @@ static int begin(struct edge *edge)
         r = quota_new(&quota, &edge->quota);
         if (!r)
                 r = admit_new(&edge->conf.admit, edge->quota, &edge->admit);
+        if (!r)
+                r = handles_new(edge->quota, &edge->handles);
         if (!r)
                 r = loop_timer_new(edge->loop, on_drain_timer, edge, &edge->drain_timer);
         if (!r)
@@ -462,6 +465,7 @@ struct edge *edge_free(struct edge *edge)
         loop_watch_free(edge->bell_watch);
         loop_timer_free(edge->drain_timer);
         loop_timer_free(edge->gone_timer);
+        handles_free(edge->handles);
         admit_free(edge->admit);
         quota_free(edge->quota);
         free(edge);

@@ -18,6 +18,7 @@
 #include "daemon/channel.h"
 #include "daemon/config.h"
 #include "daemon/edge/admit.h"
+#include "daemon/edge/handles.h"
 #include "daemon/edge/loop.h"
 #include "daemon/edge/quota.h"
 #include "daemon/mailbox.h"
@@ -58,6 +59,7 @@ struct edge {
         struct loop *loop;
         struct quota *quota;
         struct admit *admit;
+        struct handles *handles;
         struct loop_watch *bell_watch;
         struct loop_timer *drain_timer;
         struct peer *peers;

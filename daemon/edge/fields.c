@@ -28,9 +28,18 @@
 #define WORD_MAX     32u
 
 static const char *const op_names[WIRE_OP_N] = {
-        [WIRE_HELLO] = "hello",       [WIRE_GENERATE] = "generate",     [WIRE_CANCEL] = "cancel",
-        [WIRE_TOKENIZE] = "tokenize", [WIRE_DETOKENIZE] = "detokenize", [WIRE_STATUS] = "status",
+        [WIRE_HELLO] = "hello",
+        [WIRE_GENERATE] = "generate",
+        [WIRE_CANCEL] = "cancel",
+        [WIRE_TOKENIZE] = "tokenize",
+        [WIRE_DETOKENIZE] = "detokenize",
+        [WIRE_STATUS] = "status",
         [WIRE_TEMPLATE] = "template",
+        [WIRE_OPEN] = "open",
+        [WIRE_APPEND] = "append",
+        [WIRE_TRUNCATE] = "truncate",
+        [WIRE_FORK] = "fork",
+        [WIRE_CLOSE] = "close",
 };
 
 /* They will mean something: a request that uses one must not be understood without it. */
@@ -175,6 +184,9 @@ static bool same(const struct item *item, const char *word)
 
 static int read_op(struct reading *in, const struct field *field, const struct item *item)
 {
+        char all[160];
+        size_t used = 0;
+
         if (item->kind != ITEM_TEXT)
                 return refuse_kind(in, field, item->kind, "a text");
         for (uint32_t i = 0; i < WIRE_OP_N; i++)
@@ -182,8 +194,10 @@ static int read_op(struct reading *in, const struct field *field, const struct i
                         in->request->op = (enum wire_op)i;
                         return 0;
                 }
-        return REFUSE(in, field, "is none of %s, %s, %s, %s, %s, %s, %s", op_names[0], op_names[1],
-                      op_names[2], op_names[3], op_names[4], op_names[5], op_names[6]);
+        for (uint32_t i = 0; i < WIRE_OP_N && used < sizeof(all); i++)
+                used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
+                                         op_names[i]);
+        return REFUSE(in, field, "is none of %s", all);
 }
 
 /* One of three words, by its number. */
@@ -459,8 +473,14 @@ static int read_vars(struct reading *in, const struct field *field, const struct
 #define TOKENIZE   (1u << WIRE_TOKENIZE)
 #define DETOKENIZE (1u << WIRE_DETOKENIZE)
 #define TEMPLATE   (1u << WIRE_TEMPLATE)
+#define OPEN       (1u << WIRE_OPEN)
+#define APPEND     (1u << WIRE_APPEND)
+#define TRUNCATE   (1u << WIRE_TRUNCATE)
+#define FORK       (1u << WIRE_FORK)
+#define CLOSE      (1u << WIRE_CLOSE)
 #define ALL        ((1u << WIRE_OP_N) - 1)
-#define TALK       (GENERATE | TEMPLATE)
+#define TALK       (GENERATE | TEMPLATE | OPEN)
+#define HANDLED    (APPEND | TRUNCATE | FORK | CLOSE)
 #define MODELLED   (TALK | TOKENIZE | DETOKENIZE)
 #define AT(member) offsetof(struct wire_request, member)
 
@@ -475,8 +495,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "doorbell",    WIRE_F_DOORBELL,    "text",    1, WORD_MAX, 0, 0,                         HELLO, 0 },               read_doorbell,    0 },
         { { "ring_bytes",  WIRE_F_RING_BYTES,  "uint",    SMV_RING_BYTES_MIN, SMV_RING_BYTES_MAX, 0, 0, HELLO, 0 },            read_ring_bytes,  0 },
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               MODELLED, 0 },            read_text,        AT(model) },
-        { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE, 0 },            read_text,        AT(prompt) },
-        { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
+        { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
+        { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
         { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          GENERATE, 0 },            read_uint32,      AT(max_tokens) },
         { { "temperature", WIRE_F_TEMPERATURE, "float",   0, 100, 0, 0,                              GENERATE, 0 },            read_float,       AT(temperature) },
         { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    GENERATE, 0 },            read_uint32,      AT(top_k) },
@@ -487,7 +507,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "stop_tokens", WIRE_F_STOP_TOKENS, "ids",     0, SMV_STOPS_MAX, 0, 0,                    GENERATE, 0 },            read_stop_tokens, 0 },
         { { "ignore_eos",  WIRE_F_IGNORE_EOS,  "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(ignore_eos) },
         { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL, CANCEL },         read_uint32,      AT(stream) },
-        { { "text",        WIRE_F_TEXT,        "text",    0, U32_MAX, 0, 0,                          TOKENIZE, TOKENIZE },     read_text,        AT(text) },
+        { { "text",        WIRE_F_TEXT,        "text",    0, U32_MAX, 0, 0,                          TOKENIZE | APPEND, TOKENIZE }, read_text,   AT(text) },
         { { "messages",    WIRE_F_MESSAGES,    "maps",    1, SMV_MESSAGES_MAX, 0, 0,                 TALK, TEMPLATE },         read_maps,        AT(talk.messages) },
         { { "tools",       WIRE_F_TOOLS,       "maps",    0, SMV_MESSAGES_MAX, 0, 0,                 TALK, 0 },                read_maps,        AT(talk.tools) },
         { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     TALK, 0 },                read_vars,        AT(talk.template_vars) },
@@ -495,6 +515,9 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
         { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         GENERATE, 0 },            read_class,       0 },
         { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          GENERATE, 0 },            read_uint32,      AT(deadline_ms) },
+        { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        HANDLED | GENERATE, HANDLED }, read_uint64, AT(handle) },
+        { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE, TRUNCATE },     read_uint32,      AT(length) },
+        { { "count",       WIRE_F_COUNT,       "uint",    1, SMV_FORKS_MAX, 0, 0,                    FORK, FORK },             read_uint32,      AT(count) },
 };
 /* clang-format on */
 

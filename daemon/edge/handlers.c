@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/edge/holder.h"
 #include "daemon/edge/peer.h"
 #include "daemon/edge/status.h"
 #include "daemon/edge/streams.h"
@@ -214,15 +215,20 @@ static int begin_generate(struct peer *peer, struct wire_request *asked,
         struct edge *edge = peer->edge;
         struct request *request = NULL;
         struct served *served = NULL;
+        struct handle *handle = NULL;
         int r;
 
         r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
         if (!r)
                 r = check_chat(served, asked, ret_problem);
+        if (!r && asked->given & 1u << WIRE_F_HANDLE)
+                r = holder_lend(peer, asked, &handle, ret_problem);
         if (!r)
                 r = admit_ask(edge->admit, peer->uid, served, asked, &request, ret_problem);
         if (r)
                 return error_pass(r);
+        if (handle)
+                holder_begin(handle, request);
         r = stream_claim(peer, request, ret_problem);
         if (!r && !asked->token_count)
                 r = task_generate(peer, asked, request);
@@ -302,6 +308,44 @@ static int handle_template(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
+static int handle_open(struct peer *peer, struct wire_request *asked,
+                       struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
+        if (!r)
+                r = check_chat(served, asked, ret_problem);
+        if (!r)
+                r = holder_open(peer, served, asked, ret_problem);
+        return error_pass(r);
+}
+
+static int handle_append(struct peer *peer, struct wire_request *asked,
+                         struct wire_problem *ret_problem)
+{
+        struct served *served = NULL; /* the handle has its own */
+        int r;
+
+        r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
+        if (!r)
+                r = holder_append(peer, asked, ret_problem);
+        return error_pass(r);
+}
+
+static int handle_fork(struct peer *peer, struct wire_request *asked,
+                       struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        int r;
+
+        r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
+        if (!r)
+                r = holder_fork(peer, asked, ret_problem);
+        return error_pass(r);
+}
+
 static int handle_status(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
@@ -317,10 +361,18 @@ static int handle_status(struct peer *peer, struct wire_request *asked,
 
 static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *asked,
                                         struct wire_problem *ret_problem) = {
-        [WIRE_HELLO] = handle_hello,           [WIRE_GENERATE] = handle_generate,
-        [WIRE_CANCEL] = handle_cancel,         [WIRE_TOKENIZE] = handle_tokenize,
-        [WIRE_DETOKENIZE] = handle_detokenize, [WIRE_STATUS] = handle_status,
+        [WIRE_HELLO] = handle_hello,
+        [WIRE_GENERATE] = handle_generate,
+        [WIRE_CANCEL] = handle_cancel,
+        [WIRE_TOKENIZE] = handle_tokenize,
+        [WIRE_DETOKENIZE] = handle_detokenize,
+        [WIRE_STATUS] = handle_status,
         [WIRE_TEMPLATE] = handle_template,
+        [WIRE_OPEN] = handle_open,
+        [WIRE_APPEND] = handle_append,
+        [WIRE_TRUNCATE] = holder_truncate,
+        [WIRE_FORK] = handle_fork,
+        [WIRE_CLOSE] = holder_close,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/edge/handlers.h"
+#include "daemon/edge/holder.h"
 #include "daemon/edge/streams.h"
 #include "daemon/edge/task.h"
 #include "daemon/error.h"
@@ -434,6 +435,7 @@ struct peer *peer_free(struct peer *peer)
         edge = peer->edge;
         uid = peer->uid;
         log_debug("peer_out uid=%u pid=%d fd=%d", uid, peer->pid, peer->fd);
+        holder_leave(peer);
         tasks_leave(peer);
         streams_leave(peer);
         quota_uncharge(edge->quota, uid, QUOTA_PROMPT_BYTES, peer->frame_charged);

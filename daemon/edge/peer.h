@@ -25,7 +25,7 @@
  * sends or asks for holds the loop for a millisecond.
  *
  * peer.c has the bytes that come, outgoing.c those that go, handlers.c the operations, task.c the work for the scribe,
- * streams.c what the engine has and what comes back.  None of them frees a peer
+ * streams.c what the engine has and what comes back, holder.c its handles.  None of them frees a peer
  * under another's feet: they doom it, and peer_settle(), last in every turn of it,
  * flushes, watches, or frees.
  * Loop thread only.
@@ -70,6 +70,7 @@ struct peer {
         struct channel *channel;  /* from hello, or of the socket kind from its first generate */
         struct request *requests; /* with the engine, or with an END to be drained */
         struct peer_task *tasks;  /* with the scribe */
+        struct handle_owner handles;
         struct peer_task *made, **made_end; /* whose long replies wait for one another */
 };
 

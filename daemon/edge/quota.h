@@ -16,6 +16,7 @@ enum quota_kind {
         QUOTA_REQUESTS, /* and jobs of the scribe, until they are done */
         QUOTA_PROMPT_BYTES,
         QUOTA_RING_BYTES,
+        QUOTA_HANDLES, /* their tokens are prompt bytes */
         QUOTA_KIND_N,
 };
 

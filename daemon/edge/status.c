@@ -120,6 +120,18 @@ static void put_connections(struct wire_writer *writer, const struct edge *edge)
         put_map(writer, "channels", channels, COUNT_OF(channels));
 }
 
+static void put_handles(struct wire_writer *writer, const struct edge *edge)
+{
+        struct handles_sum sum = handles_sum(edge->handles);
+        const struct pair pairs[] = {
+                PAIR("open", sum.open),
+                PAIR("tokens", sum.tokens),
+                PAIR("bytes", sum.bytes),
+        };
+
+        put_map(writer, "handles", pairs, COUNT_OF(pairs));
+}
+
 static void put_charges(struct wire_writer *writer, const struct quota *quota)
 {
         const struct quota_account *account;
@@ -158,6 +170,7 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("uid_connections", config->uid_connections),
                 PAIR("uid_requests", config->uid_requests),
                 PAIR("uid_prompt_bytes", config->uid_prompt_bytes),
+                PAIR("uid_handles", config->uid_handles),
                 PAIR("uid_connects_burst", config->uid_connects_burst),
                 PAIR("uid_connects_per_s", config->uid_connects_per_s),
                 PAIR("uid_ring_bytes", config->uid_ring_bytes),
@@ -220,7 +233,7 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
 
         wire_put_ok(writer, id, 1);
         wire_put_text(writer, "status");
-        wire_put_map(writer, 9 + count);
+        wire_put_map(writer, 10 + count);
         wire_put_text(writer, "version");
         wire_put_text(writer, SAMOVAR_VERSION);
         put_pairs(writer, pairs, count);
@@ -229,6 +242,7 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
         put_blocks(writer, stats);
         put_requests(writer, edge);
         put_connections(writer, edge);
+        put_handles(writer, edge);
         put_charges(writer, edge->quota);
         put_limits(writer, edge->conf.config);
 }

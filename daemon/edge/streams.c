@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/edge/holder.h"
 #include "daemon/error.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
@@ -55,6 +56,7 @@ int stream_claim(struct peer *peer, struct request *request, struct wire_problem
 
 void stream_drop(struct edge *edge, struct request *request)
 {
+        holder_return(request);
         admit_forget(edge->admit, request);
 }
 
@@ -147,6 +149,8 @@ void stream_retired(struct edge *edge, struct request *request)
 {
         if (request->peer && !request->retired)
                 request->peer->channel->retired_heard++;
+        if (!request->retired)
+                holder_take_back(edge, request);
         if (request->cancel_sent && !request->cancel_taken && !request->retired) {
                 request->retired = true; /* crossed */
         } else {

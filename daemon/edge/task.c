@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/edge/holder.h"
 #include "daemon/edge/streams.h"
 #include "daemon/edge/values.h"
 #include "daemon/edge/work.h"
@@ -108,6 +109,11 @@ static int keep_talk(struct peer_task *task, struct wire_request *asked)
                 at += all[i]->size;
         }
         return error_pass(r);
+}
+
+static size_t ids_bytes_max(const struct peer_task *task, size_t text_bytes)
+{
+        return (tokenizer_ids_max(task->job.tokenizer, text_bytes) + 1) * sizeof(uint32_t);
 }
 
 static void send_off(struct edge *edge, struct peer_task *task)
@@ -250,7 +256,42 @@ int task_template(struct peer *peer, struct served *served, struct wire_request 
         return error_pass(r);
 }
 
+int task_history(struct peer *peer, struct handle *handle, struct wire_request *asked,
+                 struct wire_problem *ret_problem)
+{
+        const struct wire_text *text = asked->op == WIRE_OPEN ? &asked->prompt : &asked->text;
+        bool talks = asked->talk.messages.bytes;
+        struct peer_task *task =
+                make_asked(peer, asked, handle->model, talks ? work_render : work_prompt);
+        size_t bytes;
+        int r;
+
+        if (!task)
+                return error_raise(-ENOMEM);
+        /* What is put before a text stands in front of the first one. */
+        if (asked->op == WIRE_OPEN && !talks)
+                task->job.first_id = handle->model->traits.bos;
+        task->ids_max = holder_room(peer, handle) + 1;
+        r = talks ? keep_talk(task, asked) : keep_text(task, asked, text);
+        bytes = talks ? values_bytes(&task->talk) : text->count + ids_bytes_max(task, text->count);
+        if (!r)
+                r = pay_and_post(task, bytes, ret_problem);
+        if (r) {
+                release(task);
+                return error_pass(r);
+        }
+        task->handle = handle;
+        handle->task = task;
+        return 0;
+}
+
 /* ---- and back ---- */
+
+/* Does it become ids that are continued, rather than shown? */
+static bool makes_prompt(const struct peer_task *task)
+{
+        return task->op == WIRE_GENERATE || task->op == WIRE_OPEN;
+}
 
 /* What came of messages: with it, its parts, and the ids it may become. */
 static size_t rendered_bytes(const struct peer_task *task)
@@ -258,9 +299,8 @@ static size_t rendered_bytes(const struct peer_task *task)
         const struct scribe_job *job = &task->job;
         size_t bytes = job->text_bytes + job->control_count * sizeof(*job->controls);
 
-        if (task->op == WIRE_GENERATE || task->tokenizes)
-                bytes +=
-                        (tokenizer_ids_max(job->tokenizer, job->text_bytes) + 1) * sizeof(uint32_t);
+        if (makes_prompt(task) || task->tokenizes)
+                bytes += ids_bytes_max(task, job->text_bytes);
         return bytes;
 }
 
@@ -279,7 +319,7 @@ static int go_on(struct edge *edge, struct peer_task *task, struct wire_problem 
         if (task->op != WIRE_GENERATE)
                 task->charged += bytes;
         task->renders = false;
-        task->job.work = task->op == WIRE_GENERATE ? work_prompt : work_template;
+        task->job.work = makes_prompt(task) ? work_prompt : work_template;
         post(task);
         return TASK_E_GOES_ON;
 }
@@ -298,6 +338,14 @@ static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_p
         if (!r)
                 task->request = NULL;
         return error_pass(r);
+}
+
+/* Its ids are the handle's to be charged for from now on; they are fewer than was thought. */
+static int fill_handle(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
+{
+        admit_job_done(edge->admit, task->uid, task->charged);
+        task->charged = 0;
+        return error_pass(holder_fill(task, ret_problem));
 }
 
 static int refuse_ids(const struct peer_task *task, struct wire_problem *ret_problem)
@@ -324,8 +372,9 @@ static int answer(struct edge *edge, struct peer_task *task, struct wire_problem
 
         if (task->called_off)
                 return wire_refuse(ret_problem, task->called_off, task->id, NULL,
-                                   task->called_off == SMV_SHUTTING_DOWN
-                                           ? "the daemon is stopping"
+                                   task->called_off == SMV_SHUTTING_DOWN ? "the daemon is stopping"
+                                   : task->called_off == SMV_NO_HANDLE
+                                           ? "the handle was closed meanwhile"
                                            : "cancelled before it had begun");
         if (r < 0)
                 return error_raise(r);
@@ -341,6 +390,8 @@ static int answer(struct edge *edge, struct peer_task *task, struct wire_problem
                 r = go_on(edge, task, ret_problem);
         else if (task->op == WIRE_GENERATE)
                 r = begin_stream(edge, task, ret_problem);
+        else if (task->handle)
+                r = fill_handle(edge, task, ret_problem);
         else
                 peer_reply_made(task->peer, &task->reply);
         return error_pass(r);
@@ -390,6 +441,8 @@ static void finish(struct edge *edge, struct peer_task *task)
                 peer_answer_failure(task->peer, task->id, r, &problem);
         if (task->request)
                 stream_drop(edge, task->request);
+        if (task->handle)
+                holder_give_up(edge, task);
         if (task->charged)
                 admit_job_done(edge->admit, task->uid, task->charged);
         release(task);

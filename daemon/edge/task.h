@@ -26,6 +26,7 @@ struct peer_task {
         uint32_t id, uid;
         const struct served *served;
         struct request *request;  /* generate: the one that waits for its prompt */
+        struct handle *handle;    /* open, append: the one that waits for its tokens, or NULL */
         uint64_t charged;         /* the others, for which there is no request */
         enum smv_code called_off; /* why nobody wants it any more, or OK */
 
@@ -63,6 +64,10 @@ int task_template(struct peer *peer, struct served *served, struct wire_request 
 
 /* For the work: what was rendered is not needed any longer. */
 void task_drop_rendered(struct peer_task *task);
+
+/* The text, or the messages, of an open or an append; the handle waits for it.  The same. */
+int task_history(struct peer *peer, struct handle *handle, struct wire_request *asked,
+                 struct wire_problem *ret_problem);
 
 struct peer_task *task_find(struct peer *peer, uint32_t id);
 void task_call_off(struct peer_task *task, enum smv_code code);

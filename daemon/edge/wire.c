@@ -217,18 +217,17 @@ static int check_hello(struct reading *in)
                            "%s is of a ring; transport is socket", name);
 }
 
-static int check_generate(struct reading *in)
+/* Exactly one of these; `wanted` says which they are. */
+static int check_one_of(struct reading *in, const enum wire_field *fields, size_t count,
+                        const char *wanted)
 {
         struct wire_request *request = in->request;
-        static const enum wire_field starts[] = { WIRE_F_PROMPT, WIRE_F_TOKENS, WIRE_F_MESSAGES };
-        static const enum wire_field of_messages[] = { WIRE_F_TOOLS, WIRE_F_TEMPLATE_VARS,
-                                                       WIRE_F_ADD_GENERATION_PROMPT };
         const char *first = NULL;
 
-        for (size_t i = 0; i < sizeof(starts) / sizeof(*starts); i++) {
-                const char *name = wire_row(starts[i])->name;
+        for (size_t i = 0; i < count; i++) {
+                const char *name = wire_row(fields[i])->name;
 
-                if (!(request->given & 1u << starts[i]))
+                if (!(request->given & 1u << fields[i]))
                         continue;
                 if (first)
                         return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
@@ -237,16 +236,52 @@ static int check_generate(struct reading *in)
                 first = name;
         }
         if (!first)
-                return wire_refuse(in->problem, SMV_MISSING, request->id, "prompt",
-                                   "prompt, or tokens or messages in its place, is missing");
-        for (size_t i = 0; i < sizeof(of_messages) / sizeof(*of_messages); i++) {
-                const char *name = wire_row(of_messages[i])->name;
-
-                if (request->given & 1u << of_messages[i] && !request->talk.messages.bytes)
-                        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
-                                           "%s is given without messages", name);
-        }
+                return wire_refuse(in->problem, SMV_MISSING, request->id, wire_row(fields[0])->name,
+                                   "%s is missing", wanted);
         return 0;
+}
+
+/* What only goes with another one. */
+static int check_alone(struct reading *in, enum wire_field number, bool wrong, const char *how)
+{
+        struct wire_request *request = in->request;
+        const char *name = wire_row(number)->name;
+
+        if (!wrong || !(request->given & 1u << number))
+                return 0;
+        return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name, "%s is given %s", name,
+                           how);
+}
+
+/* Of a generate and an open. */
+static int check_start(struct reading *in)
+{
+        static const enum wire_field starts[] = { WIRE_F_PROMPT, WIRE_F_TOKENS, WIRE_F_MESSAGES,
+                                                  WIRE_F_HANDLE };
+        static const enum wire_field of_messages[] = { WIRE_F_TOOLS, WIRE_F_TEMPLATE_VARS,
+                                                       WIRE_F_ADD_GENERATION_PROMPT };
+        struct wire_request *request = in->request;
+        int r;
+
+        if (request->op == WIRE_OPEN)
+                r = check_one_of(in, starts, 3, "prompt, or tokens or messages in its place,");
+        else
+                r = check_one_of(in, starts, 4,
+                                 "prompt, or tokens, messages or a handle in its place,");
+        for (size_t i = 0; !r && i < sizeof(of_messages) / sizeof(*of_messages); i++)
+                r = check_alone(in, of_messages[i], !request->talk.messages.bytes,
+                                "without messages");
+        if (!r)
+                r = check_alone(in, WIRE_F_MODEL, request->given & 1u << WIRE_F_HANDLE,
+                                "with a handle, which has its own");
+        return r;
+}
+
+static int check_append(struct reading *in)
+{
+        static const enum wire_field parts[] = { WIRE_F_TOKENS, WIRE_F_TEXT };
+
+        return check_one_of(in, parts, 2, "tokens, or text in their place,");
 }
 
 static int check_whole(struct reading *in)
@@ -256,9 +291,17 @@ static int check_whole(struct reading *in)
         for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
                 if (wire_row(i)->required & 1u << request->op && !(request->given & 1u << i))
                         return refuse_missing(in, wire_row(i)->name);
-        if (request->op == WIRE_HELLO)
+        switch (request->op) {
+        case WIRE_HELLO:
                 return check_hello(in);
-        return request->op == WIRE_GENERATE ? check_generate(in) : 0;
+        case WIRE_GENERATE:
+        case WIRE_OPEN:
+                return check_start(in);
+        case WIRE_APPEND:
+                return check_append(in);
+        default:
+                return 0;
+        }
 }
 
 static int read_all(struct reading *in, const uint8_t *body, size_t count)

@@ -33,6 +33,11 @@ enum wire_op {
         WIRE_DETOKENIZE,
         WIRE_STATUS,
         WIRE_TEMPLATE,
+        WIRE_OPEN,
+        WIRE_APPEND,
+        WIRE_TRUNCATE,
+        WIRE_FORK,
+        WIRE_CLOSE,
         WIRE_OP_N,
 };
 
@@ -66,6 +71,9 @@ enum wire_field {
         WIRE_F_TOKENIZE,
         WIRE_F_CLASS,
         WIRE_F_DEADLINE_MS,
+        WIRE_F_HANDLE,
+        WIRE_F_LENGTH,
+        WIRE_F_COUNT,
         WIRE_FIELD_N,
 };
 
@@ -101,11 +109,11 @@ struct wire_request {
         enum wire_doorbell doorbell;
         uint32_t ring_bytes; /* 0: the daemon's choice */
         struct wire_text model;
-        struct wire_text prompt; /* generate: this, tokens or messages */
-        struct wire_text text;   /* tokenize */
-        const uint32_t *tokens;  /* generate, detokenize */
+        struct wire_text prompt; /* generate, open: this, tokens or messages */
+        struct wire_text text;   /* tokenize, append */
+        const uint32_t *tokens;  /* generate, detokenize, open, append */
         uint32_t token_count;
-        struct wire_talk talk; /* generate, template */
+        struct wire_talk talk; /* generate, open, template */
         bool tokenize;         /* template */
         uint32_t max_tokens;
         float temperature, top_p, min_p;
@@ -119,6 +127,9 @@ struct wire_request {
         enum wire_class class;
         uint32_t deadline_ms; /* 0: none */
         uint32_t stream;      /* cancel: which */
+        uint64_t handle; /* which; generate: in place of a prompt */
+        uint32_t length; /* truncate: to so many tokens */
+        uint32_t count;  /* fork: so many times */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */

@@ -32,7 +32,9 @@
         X(18, TIMEOUT,       "timeout",       "a deadline passed")                      \
         X(19, LOST,          "lost",          "the daemon is gone")                 \
         X(20, CANCELLED,     "cancelled",     "cancelled before it had begun") \
-        X(21, NO_TEMPLATE,   "no_template",   "the model has no chat template that can be used")
+        X(21, NO_TEMPLATE,   "no_template",   "the model has no chat template that can be used") \
+        X(22, NO_HANDLE,     "no_handle",     "there is no such handle") \
+        X(23, HANDLE_BUSY,   "handle_busy",   "the handle is in use by an earlier request")
 /* clang-format on */
 
 enum smv_code {

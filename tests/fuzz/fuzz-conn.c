@@ -358,6 +358,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 .uid_connections = CLIENTS - 1,
                 .uid_requests = REQUESTS - 4,
                 .uid_prompt_bytes = 48 << 10,
+                .uid_handles = 6,
                 .uid_connects_burst = 1000000,
                 .uid_connects_per_s = 1000000,
                 .uid_ring_bytes = 16 << 20,

@@ -114,6 +114,7 @@ static inline struct house *house_new(void)
                 .uid_connections = 64,
                 .uid_requests = 32,
                 .uid_prompt_bytes = 64 << 20,
+                .uid_handles = 8,
                 .uid_connects_burst = 1000,
                 .uid_connects_per_s = 1000,
                 .uid_ring_bytes = 16 << 20,

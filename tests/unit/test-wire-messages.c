@@ -192,7 +192,7 @@ static void a_prompt_is_given_in_one_way(void **state)
 
         begin_without(&body, WIRE_GENERATE, WIRE_F_MESSAGES, 0);
         expect_said(&body, SMV_MISSING, "prompt",
-                    "prompt, or tokens or messages in its place, is missing");
+                    "prompt, or tokens, messages or a handle in its place, is missing");
 }
 
 static void what_goes_with_messages_is_refused_without_them(void **state)

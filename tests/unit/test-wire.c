@@ -127,7 +127,8 @@ static void messages_have_numbers_and_never_texts(void **state)
         wire_put_text(&body.writer, "secret");
         judge(&body, &request, &problem);
         assert_string_equal(problem.message, "op is none of hello, generate, cancel, tokenize, "
-                                             "detokenize, status, template");
+                                             "detokenize, status, template, open, append, "
+                                             "truncate, fork, close");
 }
 
 /* ---- frames and the scan ---- */

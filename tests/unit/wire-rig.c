@@ -102,6 +102,11 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         case WIRE_F_STREAM:
                 wire_put_uint(writer, 76);
                 break;
+        case WIRE_F_HANDLE:
+        case WIRE_F_LENGTH:
+        case WIRE_F_COUNT:
+                wire_put_uint(writer, 75);
+                break;
         case WIRE_F_MESSAGES:
                 wire_put_array(writer, 1);
                 put_message(writer, "user", "hello");
@@ -109,6 +114,18 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         default:
                 wire_put_text(writer, "sample");
         }
+}
+
+/* One of several that it may have must be there; unless the caller puts one. */
+static bool is_start(enum wire_op op, enum wire_field field, enum wire_field without)
+{
+        bool starts = op == WIRE_GENERATE || op == WIRE_OPEN;
+
+        if (without == WIRE_F_TOKENS || without == WIRE_F_MESSAGES)
+                return false;
+        if (without == WIRE_F_HANDLE && op == WIRE_GENERATE)
+                return false;
+        return (starts && field == WIRE_F_PROMPT) || (op == WIRE_APPEND && field == WIRE_F_TEXT);
 }
 
 /*
@@ -124,10 +141,8 @@ void begin_without(struct body *body, enum wire_op op, enum wire_field field, ui
                 if (pass)
                         body_begin(body, pairs + more);
                 for (uint32_t i = 0; (row = wire_row(i)); i++) {
-                        bool prompt = op == WIRE_GENERATE && row->field == WIRE_F_PROMPT &&
-                                      field != WIRE_F_TOKENS && field != WIRE_F_MESSAGES;
-
-                        if (row->field == field || (!prompt && !(row->required & 1u << op)))
+                        if (row->field == field ||
+                            (!(row->required & 1u << op) && !is_start(op, row->field, field)))
                                 continue;
                         if (!pass) {
                                 pairs++;
