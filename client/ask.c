@@ -91,8 +91,8 @@ static int wait_reply(struct smv_client *client, uint32_t id, uint64_t deadline,
         }
 }
 
-static void begin(struct smv_client *client, struct codec_writer *writer, const char *op,
-                  uint32_t *ret_id)
+void client_ask_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
+                      uint32_t *ret_id)
 {
         *ret_id = client_new_id(client);
         codec_begin(writer, &client->link.out, client->request_max, op, *ret_id);
@@ -133,13 +133,14 @@ static int ask(struct smv_client *client, struct codec_writer *writer, uint32_t 
         return 0;
 }
 
-static uint64_t reply_deadline(const struct smv_client *client)
+int client_ask(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+               struct codec_frame *ret_frame)
 {
-        return link_deadline(client->reply_ms);
+        return ask(client, writer, id, link_deadline(client->reply_ms), ret_frame);
 }
 
 /* An ok reply without the field that it is for. */
-static int bad_answer(struct smv_client *client, int error, const char *field)
+int client_bad_answer(struct smv_client *client, int error, const char *field)
 {
         if (error != -EPROTO)
                 return client_fail(client, error, "out of memory");
@@ -222,14 +223,14 @@ static int take_limits(struct smv_client *client, const struct codec_frame *fram
 
         r = codec_get_uint(frame, "version", &version);
         if (r)
-                return bad_answer(client, r, "version");
+                return client_bad_answer(client, r, "version");
         if (version != SMV_PROTOCOL_VERSION)
                 return client_fail(client, -EPROTO,
                                    "the daemon chose version %llu, which is not ours",
                                    (unsigned long long)version);
         r = codec_get_uint(frame, "frame_bytes", &frame_bytes);
         if (r)
-                return bad_answer(client, r, "frame_bytes");
+                return client_bad_answer(client, r, "frame_bytes");
 
         client->request_max = frame_bytes < UINT32_MAX ? frame_bytes : UINT32_MAX;
         /* A daemon that takes longer requests gives longer answers. */
@@ -246,7 +247,7 @@ int client_hello(struct smv_client *client, const struct smv_connect *options, u
         uint32_t id;
         int r;
 
-        begin(client, &writer, "hello", &id);
+        client_ask_begin(client, &writer, "hello", &id);
         put_hello(&writer, options);
         if (options->transport != SMV_TRANSPORT_SOCKET)
                 link_take_fds(&client->link);
@@ -308,8 +309,7 @@ static void put_class(struct codec_writer *writer, enum smv_class priority)
                 codec_put_text(writer, "class", "background", strlen("background"));
 }
 
-/* Only what was given is sent: the defaults are the daemon's. */
-static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
+void client_put_start(struct codec_writer *writer, const struct smv_generate *o)
 {
         put_model(writer, o->model);
         put_talk(writer, o);
@@ -318,6 +318,14 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
                                o->prompt_bytes ? o->prompt_bytes : strlen(o->prompt));
         if (o->tokens)
                 codec_put_ids(writer, "tokens", o->tokens, o->token_count);
+}
+
+/* Only what was given is sent: the defaults are the daemon's. */
+static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
+{
+        client_put_start(writer, o);
+        if (o->handle)
+                codec_put_uint(writer, "handle", o->handle);
         if (o->max_tokens)
                 codec_put_uint(writer, "max_tokens", o->max_tokens);
         if (o->temperature != 0 || (o->set & SMV_SET_TEMPERATURE))
@@ -352,8 +360,8 @@ static int reserve_stream(struct smv_client *client)
         return 0;
 }
 
-static int take_options(struct smv_client *client, const struct smv_generate *options,
-                        struct smv_generate *ret_options)
+int client_take_generate(struct smv_client *client, const struct smv_generate *options,
+                         struct smv_generate *ret_options)
 {
         const char *wrong;
         int r = client_begin(client);
@@ -377,20 +385,20 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         uint32_t id;
         int r;
 
-        r = take_options(client, options, &o);
+        r = client_take_generate(client, options, &o);
         if (r)
                 return r;
         r = reserve_stream(client);
         if (r)
                 return r;
 
-        begin(client, &writer, "generate", &id);
+        client_ask_begin(client, &writer, "generate", &id);
         r = put_generate(&writer, &o);
         if (r) {
                 client->link.out.count = writer.frame;
                 return client_fail(client, r, "a stop string is NULL");
         }
-        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        r = client_ask(client, &writer, id, &frame);
         if (r)
                 return r;
 
@@ -411,7 +419,7 @@ int smv_cancel(struct smv_client *client, uint32_t stream)
         if (!client_stream(client, stream))
                 return 0;
 
-        begin(client, &writer, "cancel", &id);
+        client_ask_begin(client, &writer, "cancel", &id);
         codec_put_uint(&writer, "stream", stream);
         r = end(client, &writer);
         if (!r)
@@ -430,16 +438,16 @@ int smv_tokenize(struct smv_client *client, const char *model, const char *text,
         r = client_begin(client);
         if (r)
                 return r;
-        begin(client, &writer, "tokenize", &id);
+        client_ask_begin(client, &writer, "tokenize", &id);
         put_model(&writer, model);
         codec_put_text(&writer, "text", text, text_bytes);
-        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        r = client_ask(client, &writer, id, &frame);
         if (r)
                 return r;
 
         r = codec_get_ids(&frame, "tokens", &client->ids);
         if (r)
-                return bad_answer(client, r, "tokens");
+                return client_bad_answer(client, r, "tokens");
         *ret_tokens = (const uint32_t *)(const void *)client->ids.at;
         *ret_count = client->ids.count / sizeof(uint32_t);
         return 0;
@@ -457,16 +465,16 @@ int smv_detokenize(struct smv_client *client, const char *model, const uint32_t 
         r = client_begin(client);
         if (r)
                 return r;
-        begin(client, &writer, "detokenize", &id);
+        client_ask_begin(client, &writer, "detokenize", &id);
         put_model(&writer, model);
         codec_put_ids(&writer, "tokens", tokens, token_count);
-        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        r = client_ask(client, &writer, id, &frame);
         if (r)
                 return r;
 
         r = codec_get_text(&frame, "text", &text);
         if (r)
-                return bad_answer(client, r, "text");
+                return client_bad_answer(client, r, "text");
         *ret_text = text.bytes;
         *ret_bytes = text.count;
         return 0;
@@ -483,28 +491,28 @@ int smv_template(struct smv_client *client, const struct smv_generate *options,
         uint32_t id;
         int r;
 
-        r = take_options(client, options, &o);
+        r = client_take_generate(client, options, &o);
         if (r)
                 return r;
-        begin(client, &writer, "template", &id);
+        client_ask_begin(client, &writer, "template", &id);
         put_model(&writer, o.model);
         put_talk(&writer, &o);
         if (ret_tokens)
                 codec_put_bool(&writer, "tokenize", true);
-        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        r = client_ask(client, &writer, id, &frame);
         if (r)
                 return r;
 
         r = codec_get_text(&frame, "text", &text);
         if (r)
-                return bad_answer(client, r, "text");
+                return client_bad_answer(client, r, "text");
         *ret_text = text.bytes;
         *ret_bytes = text.count;
         if (!ret_tokens)
                 return 0;
         r = codec_get_ids(&frame, "tokens", &client->ids);
         if (r)
-                return bad_answer(client, r, "tokens");
+                return client_bad_answer(client, r, "tokens");
         *ret_tokens = (const uint32_t *)(const void *)client->ids.at;
         *ret_count = client->ids.count / sizeof(uint32_t);
         return 0;
@@ -520,14 +528,14 @@ int smv_status(struct smv_client *client, const char **ret_json)
         r = client_begin(client);
         if (r)
                 return r;
-        begin(client, &writer, "status", &id);
-        r = ask(client, &writer, id, reply_deadline(client), &frame);
+        client_ask_begin(client, &writer, "status", &id);
+        r = client_ask(client, &writer, id, &frame);
         if (r)
                 return r;
 
         r = codec_get_json(&frame, "status", &client->text);
         if (r)
-                return bad_answer(client, r, "status");
+                return client_bad_answer(client, r, "status");
         *ret_json = client->text.at;
         return 0;
 }

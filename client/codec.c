@@ -186,6 +186,21 @@ int codec_get_uint(const struct codec_frame *frame, const char *name, uint64_t *
         return 0;
 }
 
+int codec_get_uints(const struct codec_frame *frame, const char *name, uint64_t *ret_values,
+                    size_t count)
+{
+        const msgpack_object *value = get(frame, name);
+
+        if (!value || value->type != MSGPACK_OBJECT_ARRAY || value->via.array.size != count)
+                return -EPROTO;
+        for (size_t i = 0; i < count; i++) {
+                if (value->via.array.ptr[i].type != MSGPACK_OBJECT_POSITIVE_INTEGER)
+                        return -EPROTO;
+                ret_values[i] = value->via.array.ptr[i].via.u64;
+        }
+        return 0;
+}
+
 int codec_get_text(const struct codec_frame *frame, const char *name, struct codec_text *ret_text)
 {
         const msgpack_object *value = get(frame, name);

@@ -49,6 +49,9 @@ int codec_decode(struct codec *codec, const char *body, size_t count,
 
 /* A field of a reply.  0, or -EPROTO: missing or of another type. */
 int codec_get_uint(const struct codec_frame *frame, const char *name, uint64_t *ret_value);
+/* An array of exactly so many integers. */
+int codec_get_uints(const struct codec_frame *frame, const char *name, uint64_t *ret_values,
+                    size_t count);
 int codec_get_text(const struct codec_frame *frame, const char *name, struct codec_text *ret_text);
 int codec_get_ids(const struct codec_frame *frame, const char *name, struct bytes *to);
 /* The entry of the array `segments` that has this kind. */

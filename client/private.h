@@ -1,8 +1,8 @@
 /*
  * A client, from the inside.
  *
- * client.c makes and ends it, ask.c makes its requests, events.c reads what they
- * bring.  Records stay where they are, in the ring or in the link's buffer, until
+ * client.c makes and ends it, ask.c makes its requests, handle.c those about handles, events.c
+ * reads what they bring.  Records stay where they are, in the ring or in the link's buffer, until
  * smv_next() walks them, so events keep their order whichever call received them.
  */
 #ifndef CLIENT_PRIVATE_H
@@ -85,6 +85,23 @@ void client_give(void *theirs, void *ours, size_t our_bytes);
 
 /* hello, after the link is there: sent, answered, and the ring mapped if it brought one. */
 int client_hello(struct smv_client *client, const struct smv_connect *options, uint64_t deadline);
+
+/*
+ * A request: begun, filled with the codec's puts, then sent, and its reply waited for: 0, -EREMOTEIO
+ * or another error.
+ */
+void client_ask_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
+                      uint32_t *ret_id);
+int client_ask(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+               struct codec_frame *ret_frame);
+/* An ok reply without the field that it is for: `error` is the codec's. */
+int client_bad_answer(struct smv_client *client, int error, const char *field);
+
+/* A call that takes these options begins: as client_begin(), and what of them can not be sent. */
+int client_take_generate(struct smv_client *client, const struct smv_generate *options,
+                         struct smv_generate *ret_options);
+/* What of them says where a sequence starts, and of which model. */
+void client_put_start(struct codec_writer *writer, const struct smv_generate *o);
 
 /* As codec_decode(); with a ring, a frame of records is none of ours. */
 int client_decode(struct smv_client *client, const char *body, size_t count,

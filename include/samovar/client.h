@@ -123,6 +123,7 @@ struct smv_generate {
         struct smv_packed packed_messages; /* in place of messages */
         struct smv_packed packed_tools, packed_vars;
         enum smv_class priority;
+        uint64_t handle; /* in place of a prompt: the history to continue; 0: none */
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
@@ -204,6 +205,31 @@ int smv_detokenize(struct smv_client *client, const char *model, const uint32_t 
 int smv_template(struct smv_client *client, const struct smv_generate *options,
                  const char **ret_text, size_t *ret_bytes, const uint32_t **ret_tokens,
                  size_t *ret_count);
+
+/*
+ * Handles: histories of tokens that the daemon holds, for conversations that go on turn by turn.
+ * What a generate with `.handle` brings belongs to the history from its END event on; so the next
+ * turn sends only what is new, and nothing is rendered or recognised a second time.  A handle may
+ * be named by every connection of the same user, and closes with the one that made it.  While
+ * something is generated on it, all but close are refused with SMV_HANDLE_BUSY.
+ * Where a length comes back, NULL says that it is not wanted.
+ */
+
+/* Of these options the model and what is to be the history are looked at: prompt, tokens or a conversation. */
+int smv_handle_open(struct smv_client *client, const struct smv_generate *options,
+                    uint64_t *ret_handle, size_t *ret_length);
+int smv_handle_append(struct smv_client *client, uint64_t handle, const uint32_t *tokens,
+                      size_t token_count, size_t *ret_length);
+/* A text as smv_tokenize() takes it apart: what a template would put around it has to come as tokens. */
+int smv_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
+                           size_t text_bytes, size_t *ret_length);
+/* To so many tokens, of those that it has. */
+int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t length);
+/* `count` more with the same history, which from then on go their own ways; 1 to 1024. */
+int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count,
+                    uint64_t *ret_handles);
+/* What is generated on it ends, as if cancelled. */
+int smv_handle_close(struct smv_client *client, uint64_t handle);
 
 /* The daemon's counts as one JSON object, NUL-ended. */
 int smv_status(struct smv_client *client, const char **ret_json);

@@ -1,0 +1,134 @@
+/* Requests about histories that the daemon holds. */
+#include "client/private.h"
+
+#include <errno.h>
+
+/* The reply to a request that was begun; what it says of the length. */
+static int ask_length(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+                      struct codec_frame *ret_frame, size_t *ret_length)
+{
+        uint64_t length;
+        int r;
+
+        r = client_ask(client, writer, id, ret_frame);
+        if (r)
+                return r;
+        r = codec_get_uint(ret_frame, "length", &length);
+        if (r)
+                return client_bad_answer(client, r, "length");
+        if (ret_length)
+                *ret_length = (size_t)length;
+        return 0;
+}
+
+/* A request about this one, or why not. */
+static int begin(struct smv_client *client, struct codec_writer *writer, const char *op,
+                 uint64_t handle, uint32_t *ret_id)
+{
+        int r = client_begin(client);
+
+        if (r)
+                return r;
+        client_ask_begin(client, writer, op, ret_id);
+        codec_put_uint(writer, "handle", handle);
+        return 0;
+}
+
+int smv_handle_open(struct smv_client *client, const struct smv_generate *options,
+                    uint64_t *ret_handle, size_t *ret_length)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        struct smv_generate o;
+        size_t length;
+        uint32_t id;
+        int r;
+
+        r = client_take_generate(client, options, &o);
+        if (r)
+                return r;
+        client_ask_begin(client, &writer, "open", &id);
+        client_put_start(&writer, &o);
+        r = ask_length(client, &writer, id, &frame, &length);
+        if (r)
+                return r;
+        r = codec_get_uint(&frame, "handle", ret_handle);
+        if (r)
+                return client_bad_answer(client, r, "handle");
+        if (ret_length)
+                *ret_length = length;
+        return 0;
+}
+
+int smv_handle_append(struct smv_client *client, uint64_t handle, const uint32_t *tokens,
+                      size_t token_count, size_t *ret_length)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = begin(client, &writer, "append", handle, &id);
+        if (r)
+                return r;
+        codec_put_ids(&writer, "tokens", tokens, token_count);
+        return ask_length(client, &writer, id, &frame, ret_length);
+}
+
+int smv_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
+                           size_t text_bytes, size_t *ret_length)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = begin(client, &writer, "append", handle, &id);
+        if (r)
+                return r;
+        codec_put_text(&writer, "text", text, text_bytes);
+        return ask_length(client, &writer, id, &frame, ret_length);
+}
+
+int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t length)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = begin(client, &writer, "truncate", handle, &id);
+        if (r)
+                return r;
+        codec_put_uint(&writer, "length", length);
+        return ask_length(client, &writer, id, &frame, NULL);
+}
+
+int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count, uint64_t *ret_handles)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = begin(client, &writer, "fork", handle, &id);
+        if (r)
+                return r;
+        codec_put_uint(&writer, "count", count);
+        r = client_ask(client, &writer, id, &frame);
+        if (r)
+                return r;
+        r = codec_get_uints(&frame, "handles", ret_handles, count);
+        return r ? client_bad_answer(client, r, "handles") : 0;
+}
+
+int smv_handle_close(struct smv_client *client, uint64_t handle)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = begin(client, &writer, "close", handle, &id);
+        return r ? r : client_ask(client, &writer, id, &frame);
+}
