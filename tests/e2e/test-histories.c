@@ -1,0 +1,561 @@
+/*
+ * Handles, by clients who know what they hold: whatever was done to a handle, what it generates is
+ * what the same tokens generate when they are sent as a whole.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <samovar/client.h>
+
+#include "tests/e2e/talk.h"
+
+#define HISTORY_MAX 4096
+
+/* What its client believes a handle to be. */
+struct history {
+        uint64_t handle;
+        uint32_t tokens[HISTORY_MAX];
+        size_t count;
+};
+
+struct turn {
+        uint32_t max_tokens;
+        double temperature;
+        uint64_t seed;
+};
+
+static void assert_refused(const struct reply *reply, enum smv_code code, const char *field)
+{
+        assert_false(reply->ok);
+        if (reply->code != code)
+                fail_msg("%s, not %u", reply->message, code);
+        assert_string_equal(reply->field, field);
+}
+
+static void note(struct history *history, const uint32_t *tokens, size_t count)
+{
+        assert_true(count <= HISTORY_MAX - history->count);
+        if (count)
+                memcpy(history->tokens + history->count, tokens, count * sizeof(*tokens));
+        history->count += count;
+}
+
+/* By a text; babble's bos stands in front, and its tokens are bytes. */
+static void open_text(struct talk *talk, struct history *history, const char *text)
+{
+        struct reply *reply = talk_ask(talk, "op=s prompt=s", "open", text);
+
+        assert_true(reply->ok);
+        history->handle = reply_uint(reply, "handle");
+        history->count = 0;
+        note(history, (uint32_t[]){ 256 }, 1);
+        for (; *text; text++)
+                note(history, (uint32_t[]){ (uint8_t)*text }, 1);
+        assert_int_equal(reply_uint(reply, "length"), history->count);
+}
+
+static void append_text(struct talk *talk, struct history *history, const char *text)
+{
+        struct reply *reply =
+                talk_ask(talk, "op=s handle=q text=s", "append", history->handle, text);
+
+        if (!reply->ok)
+                fail_msg("%s", reply->message);
+        for (; *text; text++)
+                note(history, (uint32_t[]){ (uint8_t)*text }, 1);
+        assert_int_equal(reply_uint(reply, "length"), history->count);
+}
+
+static void append_tokens(struct talk *talk, struct history *history, uint32_t first, size_t count)
+{
+        uint32_t tokens[64];
+        struct reply *reply;
+
+        for (size_t i = 0; i < count; i++)
+                tokens[i] = first + (uint32_t)i;
+        reply = talk_ask(talk, "op=s handle=q tokens=I", "append", history->handle, tokens, count);
+        if (!reply->ok)
+                fail_msg("%s", reply->message);
+        note(history, tokens, count);
+        assert_int_equal(reply_uint(reply, "length"), history->count);
+}
+
+static void truncate_to(struct talk *talk, struct history *history, size_t count)
+{
+        struct reply *reply = talk_ask(talk, "op=s handle=q length=u", "truncate", history->handle,
+                                       (uint32_t)count);
+
+        assert_true(reply->ok);
+        history->count = count;
+        assert_int_equal(reply_uint(reply, "length"), count);
+}
+
+static void fork_all(struct talk *talk, const struct history *history, struct history *forks,
+                     uint32_t count)
+{
+        struct reply *reply =
+                talk_ask(talk, "op=s handle=q count=u", "fork", history->handle, count);
+        char path[32];
+
+        assert_true(reply->ok);
+        for (uint32_t i = 0; i < count; i++) {
+                snprintf(path, sizeof(path), "handles.%u", i);
+                forks[i] = *history;
+                forks[i].handle = reply_uint(reply, path);
+                assert_true(forks[i].handle != history->handle);
+        }
+}
+
+/* Sends and does not wait: the id. */
+static uint32_t begin_turn(struct talk *talk, uint64_t handle, const struct turn *turn)
+{
+        uint32_t id = ++talk->last_id;
+
+        talk_say(talk, "op=s id=u handle=q max_tokens=u temperature=f seed=q", "generate", id,
+                 handle, turn->max_tokens, turn->temperature, turn->seed);
+        return id;
+}
+
+static struct stream *end_turn(struct talk *talk, struct history *history, uint32_t id)
+{
+        struct reply *reply = talk_reply(talk, id);
+        struct stream *stream;
+
+        if (!reply->ok)
+                fail_msg("%s", reply->message);
+        assert_int_equal(reply_uint(reply, "prompt_tokens"), history->count);
+        stream = talk_end(talk, id);
+        assert_int_equal(stream->end.prompt_tokens, history->count);
+        return stream;
+}
+
+/* The same tokens as a whole, of somebody else's connection. */
+static void compare(struct talk *other, struct history *history, const struct turn *turn,
+                    const struct stream *stream)
+{
+        uint32_t id = ++other->last_id;
+        struct stream *whole;
+
+        talk_say(other, "op=s id=u tokens=I max_tokens=u temperature=f seed=q", "generate", id,
+                 history->tokens, history->count, turn->max_tokens, turn->temperature, turn->seed);
+        assert_true(talk_reply(other, id)->ok);
+        whole = talk_end(other, id);
+        assert_int_equal(stream->token_count, whole->token_count);
+        assert_memory_equal(stream->tokens, whole->tokens,
+                            whole->token_count * sizeof(*whole->tokens));
+        assert_int_equal(stream->text_bytes, whole->text_bytes);
+        assert_memory_equal(stream->text, whole->text, whole->text_bytes);
+        assert_int_equal(stream->end.reason, whole->end.reason);
+        assert_int_equal(stream->end.output_tokens, whole->end.output_tokens);
+        assert_int_equal(stream->end.prompt_tokens, whole->end.prompt_tokens);
+}
+
+/* `known`: of the tokens, those that were read or made by an earlier turn on it. */
+static void take_turn(struct talk *talk, struct talk *other, struct history *history,
+                      const struct turn *turn, size_t known)
+{
+        struct stream *stream = end_turn(talk, history, begin_turn(talk, history->handle, turn));
+
+        if (stream->end.cached_tokens + 2 < known)
+                fail_msg("%u are cached, %zu known", stream->end.cached_tokens, known);
+        compare(other, history, turn, stream);
+        note(history, stream->tokens, stream->token_count);
+}
+
+static void a_handle_gives_what_its_tokens_give(void **state)
+{
+        static const struct turn turns[] = {
+                { .max_tokens = 20 },
+                { .max_tokens = 33, .temperature = 1.1, .seed = 5 },
+                { .max_tokens = 1 },
+                { .max_tokens = 16, .temperature = 0.7, .seed = 99 },
+        };
+        struct history history, forks[3];
+        struct house *house = *state;
+        struct talk *talk, *other;
+        uint32_t ids[3];
+        size_t known = 0;
+
+        HOUSE(house, "--threads", "1");
+        talk = talk_greet(house);
+        other = talk_greet(house);
+        open_text(talk, &history, "Once upon a time");
+        for (size_t i = 0; i < 4; i++) {
+                take_turn(talk, other, &history, &turns[i], known);
+                known = history.count;
+                if (i % 2)
+                        append_tokens(talk, &history, 65 + (uint32_t)i, 1 + 17 * i);
+                else
+                        append_text(talk, &history, i ? "" : " she said. ");
+        }
+
+        truncate_to(talk, &history, 23);
+        take_turn(talk, other, &history, &turns[0], 23);
+        truncate_to(talk, &history, history.count);
+        truncate_to(talk, &history, history.count - 5);
+        append_tokens(talk, &history, 70, 3);
+
+        /* Three ways at once, and the first one goes on as if they were not. */
+        fork_all(talk, &history, forks, 3);
+        for (uint32_t i = 0; i < 3; i++) {
+                append_tokens(talk, &forks[i], 80 + i, 1 + i);
+                ids[i] = begin_turn(talk, forks[i].handle, &turns[1 + i]);
+        }
+        take_turn(talk, other, &history, &turns[3], history.count - 8);
+        for (uint32_t i = 0; i < 3; i++) {
+                struct stream *stream = end_turn(talk, &forks[i], ids[i]);
+
+                compare(other, &forks[i], &turns[1 + i], stream);
+                note(&forks[i], stream->tokens, stream->token_count);
+        }
+        assert_true(talk_ask(talk, "op=s handle=q", "close", history.handle)->ok);
+        take_turn(other, talk, &forks[0], &turns[1], forks[0].count);
+        append_text(other, &forks[2], "!");
+        take_turn(other, talk, &forks[2], &turns[0], forks[2].count - 1);
+        talk_close(talk);
+        talk_close(other);
+        house_stop(house);
+}
+
+/* The token that ends a stream belongs to it, as it was shown; whatever ended it. */
+static void what_ended_a_stream_is_in_the_history(void **state)
+{
+        struct turn turn = { .max_tokens = 300, .temperature = 1, .seed = 1 };
+        struct house *house = *state;
+        struct history history;
+        struct stream *stream;
+        struct talk *talk;
+        uint32_t id;
+
+        HOUSE(house, "--threads", "1");
+        talk = talk_greet(house);
+        open_text(talk, &history, "Tea.");
+        for (; turn.seed <= 100; turn.seed++) {
+                stream = end_turn(talk, &history, begin_turn(talk, history.handle, &turn));
+                truncate_to(talk, &history, 5); /* it has no fewer, or this were refused */
+                if (stream->end.reason == SMV_END_EOS)
+                        break;
+        }
+        stream = end_turn(talk, &history, begin_turn(talk, history.handle, &turn));
+        assert_int_equal(stream->end.reason, SMV_END_EOS);
+        assert_int_equal(stream->tokens[stream->token_count - 1], 257);
+        note(&history, stream->tokens, stream->token_count);
+        append_text(talk, &history, "So"); /* checks the length */
+
+        id = ++talk->last_id;
+        talk_say(talk, "op=s id=u handle=q max_tokens=u ignore_eos=y", "generate", id,
+                 history.handle, 1500u, 1);
+        while (!talk_stream(talk, id))
+                talk_turn(talk, 100);
+        assert_true(talk_ask(talk, "op=s stream=u", "cancel", id)->ok);
+        stream = end_turn(talk, &history, id);
+        assert_int_equal(stream->end.reason, SMV_END_CANCELLED);
+        note(&history, stream->tokens, stream->token_count);
+        append_text(talk, &history, "?");
+        talk_close(talk);
+        house_stop(house);
+}
+
+/* Whoever has read an END may go on at once, from his connection or another. */
+static void after_an_end_nobody_is_told_to_wait(void **state)
+{
+        struct turn turn = { .temperature = 1 };
+        struct house *house = *state;
+        struct talk *talk, *other;
+        struct history history;
+
+        HOUSE(house, "--threads", "1");
+        talk = talk_greet(house);
+        other = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        for (uint32_t i = 0; i < scaled(40, 4000); i++) {
+                struct talk *now = i % 3 ? talk : other, *next = i % 2 ? talk : other;
+                struct stream *stream;
+                uint32_t id;
+
+                turn.max_tokens = 1 + i % 4;
+                turn.seed = i;
+                id = begin_turn(now, history.handle, &turn);
+                if (i % 5 == 4)
+                        talk_ask(now, "op=s stream=u", "cancel", id);
+                stream = end_turn(now, &history, id);
+                note(&history, stream->tokens, stream->token_count);
+                if (i % 4)
+                        append_tokens(next, &history, 97, 1);
+                else if (4 + i % 9 < history.count)
+                        truncate_to(next, &history, 4 + i % 9);
+        }
+        talk_close(talk);
+        talk_close(other);
+        house_stop(house);
+}
+
+/* All at once, so that it is busy still when the last of them is looked at. */
+static void expect_busy(struct talk *talk, uint64_t handle)
+{
+        uint32_t first = talk->last_id + 1;
+
+        talk_say(talk, "op=s id=u handle=q tokens=I", "append", first, handle, (uint32_t[]){ 65 },
+                 (size_t)1);
+        talk_say(talk, "op=s id=u handle=q text=s", "append", first + 1, handle, "A");
+        talk_say(talk, "op=s id=u handle=q length=u", "truncate", first + 2, handle, 1u);
+        talk_say(talk, "op=s id=u handle=q count=u", "fork", first + 3, handle, 1u);
+        talk_say(talk, "op=s id=u handle=q", "generate", first + 4, handle);
+        talk->last_id += 5;
+        for (uint32_t i = 0; i < 5; i++)
+                assert_refused(talk_reply(talk, first + i), SMV_HANDLE_BUSY, "handle");
+}
+
+/* Many tokens, the first of which has come. */
+static uint32_t generate_long(struct talk *talk, uint64_t handle)
+{
+        uint32_t id = ++talk->last_id;
+
+        talk_say(talk, "op=s id=u handle=q max_tokens=u ignore_eos=y", "generate", id, handle,
+                 1800u, 1);
+        while (!talk_stream(talk, id))
+                talk_turn(talk, 100);
+        assert_true(talk_reply(talk, id)->ok);
+        return id;
+}
+
+static void a_handle_that_generates_can_only_be_closed(void **state)
+{
+        struct house *house = *state;
+        struct history history, fork;
+        struct talk *talk, *other;
+        uint32_t id;
+
+        HOUSE(house, "--threads", "1");
+        talk = talk_greet(house);
+        other = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        fork_all(talk, &history, &fork, 1);
+        id = generate_long(talk, history.handle);
+        expect_busy(other, history.handle);
+        assert_true(talk_ask(other, "op=s handle=q", "close", history.handle)->ok);
+        assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_CANCELLED);
+        assert_refused(talk_ask(talk, "op=s handle=q", "close", history.handle), SMV_NO_HANDLE,
+                       "handle");
+        append_text(other, &fork, "pot");
+        assert_int_equal(talk_status(talk, "handles.open"), 1);
+        assert_int_equal(talk_status(talk, "handles.tokens"), fork.count);
+        talk_close(talk);
+        talk_close(other);
+        house_stop(house);
+}
+
+static void what_makes_no_sense_is_refused_by_name(void **state)
+{
+        static const uint32_t ids[100] = { 65 }, wrong[] = { 65, 1u << 20 };
+        struct house *house = *state;
+        struct history history, fork;
+        struct reply *reply;
+        struct talk *talk;
+
+        HOUSE(house, "--ctx", "64", "--uid-handles", "3");
+        talk = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        for (size_t i = 0; i < 5; i++) {
+                static const char *const ops[] = { "append", "truncate", "fork", "close",
+                                                   "generate" };
+                static const char *const formats[] = { "op=s handle=q text=s",
+                                                       "op=s handle=q length=u",
+                                                       "op=s handle=q count=u", "op=s handle=q",
+                                                       "op=s handle=q max_tokens=u" };
+                const uint64_t none[] = { history.handle + 1, UINT64_MAX };
+
+                for (size_t j = 0; j < 2; j++)
+                        assert_refused(i ? talk_ask(talk, formats[i], ops[i], none[j], 1u)
+                                         : talk_ask(talk, formats[i], ops[i], none[j], "x"),
+                                       SMV_NO_HANDLE, "handle");
+        }
+        assert_refused(talk_ask(talk, "op=s handle=u", "close", 0u), SMV_BAD_VALUE, "handle");
+        assert_refused(talk_ask(talk, "op=s handle=q count=u", "fork", history.handle, 0u),
+                       SMV_BAD_VALUE, "count");
+        assert_refused(talk_ask(talk, "op=s handle=q count=u", "fork", history.handle, 100000u),
+                       SMV_BAD_VALUE, "count");
+        reply = talk_ask(talk, "op=s handle=q length=u", "truncate", history.handle, 5u);
+        assert_refused(reply, SMV_BAD_VALUE, "length");
+        assert_string_equal(reply->message, "length is 5; the handle has 4 tokens");
+        assert_refused(
+                talk_ask(talk, "op=s handle=q model=s", "generate", history.handle, "babble"),
+                SMV_BAD_FIELD, "model");
+        assert_refused(talk_ask(talk, "op=s handle=q n=u", "generate", history.handle, 2u),
+                       SMV_RESERVED, "n");
+        assert_refused(talk_ask(talk, "op=s handle=q prompt=s", "generate", history.handle, "x"),
+                       SMV_BAD_FIELD, "handle");
+        assert_refused(talk_ask(talk, "op=s", "open"), SMV_MISSING, "prompt");
+        assert_refused(talk_ask(talk, "op=s model=s prompt=s", "open", "another", "x"),
+                       SMV_NO_MODEL, "model");
+        assert_refused(talk_ask(talk, "op=s tokens=I", "open", wrong, (size_t)2), SMV_BAD_VALUE,
+                       "tokens");
+        assert_refused(talk_ask(talk, "op=s handle=q tokens=I", "append", history.handle, wrong,
+                                (size_t)2),
+                       SMV_BAD_VALUE, "tokens");
+        assert_refused(talk_ask(talk, "op=s handle=q", "append", history.handle), SMV_MISSING,
+                       "tokens");
+
+        /* The context, by ids and by text; full is not over. */
+        reply = talk_ask(talk, "op=s handle=q tokens=I", "append", history.handle, ids, (size_t)61);
+        assert_refused(reply, SMV_TOO_LONG, "tokens");
+        assert_string_equal(reply->message, "the handle has 4 tokens and tokens has 61; together "
+                                            "they may be 64");
+        assert_refused(talk_ask(talk, "op=s tokens=I", "open", ids, (size_t)65), SMV_TOO_LONG,
+                       "tokens");
+        reply = talk_ask(talk, "op=s handle=q text=s", "append", history.handle,
+                         "a text of some bytes more than what is left of the context of it");
+        assert_refused(reply, SMV_TOO_LONG, "text");
+        append_tokens(talk, &history, 65, 60);
+        assert_refused(talk_ask(talk, "op=s handle=q", "generate", history.handle), SMV_TOO_LONG,
+                       "handle");
+        truncate_to(talk, &history, 0);
+        assert_refused(talk_ask(talk, "op=s handle=q", "generate", history.handle), SMV_BAD_VALUE,
+                       "handle");
+
+        /* All of the forks, or none of them. */
+        assert_refused(talk_ask(talk, "op=s handle=q count=u", "fork", history.handle, 3u),
+                       SMV_QUOTA, "");
+        assert_int_equal(talk_status(talk, "handles.open"), 1);
+        fork_all(talk, &history, &fork, 1);
+        append_text(talk, &fork, "x");
+        open_text(talk, &history, "y");
+        assert_refused(talk_ask(talk, "op=s prompt=s", "open", "z"), SMV_QUOTA, "");
+        assert_int_equal(talk_status(talk, "charges.0.handles"), 3);
+        talk_close(talk);
+        house_stop(house);
+}
+
+/* Idle, generating, with a text at the scribe; its own stream, and somebody else's. */
+static void whoever_hangs_up_leaves_nothing(void **state)
+{
+        struct house *house = *state;
+        struct talk *talk, *other;
+        struct history history;
+        char *text = calloc(1, 200001);
+        uint32_t id;
+
+        memset(text, 'a', 200000);
+        HOUSE(house, "--threads", "1");
+        talk = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        talk_close(talk);
+        house_rest(house);
+
+        talk = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        generate_long(talk, history.handle);
+        talk_close(talk);
+        house_rest(house);
+
+        talk = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        talk_say(talk, "op=s id=u prompt=s", "open", ++talk->last_id, text);
+        talk_say(talk, "op=s id=u handle=q text=s", "append", ++talk->last_id, history.handle,
+                 text);
+        talk_close(talk);
+        house_rest(house);
+
+        /* Its owner goes: the stream of the other ends, and has its END. */
+        talk = talk_greet(house);
+        other = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        id = generate_long(other, history.handle);
+        talk_close(talk);
+        assert_int_equal(talk_end(other, id)->end.reason, SMV_END_CANCELLED);
+        assert_refused(talk_ask(other, "op=s handle=q", "close", history.handle), SMV_NO_HANDLE,
+                       "handle");
+        assert_int_equal(talk_status(other, "handles.open"), 0);
+
+        /* Who generates goes: the handle is its owner's still, and idle soon. */
+        talk = talk_greet(house);
+        open_text(talk, &history, "Tea");
+        generate_long(other, history.handle);
+        talk_close(other);
+        while (talk_status(talk, "requests.alive"))
+                sleep_ms(5);
+        truncate_to(talk, &history, 4);
+        append_text(talk, &history, "s");
+        talk_close(talk);
+        free(text);
+        house_stop(house);
+}
+
+static void take_end(struct smv_client *client, struct history *history)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+
+        do {
+                assert_int_equal(smv_next(client, &event, -1), 1);
+                note(history, event.tokens, event.kind == SMV_EVENT_TOKENS ? event.token_count : 0);
+        } while (event.kind != SMV_EVENT_END);
+        assert_int_equal(event.reason, SMV_END_LENGTH);
+}
+
+static void the_library_says_it_all(void **state)
+{
+        struct smv_generate options = { SMV_SIZE(smv_generate), .prompt = "Tea" };
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+        struct house *house = *state;
+        struct smv_connect where = { SMV_SIZE(smv_connect), .socket = house->socket,
+                                     .transport = talk_transport() == TALK_SOCKET
+                                                          ? SMV_TRANSPORT_SOCKET
+                                                          : SMV_TRANSPORT_RING };
+        struct history history = { .count = 0 };
+        struct smv_client *client;
+        uint64_t handles[2];
+        uint32_t stream;
+        size_t length;
+
+        HOUSE(house, "--threads", "1");
+        assert_int_equal(smv_connect(&where, &client), 0);
+        assert_int_equal(smv_handle_open(client, &options, &history.handle, &length), 0);
+        assert_int_equal(length, 4);
+        assert_int_equal(smv_handle_append_text(client, history.handle, "pot", 3, NULL), 0);
+        assert_int_equal(
+                smv_handle_append(client, history.handle, (uint32_t[]){ 65, 66 }, 2, &length), 0);
+        assert_int_equal(length, 9);
+        options = (struct smv_generate){ SMV_SIZE(smv_generate), .handle = history.handle,
+                                         .max_tokens = 12, .ignore_eos = 1, .seed = 3 };
+        assert_int_equal(smv_generate(client, &options, &stream), 0);
+        take_end(client, &history);
+        assert_int_equal(history.count, 12);
+        assert_int_equal(smv_handle_fork(client, history.handle, 2, handles), 0);
+        assert_int_equal(smv_handle_append_text(client, handles[1], "", 0, &length), 0);
+        assert_int_equal(length, 21);
+
+        /* Back to where it was, the same seed makes the same. */
+        assert_int_equal(smv_handle_truncate(client, handles[0], 9), 0);
+        options.handle = handles[0];
+        assert_int_equal(smv_generate(client, &options, &stream), 0);
+        take_end(client, &history);
+        assert_memory_equal(history.tokens, history.tokens + 12, 12 * sizeof(uint32_t));
+
+        assert_int_equal(smv_handle_truncate(client, handles[0], 22), -EREMOTEIO);
+        smv_error(client, &problem);
+        assert_int_equal(problem.code, SMV_BAD_VALUE);
+        assert_int_equal(smv_handle_close(client, handles[1]), 0);
+        assert_int_equal(smv_handle_close(client, handles[1]), -EREMOTEIO);
+        smv_error(client, &problem);
+        assert_int_equal(problem.code, SMV_NO_HANDLE);
+        smv_close(client);
+        house_stop(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest stories[] = {
+                STORY(a_handle_gives_what_its_tokens_give),
+                STORY(what_ended_a_stream_is_in_the_history),
+                STORY(after_an_end_nobody_is_told_to_wait),
+                STORY(a_handle_that_generates_can_only_be_closed),
+                STORY(what_makes_no_sense_is_refused_by_name),
+                STORY(whoever_hangs_up_leaves_nothing),
+                STORY(the_library_says_it_all),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        return cmocka_run_group_tests(stories, NULL, NULL);
+}

@@ -1,0 +1,257 @@
+/* Handles: who may name one, what forks share, and that what is charged covers it and comes back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon/edge/handles.h"
+
+#define UID   7u
+#define OTHER 8u
+#define MOST  4u
+#define BYTES 4096u
+#define ID    5u
+
+struct world {
+        struct quota *quota;
+        struct handles *handles;
+        struct served served;
+        struct handle_owner owner, second;
+};
+
+static int set_up(void **state)
+{
+        const struct quota_conf conf = {
+                .max = { [QUOTA_PROMPT_BYTES] = BYTES, [QUOTA_HANDLES] = MOST }
+        };
+        struct world *world = calloc(1, sizeof(*world));
+
+        assert_int_equal(quota_new(&conf, &world->quota), 0);
+        assert_int_equal(handles_new(world->quota, &world->handles), 0);
+        *state = world;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        struct world *world = *state;
+        uint32_t index = 0;
+
+        while (world->owner.first)
+                handles_close(world->handles, world->owner.first);
+        while (world->second.first)
+                handles_close(world->handles, world->second.first);
+        assert_null(quota_next(world->quota, &index));
+        assert_int_equal(world->served.holds, 0);
+        handles_free(world->handles);
+        quota_free(world->quota);
+        free(world);
+        return 0;
+}
+
+static struct handle *open_one(struct world *world, struct handle_owner *owner, uint32_t uid)
+{
+        struct wire_problem problem;
+        struct handle *handle = NULL;
+
+        assert_int_equal(
+                handles_open(world->handles, owner, uid, &world->served, ID, &problem, &handle), 0);
+        return handle;
+}
+
+static struct handle *fork_one(struct world *world, struct handle *handle)
+{
+        struct wire_problem problem;
+        struct handle *fork = NULL;
+
+        assert_int_equal(handles_fork(world->handles, handle, &world->owner, ID, &problem, &fork),
+                         0);
+        return fork;
+}
+
+/* first, first + 1 ... */
+static void append(struct world *world, struct handle *handle, uint32_t first, uint32_t count)
+{
+        struct wire_problem problem;
+        uint32_t ids[64];
+
+        for (uint32_t i = 0; i < count; i++)
+                ids[i] = first + i;
+        assert_int_equal(handles_append(world->handles, handle, ids, count, ID, &problem), 0);
+}
+
+static void expect_tokens(const struct handle *handle, uint32_t first, uint32_t count)
+{
+        assert_int_equal(handle->count, count);
+        for (uint32_t i = 0; i < count; i++)
+                assert_int_equal(handle->tokens[i], first + i);
+}
+
+static void a_number_is_given_once_and_found_by_its_user_alone(void **state)
+{
+        struct world *world = *state;
+        struct handle *a = open_one(world, &world->owner, UID), *b, *c;
+        uint64_t first = a->number;
+
+        b = open_one(world, &world->owner, UID);
+        assert_true(first && b->number != first);
+        assert_ptr_equal(handles_find(world->handles, UID, first), a);
+        assert_null(handles_find(world->handles, OTHER, first));
+        assert_null(handles_find(world->handles, UID, b->number + 1));
+        assert_null(handles_find(world->handles, UID, b->number + 1024)); /* the same bucket */
+        assert_null(handles_find(world->handles, UID, 0));
+        assert_null(handles_find(world->handles, UID, UINT64_MAX));
+        handles_close(world->handles, a);
+        assert_null(handles_find(world->handles, UID, first));
+        for (uint32_t i = 0; i < 2000; i++) {
+                c = open_one(world, &world->second, OTHER);
+                assert_true(c->number > first);
+                assert_ptr_equal(handles_find(world->handles, OTHER, c->number), c);
+                handles_close(world->handles, c);
+        }
+        assert_ptr_equal(handles_find(world->handles, UID, b->number), b);
+}
+
+static void tokens_are_added_and_cut(void **state)
+{
+        struct world *world = *state;
+        struct handle *handle = open_one(world, &world->owner, UID);
+
+        append(world, handle, 0, 0);
+        expect_tokens(handle, 0, 0);
+        append(world, handle, 10, 40);
+        append(world, handle, 50, 1);
+        expect_tokens(handle, 10, 41);
+        assert_int_equal(handles_truncate(world->handles, handle, 41), 0);
+        assert_int_equal(handles_truncate(world->handles, handle, 17), 0);
+        append(world, handle, 27, 3);
+        expect_tokens(handle, 10, 20);
+        assert_int_equal(handles_sum(world->handles).tokens, 20);
+        assert_int_equal(handles_truncate(world->handles, handle, 0), 0);
+        assert_null(handle->tokens);
+        append(world, handle, 3, 2);
+        expect_tokens(handle, 3, 2);
+}
+
+static void who_changes_shared_tokens_changes_his_own(void **state)
+{
+        struct world *world = *state;
+        struct handle *a = open_one(world, &world->owner, UID), *b, *c, *d;
+
+        append(world, a, 1, 30);
+        b = fork_one(world, a);
+        c = fork_one(world, b);
+        assert_true(a->tokens == b->tokens && b->tokens == c->tokens);
+        append(world, b, 31, 5);
+        assert_int_equal(handles_truncate(world->handles, c, 7), 0);
+        expect_tokens(a, 1, 30);
+        expect_tokens(b, 1, 35);
+        expect_tokens(c, 1, 7);
+        assert_true(a->tokens != b->tokens && a->tokens != c->tokens);
+
+        d = fork_one(world, a);
+        handles_close(world->handles, a);
+        expect_tokens(d, 1, 30);
+        append(world, d, 31, 1);
+        expect_tokens(d, 1, 31);
+        assert_int_equal(handles_truncate(world->handles, d, 0), 0);
+        a = fork_one(world, d);
+        append(world, a, 9, 1);
+        expect_tokens(d, 0, 0);
+}
+
+static void what_was_generated_takes_the_place_of_what_was_shared(void **state)
+{
+        struct world *world = *state;
+        struct handle *a = open_one(world, &world->owner, UID), *b;
+        uint32_t *more = malloc(50 * sizeof(*more));
+        struct wire_problem problem;
+
+        append(world, a, 1, 30);
+        b = fork_one(world, a);
+        for (uint32_t i = 0; i < 50; i++)
+                more[i] = 1 + i;
+        assert_int_equal(handles_replace(world->handles, b, more, 40, ID, &problem), 0);
+        expect_tokens(a, 1, 30);
+        expect_tokens(b, 1, 40);
+        assert_int_equal(handles_sum(world->handles).tokens, 70);
+}
+
+static void expect_full(int r, const struct wire_problem *problem, const char *said)
+{
+        assert_int_equal(r, WIRE_E_REFUSED);
+        assert_int_equal(problem->code, SMV_QUOTA);
+        assert_int_equal(problem->id, ID);
+        assert_non_null(strstr(problem->message, said));
+}
+
+/* Every handle for all of its tokens, so that who is left has paid for what is left. */
+static void limits_hold_and_a_refusal_changes_nothing(void **state)
+{
+        struct world *world = *state;
+        struct handle *a = open_one(world, &world->owner, UID), *b = NULL;
+        static const uint32_t zeros[1024];
+        struct wire_problem problem;
+        struct handles_sum before;
+
+        append(world, a, 1, 60);
+        b = fork_one(world, a);
+        before = handles_sum(world->handles);
+        assert_true(before.bytes > 2 * 60 * sizeof(uint32_t));
+        expect_full(handles_append(world->handles, b, zeros, 1024, ID, &problem), &problem,
+                    "limit of 4096 prompt_bytes");
+        assert_int_equal(handles_sum(world->handles).bytes, before.bytes);
+        assert_ptr_equal(a->tokens, b->tokens);
+
+        fork_one(world, b);
+        open_one(world, &world->owner, UID);
+        before = handles_sum(world->handles);
+        expect_full(
+                handles_open(world->handles, &world->owner, UID, &world->served, ID, &problem, &b),
+                &problem, "limit of 4 handles");
+        expect_full(handles_fork(world->handles, a, &world->owner, ID, &problem, &b), &problem,
+                    "limit of 4 handles");
+        open_one(world, &world->second, OTHER); /* who has limits of his own */
+        assert_int_equal(handles_sum(world->handles).open, before.open + 1);
+        expect_tokens(a, 1, 60);
+}
+
+static void a_user_s_bytes_are_those_of_his_handles(void **state)
+{
+        struct world *world = *state;
+        const struct quota_account *account;
+        struct handle *a = open_one(world, &world->owner, UID);
+        uint64_t empty;
+        uint32_t index = 0;
+
+        account = quota_next(world->quota, &index);
+        empty = account->held[QUOTA_PROMPT_BYTES];
+        assert_int_equal(empty, handles_sum(world->handles).bytes);
+        append(world, a, 1, 50);
+        fork_one(world, a);
+        assert_int_equal(account->held[QUOTA_PROMPT_BYTES], 2 * empty + 100 * sizeof(uint32_t));
+        assert_int_equal(account->held[QUOTA_HANDLES], 2);
+        assert_int_equal(handles_truncate(world->handles, a, 10), 0);
+        assert_int_equal(account->held[QUOTA_PROMPT_BYTES], 2 * empty + 60 * sizeof(uint32_t));
+        handles_close(world->handles, a);
+        assert_int_equal(account->held[QUOTA_PROMPT_BYTES], empty + 50 * sizeof(uint32_t));
+}
+
+int main(void)
+{
+#define STORY(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+        const struct CMUnitTest stories[] = {
+                STORY(a_number_is_given_once_and_found_by_its_user_alone),
+                STORY(tokens_are_added_and_cut),
+                STORY(who_changes_shared_tokens_changes_his_own),
+                STORY(what_was_generated_takes_the_place_of_what_was_shared),
+                STORY(limits_hold_and_a_refusal_changes_nothing),
+                STORY(a_user_s_bytes_are_those_of_his_handles),
+        };
+
+        return cmocka_run_group_tests_name("handles", stories, NULL, NULL);
+}
