@@ -221,6 +221,13 @@ static void messages_and_the_ids_of_their_template_give_the_same_stream(void **s
                                  7u, 60u));
         assert_int_equal(a->end.prompt_tokens, count);
         assert_same_stream(a, b);
+        stream_free(b);
+
+        reply = talk_ask(talk, "op=s messages=x", "open", DATA(said));
+        assert_int_equal(reply_uint(reply, "length"), count);
+        b = whole(talk, talk_ask(talk, "op=s handle=q seed=u max_tokens=u", "generate",
+                                 reply_uint(reply, "handle"), 7u, 60u));
+        assert_same_stream(a, b);
         stream_free(a);
         stream_free(b);
         unsay(&said);

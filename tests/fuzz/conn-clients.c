@@ -147,6 +147,56 @@ static void make_flood(const char *op, uint32_t id, uint32_t times)
         world.flood = flood;
 }
 
+/* About a handle; `value` is of `field`, or there is none. */
+static void make_held(const char *op, uint32_t id, uint64_t handle, const char *field,
+                      uint32_t value)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, field ? 2 : 1, op, id);
+        wire_put_text(&writer, "handle");
+        wire_put_uint(&writer, handle);
+        if (field) {
+                wire_put_text(&writer, field);
+                wire_put_uint(&writer, value);
+        }
+        close_frame(&writer);
+}
+
+static void make_append(uint32_t id, uint64_t handle, bool text)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 2, "append", id);
+        wire_put_text(&writer, "handle");
+        wire_put_uint(&writer, handle);
+        wire_put_text(&writer, text ? "text" : "tokens");
+        if (text)
+                wire_put_text(&writer, "and on");
+        else
+                wire_put_array(&writer, 1);
+        if (!text)
+                wire_put_uint(&writer, 'b');
+        close_frame(&writer);
+}
+
+static void make_handle_frames(void)
+{
+        world.handle_frames = world.frame_count;
+        make_ids("open", 12, 'a');
+        make_text("open", 13, "prompt", "thirteen");
+        make_message("open", 14, "fourteen");
+        make_message("open", 14, NULL);
+        for (uint64_t handle = 1; handle < 4; handle++) {
+                make_held("generate", (uint32_t)handle + 3, handle, "max_tokens", 1000);
+                make_append(15, handle, false);
+                make_append(16, handle, true);
+                make_held("truncate", 17, handle, "length", 2);
+                make_held("fork", 18, handle, "count", 2);
+                make_held("close", 19, handle, NULL, 0);
+        }
+}
+
 void make_frames(void)
 {
         make_hello(1, 0, 0, NULL); /* script bytes name these by their order: append only */
@@ -174,6 +224,7 @@ void make_frames(void)
         make_message("generate", 7, "seven");
         make_message("generate", 8, NULL);
         make_message("template", 11, "eleven");
+        make_handle_frames();
 }
 
 /* ---- clients ---- */

@@ -99,6 +99,7 @@ enum action {
         END,
         OTHERS,
         STOP,
+        HOLD, /* a frame about a handle */
         ACTION_N,
 };
 
@@ -148,6 +149,9 @@ static bool act(enum action action, uint8_t how)
                 return others_move(), true;
         case STOP:
                 return stop(how), true;
+        case HOLD:
+                much = much % (world.frame_count - world.handle_frames);
+                return say_frame(client, world.handle_frames + much, false), true;
         case ACTION_N:
                 break;
         }
