@@ -268,6 +268,8 @@ static const struct {
         { "status.charges.0.requests", 0 },
         { "status.charges.0.prompt_bytes", 0 },
         { "status.charges.0.ring_bytes", 0 },
+        { "status.charges.0.handles", 0 },
+        { "status.handles.bytes", 0 },
         { "status.numeric_faults", 0 },
 };
 #define GAUGES (sizeof(gauges) / sizeof(*gauges))

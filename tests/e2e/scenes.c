@@ -8,6 +8,20 @@
 #define LONG_TOKENS 40
 #define LARGE       20000 /* more than a frame may have uncharged */
 
+/* A history, which is the first of this daemon, and one that goes another way; its END is as any. */
+static void hold(struct talk *talk)
+{
+        static const uint32_t ids[] = { 'h', 'i' };
+
+        talk_say(talk, "op=s id=u tokens=I", "open", 6, ids, (size_t)2);
+        talk_say(talk, "op=s id=u handle=u count=u", "fork", 7, 1, 1);
+        talk_say(talk, "op=s id=u handle=u tokens=I", "append", 8, 1, ids, (size_t)2);
+        talk_say(talk, "op=s id=u handle=u length=u", "truncate", 9, 2, 1);
+        talk_say(talk, "op=s id=u handle=u max_tokens=u", "generate", 10, 1, 8);
+        talk_say(talk, "op=s id=u handle=u text=s", "append", 11, 2, "ho");
+        talk_say(talk, "op=s id=u prompt=s", "open", 12, "hi");
+}
+
 /* Two clients who ask for all there is, one of whom cancels, and a third who talks nonsense. */
 static void ask_all(struct play *play, struct talk *a, struct talk *b, struct talk *c)
 {
@@ -20,10 +34,11 @@ static void ask_all(struct play *play, struct talk *a, struct talk *b, struct ta
         talk_say(a, "op=s id=u tokens=I", "detokenize", 3, ids, (size_t)2);
         say_generate(a, 4, 8);
         talk_say(a, "op=s id=u", "status", 5);
+        hold(a);
         talk_send(c, "\x04\0\0\0\xc1\xc1\xc1\xc1", 8);
         talk_say(b, "op=s id=u stream=u", "cancel", 3, 2);
 
-        play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4) | ID(5), ID(4));
+        play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4) | ID(5) | 127u << 6, ID(4) | ID(10));
         play_await(play, b, ID(HELLO) | ID(2) | ID(3), ID(2));
         play_await_hangup(play, c);
 }
