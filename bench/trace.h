@@ -1,0 +1,48 @@
+/*
+ * A trace of production: when requests came, and how long they and their answers were.
+ *
+ * The form is that of Azure's traces of 2023: a line of names, then lines
+ *
+ *      2023-11-16 18:15:46.6805900,374,44
+ *
+ * of time, tokens of the prompt, tokens of the answer, in the order of time.  What was said is
+ * in none of them, so trace_prompt() makes something up.  A trace is made for other machines
+ * than ours: trace_shrink() and trace_stretch() fit it to one, and change every request alike.
+ */
+#ifndef BENCH_TRACE_H
+#define BENCH_TRACE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct trace_request {
+        double at; /* seconds after the first */
+        uint32_t prompt, output;
+};
+
+struct trace {
+        struct trace_request *requests;
+        uint32_t count;
+};
+
+/* `count` requests from number `first` (of 0) on: 0, or a negative errno and one line in *why. */
+int trace_read(const char *path, uint32_t first, uint32_t count, struct trace *ret_trace, char *why,
+               size_t why_bytes);
+void trace_deinit(struct trace *trace);
+
+/* The least divisor with which every request fits a context; not below 1. */
+double trace_divisor(const struct trace *trace, uint32_t context);
+
+/* Lengths are divided and rounded up, so that none becomes 0. */
+void trace_shrink(struct trace *trace, double divisor);
+
+/* Times are multiplied so that so many requests come in a second, on average; at least two. */
+double trace_stretch(struct trace *trace, double per_second);
+
+/*
+ * Token ids for a request, drawn from the seed.  No two of `vocab` requests begin alike, so a
+ * daemon finds nothing of one in the other.
+ */
+void trace_prompt(uint64_t seed, uint32_t request, uint32_t vocab, uint32_t *ids, uint32_t count);
+
+#endif
