@@ -394,7 +394,7 @@ static void deal_stalled(struct sched *sched, struct plan *plan)
 static void fall_asleep(struct sched *sched, struct plan *plan)
 {
         assert(sched->stalled.count >= sched->running.count);
-        assert(sched->stalled.count || !sched->waiting.count || plan->wake_ns != PLAN_SLEEP);
+        assert(sched->stalled.count || !sched->waiting.count || sched->conf.batch_size);
         if (sched->stalled.count)
                 plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
         /* Then one may have to give its slot to who waits. */

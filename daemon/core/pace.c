@@ -13,17 +13,17 @@ static uint32_t size_of(uint32_t decodes)
         return size;
 }
 
-/* A quarter of the way; what was not known is known at once. */
-static void learn(uint64_t *known, uint64_t seen)
+/* A part of the way, weight of 64; what was not known is known at once. */
+static void learn(uint64_t *known, uint64_t seen, uint64_t weight)
 {
         if (!seen)
                 seen = 1;
         if (!*known)
                 *known = seen;
         else if (seen > *known)
-                *known += (seen - *known + 3) / 4;
+                *known += (seen - *known) / 64 * weight + 1;
         else
-                *known -= (*known - seen) / 4;
+                *known -= (*known - seen) / 64 * weight;
 }
 
 /* Of the nearest number of decodes that was seen: fewer before more, for they take less. */
@@ -42,14 +42,15 @@ static uint64_t alone(const struct pace *pace, uint32_t decodes)
 
 void pace_note(struct pace *pace, uint32_t decodes, uint32_t prompts, uint64_t ns)
 {
-        uint64_t before;
+        uint64_t before = alone(pace, decodes ? decodes : 1); /* the weights are read in any case */
 
-        if (!prompts && decodes)
-                learn(&pace->alone[size_of(decodes)], ns);
-        if (!prompts)
-                return;
-        before = alone(pace, decodes ? decodes : 1); /* the weights are read in any case */
-        learn(&pace->row, ns > before ? (ns - before) / prompts : 0);
+        /* One row more is hardly any; and if it were not looked at, prompts that never cease could
+         * keep us from seeing that all has become slower, and be read row by row for ever. */
+        if (decodes && prompts <= 1)
+                learn(&pace->alone[size_of(decodes)], ns, 16);
+        if (prompts)
+                learn(&pace->row, ns > before ? (ns - before) / prompts : 0,
+                      prompts < FIRST_CHUNK ? prompts : FIRST_CHUNK);
 }
 
 uint32_t pace_rows(const struct pace *pace, uint32_t decodes, uint32_t most)

@@ -4,9 +4,10 @@
  * Whoever reads a stream feels the longest gap between two of its tokens, and a gap
  * is a step.  A step of decodes alone takes some time whatever we do; rows of
  * prompts beside them make it longer, each by about the same.  Both are learnt
- * from the steps that were, a quarter of the way with each: what a step of so many
- * decodes takes alone (a number for each power of two), and what a row of a prompt
- * adds, which grows slowly along a prompt, for attention looks back on all of it.
+ * from the steps that were, a quarter of the way with each, or less where few rows
+ * tell: what a step of so many decodes takes alone (a number for each power of two),
+ * and what a row of a prompt adds.  That grows slowly along a prompt, for attention
+ * looks back on all of it.
  *
  * The gap that is kept is gap_ns, or twice what a step takes alone, if that is more:
  * less than a row would fit in else.  What was never seen is guessed low, so the
