@@ -131,21 +131,22 @@ void audit_copies(struct sim *sim)
  */
 void audit_blocks(struct sim *sim, const struct sched_counts *counts)
 {
-        uint32_t held = 0, worst = 0, listed = 0, hidden = sim->conf.slots * sim->flight_count;
+        uint32_t held = 0, worst = 0, listed = 0, hidden = 0;
 
         for (block_t block = 0; block < sim->conf.blocks; block++)
                 held += sim->block_holders[block] > 0;
         hidden += sim->plan.copy_count;
+        for (uint32_t i = 0; i < sim->flight_count; i++)
+                hidden += sim->flights[i].copy_count;
         each_request(sim, r)
         {
                 if (!r->admitted)
                         continue;
                 worst += r->worst;
                 listed += r->block_count;
-                hidden += r->moved ? 0 : blocks_for(r->core.prompt_count);
+                if (!r->moved && (sim->shares || r->parks))
+                        hidden += blocks_for(r->known);
         }
-        if (!sim->shares)
-                hidden = 0;
         sim_must(sim, counts->blocks_total == sim->conf.blocks, "the pool has another size");
         sim_must(sim,
                  counts->blocks_free + counts->blocks_kept + counts->blocks_held ==

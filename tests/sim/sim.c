@@ -6,26 +6,7 @@
 
 #include "tests/unit/count-alloc.h"
 
-/* One step of splitmix64: random enough, and the same everywhere. */
-static uint64_t mix(uint64_t x)
-{
-        x += UINT64_C(0x9e3779b97f4a7c15);
-        x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-        x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
-        return x ^ x >> 31;
-}
-
-uint64_t sim_random(struct sim *sim)
-{
-        return mix(sim->random++);
-}
-
-uint32_t sim_below(struct sim *sim, uint32_t limit)
-{
-        return (uint32_t)(sim_random(sim) % limit);
-}
-
-static void *need(size_t count, size_t size)
+void *sim_need(size_t count, size_t size)
 {
         void *bytes = calloc(count ? count : 1, size);
 
@@ -38,7 +19,7 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         static bool counting;
         unsigned long allocs;
 
-        *sim = (struct sim){ .conf = *conf, .seed = seed, .random = mix(seed) };
+        *sim = (struct sim){ .conf = *conf, .seed = seed, .random = sim_mix(seed) };
         assert_true(conf->depth <= SIM_DEPTH && conf->channels <= SIM_CHANNELS);
         assert_true(conf->requests_max <= SIM_REQUESTS);
         if (!counting)
@@ -51,26 +32,26 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
 
         sim->step_ns = 10 * SIM_MS;
         sim->table_blocks = blocks_for(conf->context);
-        sim->requests = need(conf->requests_max, sizeof(*sim->requests));
+        sim->requests = sim_need(conf->requests_max, sizeof(*sim->requests));
         for (uint32_t i = 0; i < conf->requests_max; i++) {
-                sim->requests[i].truth = need(conf->context, sizeof(uint32_t));
-                sim->requests[i].chain = need(conf->context, sizeof(uint64_t));
-                sim->requests[i].blocks = need(sim->table_blocks, sizeof(block_t));
+                sim->requests[i].truth = sim_need(conf->context, sizeof(uint32_t));
+                sim->requests[i].chain = sim_need(conf->context, sizeof(uint64_t));
+                sim->requests[i].blocks = sim_need(sim->table_blocks, sizeof(block_t));
         }
         for (uint32_t i = 0; i < SIM_DEPTH; i++)
-                sim->flights[i].rows = need(conf->rows, sizeof(struct sim_row));
+                sim->flights[i].rows = sim_need(conf->rows, sizeof(struct sim_row));
         for (uint32_t i = 0; i < conf->channels; i++)
                 sim->channels[i] = (struct sim_channel){ .capacity = 1000, .speed = SIM_FAST };
-        sim->tables = need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
-        sim->cells = need((size_t)conf->blocks * BLOCK_POSITIONS, sizeof(uint64_t));
-        sim->block_holders = need(conf->blocks, sizeof(uint32_t));
-        sim->block_uid = need(conf->blocks, sizeof(uint32_t));
-        sim->beginnings = need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
-        sim->said = need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
-        sim->slot_owner = need(conf->slots, sizeof(struct sim_request *));
+        sim->tables = sim_need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
+        sim->cells = sim_need((size_t)conf->blocks * BLOCK_POSITIONS, sizeof(uint64_t));
+        sim->block_holders = sim_need(conf->blocks, sizeof(uint32_t));
+        sim->block_uid = sim_need(conf->blocks, sizeof(uint32_t));
+        sim->beginnings = sim_need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
+        sim->said = sim_need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
+        sim->slot_owner = sim_need(conf->slots, sizeof(struct sim_request *));
         if (trace) {
                 sim->trace_max = 64 * 1024;
-                sim->trace = need(sim->trace_max, 1);
+                sim->trace = sim_need(sim->trace_max, 1);
         }
 }
 
@@ -89,7 +70,12 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .depth = or_else(conf->depth, 1),
                 .requests_max = or_else(conf->requests_max, 8),
                 .channels = 2,
-                .stall_ns = 50 * SIM_MS,
+                .stall_ns = conf->stall_ns ? conf->stall_ns : 50 * SIM_MS,
+                .grace_ns = conf->grace_ns,
+                .parks_max = conf->parks_max,
+                .gap_ns = conf->gap_ns,
+                .batch_size = conf->batch_size,
+                .window_ns = conf->window_ns,
         };
 
         sim_open(sim, &all, 1, true);
@@ -137,7 +123,7 @@ void sim_free(struct sim *sim)
         sim->sched = sched_free(sim->sched);
 }
 
-static void note(struct sim *sim, const struct sched_event *event)
+void sim_note(struct sim *sim, const struct sched_event *event)
 {
         unsigned long allocs = alloc_count;
 
@@ -147,127 +133,14 @@ static void note(struct sim *sim, const struct sched_event *event)
                 sched_check(sim->sched);
 }
 
-/* The model: what the KV of a row is, and which token follows. */
-static uint64_t cell_of(uint64_t before, uint32_t token, uint32_t position)
-{
-        return mix(before ^ mix((uint64_t)token << 32 | position));
-}
-
-static uint32_t token_after(uint64_t cell)
-{
-        return (uint32_t)(cell % 50000);
-}
-
-/* Its whole life, alone. */
-static void foretell(struct sim_request *request, const struct sim_ask *ask, uint64_t seed)
-{
-        uint32_t prompt = request->core.prompt_count, most = request->core.max_tokens;
-        uint64_t cell = 0;
-
-        for (uint32_t at = 0; at < prompt + most; at++) {
-                uint64_t text = at < ask->shared ? mix(ask->text) : seed;
-
-                request->truth[at] =
-                        at < prompt ? (uint32_t)mix(text + at) % 50000 : token_after(cell);
-                cell = cell_of(cell, request->truth[at], at);
-                request->chain[at] = cell;
-        }
-}
-
-/* Two that may be taken for one only loosen what is expected. */
-static bool is_new_beginning(struct sim *sim, uint32_t uid, uint32_t token)
-{
-        uint64_t bit = mix((uint64_t)uid << 32 | token) % SIM_BEGINNINGS;
-        bool is_new = !(sim->beginnings[bit / 64] >> bit % 64 & 1);
-
-        sim->beginnings[bit / 64] |= UINT64_C(1) << bit % 64;
-        return is_new;
-}
-
-static uint64_t said_bit(uint32_t uid, uint64_t cell)
-{
-        return mix(cell ^ mix(uid)) % SIM_BEGINNINGS;
-}
-
-bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
-                  uint32_t token)
-{
-        uint64_t bit = said_bit(request->uid, cell_of(request->chain[at - 1], token, at));
-
-        return sim->said[bit / 64] >> bit % 64 & 1;
-}
-
-/* What its user may be told of from now on: all that it is and will be. */
-static void say_all(struct sim *sim, const struct sim_request *request)
-{
-        for (uint32_t at = 0; at < request->core.prompt_count + request->core.max_tokens; at++) {
-                uint64_t bit = said_bit(request->uid, request->chain[at]);
-
-                sim->said[bit / 64] |= UINT64_C(1) << bit % 64;
-        }
-}
-
-struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
-{
-        struct sim_request *request = sim->requests;
-        uint32_t number = 0, total = ask->prompt + ask->most;
-
-        while (number < sim->conf.requests_max && sim->requests[number].alive)
-                number++;
-        if (number == sim->conf.requests_max)
-                return NULL;
-        request = &sim->requests[number];
-        *request = (struct sim_request){
-                .core = { .number = number,
-                          .uid = ask->uid,
-                          .prompt_count = ask->prompt,
-                          .max_tokens = ask->most,
-                          .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
-                          .end_bytes_max = 100,
-                          .state = REQUEST_WAITING,
-                          .sequence = { .token_count = ask->prompt, .slot = SEQUENCE_NO_SLOT } },
-                .alive = true,
-                .worst = blocks_for(total - 1),
-                .end_at = ask->end_at,
-                .verdict = ask->verdict,
-                .truth = request->truth,
-                .chain = request->chain,
-                .blocks = request->blocks,
-                .uid = ask->uid,
-                .channel = ask->channel,
-                .arrival = sim->arrivals++,
-                .slot = SEQUENCE_NO_SLOT,
-                .stalled_first = SIM_NEVER,
-                .stalled_surely = SIM_NEVER,
-        };
-        snprintf(request->name, sizeof(request->name), "%s", ask->name);
-        foretell(request, ask, sim_random(sim));
-
-        say_all(sim, request);
-        sim->shares |= !is_new_beginning(sim, ask->uid, request->truth[0]);
-
-        /* Exactly as large as promised, so that a sanitizer sees one token too many. */
-        request->core.sequence.request = &request->core;
-        request->core.sequence.tokens = need(total, sizeof(uint32_t));
-        memcpy(request->core.sequence.tokens, request->truth, ask->prompt * sizeof(uint32_t));
-
-        sim_must(sim, !sched_fits(&sim->conf, ask->prompt, ask->most), "%s does not fit",
-                 request->name);
-        note(sim, &(struct sched_event){ .kind = SCHED_SUBMIT,
-                                         .request = &request->core,
-                                         .channel = ask->channel });
-        sim_must(sim, request->core.state == REQUEST_WAITING, "%s was submitted", request->name);
-        return request;
-}
-
 void sim_cancel(struct sim *sim, struct sim_request *request)
 {
         bool decided = request->decided;
 
-        note(sim, &(struct sched_event){ .kind = SCHED_CANCEL,
-                                         .request = &request->core,
-                                         .reason = SMV_END_CANCELLED,
-                                         .code = SMV_OK });
+        sim_note(sim, &(struct sched_event){ .kind = SCHED_CANCEL,
+                                             .request = &request->core,
+                                             .reason = SMV_END_CANCELLED,
+                                             .code = SMV_OK });
         if (!decided)
                 audit_decide(sim, request, SMV_END_CANCELLED, SMV_OK);
 }
@@ -275,7 +148,7 @@ void sim_cancel(struct sim *sim, struct sim_request *request)
 void sim_hold(struct sim *sim, bool held)
 {
         sim->held = held;
-        note(sim, &(struct sched_event){ .kind = held ? SCHED_HOLD : SCHED_GO });
+        sim_note(sim, &(struct sched_event){ .kind = held ? SCHED_HOLD : SCHED_GO });
 }
 
 /* What a reader has read by now, at its speed of up to now. */
@@ -305,8 +178,8 @@ static void tell_rooms(struct sim *sim)
 
                 read_on(sim, channel);
                 channel->told = channel->capacity - channel->used;
-                note(sim, &(struct sched_event){
-                                  .kind = SCHED_ROOM, .channel = i, .room = channel->told });
+                sim_note(sim, &(struct sched_event){
+                                      .kind = SCHED_ROOM, .channel = i, .room = channel->told });
         }
 }
 
@@ -339,13 +212,13 @@ static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row 
                 before = *cell;
         }
         if (row->write)
-                *cell = cell_of(before, token_of(sim, row), row->position);
+                *cell = sim_cell_of(before, token_of(sim, row), row->position);
         sim_must(sim, *cell == owner->chain[row->position],
                  "%s at %u is not what it would be alone", owner->name, row->position);
         *ret_row = (struct sim_row){ .owner = owner,
                                      .position = row->position,
                                      .pending = row->want == PLAN_LOGITS,
-                                     .result = token_after(*cell) };
+                                     .result = sim_token_after(*cell) };
 }
 
 static void launch(struct sim *sim)
@@ -370,7 +243,7 @@ static void launch(struct sim *sim)
         flight->number = plan->number;
         flight->row_count = plan->row_count;
         flight->copy_count = plan->copy_count;
-        flight->done_ns = begin + sim->step_ns;
+        flight->done_ns = begin + sim->step_ns + plan->row_count * sim->row_ns;
         sim->flight_count++;
 }
 
@@ -387,6 +260,7 @@ void sim_step(struct sim *sim)
         unsigned long allocs;
 
         tell_rooms(sim);
+        audit_before(sim);
         allocs = alloc_count;
         sched_next(sim->sched, sim->now_ns, &sim->plan);
         sim_must(sim, alloc_count == allocs, "a plan allocates");
@@ -400,6 +274,17 @@ void sim_step(struct sim *sim)
                 forget(sim_of(sim, sim->plan.retired[i]));
         if (sim->plan.row_count)
                 launch(sim);
+}
+
+/* Is there somebody for whose reader the engine looks?  The parked ones are among them. */
+static bool anybody_is_stalled(const struct sim *sim)
+{
+        each_request(sim, r)
+        {
+                if (!r->decided && r->core.stalled)
+                        return true;
+        }
+        return sim->plan.stalled > 0;
 }
 
 /* One token: its record goes into the ring, for which there must be room; then it is told. */
@@ -427,11 +312,11 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
                          "a token of %s is computed and has no room", owner->name);
                 channel->used += bytes;
         }
-        note(sim, &(struct sched_event){ .kind = SCHED_RESULT,
-                                         .plan = flight->number,
-                                         .row = row,
-                                         .token = result->result,
-                                         .verdict = verdict });
+        sim_note(sim, &(struct sched_event){ .kind = SCHED_RESULT,
+                                             .plan = flight->number,
+                                             .row = row,
+                                             .token = result->result,
+                                             .verdict = verdict });
         audit_result(sim, owner, result->result, verdict);
 }
 
@@ -447,7 +332,7 @@ void sim_collect(struct sim *sim)
                 if (sim->between)
                         sim->between(sim);
         }
-        note(sim, &(struct sched_event){ .kind = SCHED_DONE, .plan = flight->number });
+        sim_note(sim, &(struct sched_event){ .kind = SCHED_DONE, .plan = flight->number });
 
         for (uint32_t i = 0; i < flight->row_count; i++)
                 flight->rows[i].owner->flying--;
@@ -472,8 +357,8 @@ void sim_turn(struct sim *sim, uint64_t until_ns)
 
                 /* A reader that reads on after a stall wakes the engine; it looks each ms. */
                 for (uint32_t i = 0; i < sim->conf.channels; i++)
-                        if (sim->plan.stalled && sim->channels[i].used && sim->channels[i].speed &&
-                            wake > sim->now_ns + SIM_MS)
+                        if (anybody_is_stalled(sim) && sim->channels[i].used &&
+                            sim->channels[i].speed && wake > sim->now_ns + SIM_MS)
                                 wake = sim->now_ns + SIM_MS;
                 if (wake > sim->now_ns)
                         sim->now_ns = wake;

@@ -10,7 +10,7 @@
  * row that is off by one does not only look wrong: it makes another token than the
  * request would have made alone, and that is known beforehand.
  *
- * The auditor (audit.c, audit-slots.c) keeps books of its own from the plans, and judges every
+ * The auditor (audit*.c) keeps books of its own from the plans, and judges every
  * plan by what sched.h promises.  Anything amiss fails the test with the seed and
  * the step; with a trace, if there is one.
  */
@@ -31,7 +31,7 @@
 #define SIM_MS       UINT64_C(1000000)
 #define SIM_DEPTH    2u
 #define SIM_CHANNELS 8u
-#define SIM_REQUESTS 32u
+#define SIM_REQUESTS 128u
 
 #define SIM_BEGINNINGS (UINT32_C(1) << 22)
 
@@ -39,6 +39,7 @@
 struct sim_ask {
         const char *name;
         uint32_t uid;
+        enum request_class class;
         uint32_t channel, prompt, most;
         uint32_t text, shared;      /* its first `shared` tokens are those of this text */
         uint32_t record_bytes;      /* 0: 10 */
@@ -60,7 +61,9 @@ struct sim_request {
 
         /* The auditor's books. */
         uint32_t uid, channel;
+        enum request_class class;
         uint64_t arrival, turn; /* when it came, when it was let in: as numbers in a row */
+        uint64_t since_ns;      /* ... when it came, by the clock */
         bool admitted, decided, ended;
         enum smv_reason reason; /* once decided */
         enum smv_code code;
@@ -69,12 +72,30 @@ struct sim_request {
         uint32_t dealt_then; /* ... as it was before this plan */
         uint32_t flying;     /* rows in flight */
         uint32_t made;       /* tokens that came back */
+        uint32_t known;      /* tokens when it was let in: it reads them before it decodes */
+        uint32_t charged;    /* positions that its user has been charged for */
         uint32_t found;      /* positions that it need not compute */
+        uint32_t cached;     /* ... when it was let in first, as it says */
+        uint32_t parks;      /* how often it had to give its slot up */
+        bool parking;        /* ... and will, once its rows are back */
         bool moved;          /* it had a row, so the device knows what was found */
         block_t *blocks;
         uint32_t block_count;
         /* Left out for want of room; some cases are open to either reading, so two times. */
         uint64_t stalled_first, stalled_surely;
+
+        /* As it stood before the plan that is judged. */
+        bool was_stalled;
+        uint64_t was_stalled_ns;
+        uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
+};
+#define SIM_NO_ROW UINT32_MAX
+
+/* What a user has been given, by class; for as long as one of his requests is alive. */
+struct sim_account {
+        bool used;
+        uint32_t uid;
+        uint64_t served[REQUEST_CLASS_N];
 };
 
 /* Why one who waits may have a slot, or may not. */
@@ -111,7 +132,8 @@ struct sim {
         struct sched_conf conf;
         struct sched *sched;
         struct plan plan;
-        uint64_t now_ns, step_ns;
+        uint64_t now_ns;
+        uint64_t step_ns, row_ns; /* what a step costs, and each row of it */
 
         uint64_t seed, random;
         uint64_t step_count, arrivals, turns;
@@ -129,13 +151,17 @@ struct sim {
 
         /* The auditor's. */
         struct sim_request **slot_owner;
-        uint32_t *block_holders;                /* page tables that a block is in */
-        uint32_t *block_uid;                    /* for whom it was taken */
-        uint64_t found_rows, copies, swaps;     /* what sharing was good for */
-        uint64_t steps_shared;                  /* ... with a block in two page tables */
-        uint32_t passed_over;                   /* in the last plan that let anybody in */
-        uint64_t ground_counts[SIM_GROUND_N];   /* of all who were asked whether they may */
-        uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
+        struct sim_account accounts[SIM_REQUESTS]; /* of users who have requests alive */
+        struct sim_request *blocked;               /* who is next and could not be let in */
+        uint32_t *block_holders;                   /* page tables that a block is in */
+        uint32_t *block_uid;                       /* for whom it was taken */
+        uint64_t found_rows, copies, swaps;        /* what sharing was good for */
+        uint64_t steps_shared;                     /* ... with a block in two page tables */
+        uint32_t passed_over;                      /* when a plan was made last */
+        uint64_t parked, resumed;                  /* how often */
+        uint64_t late_plans, paced_plans;          /* of those with decodes and prompts */
+        uint64_t ground_counts[SIM_GROUND_N];      /* of all who were asked whether they may */
+        uint64_t end_counts[SMV_END_ERROR + 1];    /* by reason */
 
         bool shares;                   /* some begin alike: blocks may be found */
         uint64_t *beginnings;          /* a set of users and first tokens, SIM_BEGINNINGS bits */
@@ -158,7 +184,7 @@ void sim_close(struct sim *sim);
 void sim_free(struct sim *sim);
 
 /* NULL: requests_max are alive.  It must fit. */
-struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask);
+struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask); /* asks.c */
 void sim_cancel(struct sim *sim, struct sim_request *request);
 void sim_hold(struct sim *sim, bool held);
 void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
@@ -182,6 +208,14 @@ void sim_expect(struct sim *sim, const char *text);
 
 uint64_t sim_random(struct sim *sim);
 uint32_t sim_below(struct sim *sim, uint32_t limit);
+uint64_t sim_mix(uint64_t x);
+
+/* The model: what the KV of a row is, and which token follows. */
+uint64_t sim_cell_of(uint64_t before, uint32_t token, uint32_t position);
+uint32_t sim_token_after(uint64_t cell);
+
+void *sim_need(size_t count, size_t size); /* zeroed; there is some, or the test fails */
+void sim_note(struct sim *sim, const struct sched_event *event);
 
 /* Something is not as promised. */
 #define sim_must(sim, what, ...)                                                                   \
@@ -195,7 +229,8 @@ void sim_fault(struct sim *sim, const char *file, int line, const char *what, co
 /* trace.c: a line for the plan that has just been made: so many were passed over. */
 void sim_trace(struct sim *sim, uint32_t passed_over);
 
-/* audit.c */
+/* audit.c: what stands before a plan is asked for, and what it says. */
+void audit_before(struct sim *sim);
 void audit_plan(struct sim *sim);
 void audit_decide(struct sim *sim, struct sim_request *request, enum smv_reason reason,
                   enum smv_code code);
@@ -212,8 +247,26 @@ void audit_blocks(struct sim *sim, const struct sched_counts *counts);
 /* A page of a block that was found, or taken instead of another; else it is to be written. */
 bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
 
-/* audit-slots.c: who is let in. */
+/* audit-accounts.c: what users are charged for. */
+void audit_submit(struct sim *sim, struct sim_request *request); /* not alive yet */
+void audit_forget(struct sim *sim);                              /* users who have nothing alive */
+void audit_charge(struct sim *sim, bool stalled_ones); /* the rows of these, or of the others */
+uint64_t audit_served(const struct sim *sim, const struct sim_request *request);
+
+/* audit-slots.c: who is let in, and who is parked for it. */
 void audit_slots(struct sim *sim);
+/* audit-rows.c, audit-left.c, audit-order.c, audit-sleep.c: whose rows, whose first, until when. */
+struct sim_stalls {
+        uint32_t surely, maybe;
+        uint64_t wake_first, wake_surely; /* when something is to happen */
+};
+void audit_rows(struct sim *sim);
+void audit_left_out(struct sim *sim);
+void audit_sleep(struct sim *sim, struct sim_stalls *stalls);
+void audit_order(struct sim *sim, const uint64_t *room); /* ... of the channels, after this plan */
+bool audit_no_page_left(const struct sim *sim, const struct sim_request *request);
+bool audit_reads(const struct sim_request *request);         /* its next row was not yet its own */
+uint32_t audit_rows_of(const struct sim *sim, bool prompts); /* of this plan */
 
 #define each_request(sim, r)                                                                       \
         for (struct sim_request *r = (sim)->requests;                                              \

@@ -4,11 +4,12 @@
  * Every seed is a world of its own: a pool, slots and budget that are mostly too
  * small, one to five users of whom the first ask most, requests that come in
  * crowds or drop by drop, readers that stop and go on, cancels at the worst
- * moments.  After `steps` steps the faults cease: readers read and nobody is
- * cancelled.  One user goes on asking for all he can; somebody who has nothing
- * has to get a slot within as many turns as there were rows to run when he came.
- * Then nobody comes any more, everybody has to end within such a bound, and
- * nothing may be left behind.
+ * moments; in some, classes of which the better ones park the others, or batches, or
+ * prompts that may not hold up decodes.  After `steps` steps the faults cease: readers
+ * read and nobody is cancelled.  One user goes on asking for all he can, in no better
+ * class; somebody who has nothing has to get a slot within as many turns as there were
+ * rows to run when he came.  Then nobody comes any more, everybody has to end within
+ * such a bound, and nothing may be left behind.
  *
  *      SMV_SIM_SEEDS=n   how many seeds; SMV_SIM_STEPS=n of each
  *      SMV_SIM_SEED=n    only this one, with a trace
@@ -27,6 +28,7 @@ static struct moods {
         uint32_t users;
         uint32_t alike, texts; /* of 100 requests, those that begin as one of so many texts do */
         uint32_t verdicts;     /* of 100 requests, those that end before their time */
+        uint32_t classes;      /* of 100 requests, those that are of any class but the first */
         bool split;            /* plans are asked for between the results of another */
 } moods;
 
@@ -71,7 +73,14 @@ static uint32_t user(struct sim *sim)
         return uids[number];
 }
 
-static struct sim_request *submit(struct sim *sim, uint32_t uid)
+static enum request_class class_of_one(struct sim *sim)
+{
+        if (sim_below(sim, 100) >= moods.classes)
+                return REQUEST_INTERACTIVE;
+        return (enum request_class)(REQUEST_NORMAL + sim_below(sim, 2));
+}
+
+static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_class class)
 {
         struct sim_ask ask = { 0 };
         enum smv_code code;
@@ -80,6 +89,7 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid)
 
         /* One draw a statement, here and below: a seed is the same life with every compiler. */
         ask.uid = uid;
+        ask.class = class;
         ask.channel = sim_below(sim, sim->conf.channels);
         ask.prompt = size(sim, moods.prompt_max);
         ask.most = size(sim, moods.most_max);
@@ -130,8 +140,11 @@ static void change_reader(struct sim *sim)
 
 static void happen(struct sim *sim)
 {
-        for (uint32_t crowd = 1 + sim_below(sim, 4); crowd && chance(sim, moods.submit); crowd--)
-                submit(sim, user(sim));
+        for (uint32_t crowd = 1 + sim_below(sim, 4); crowd && chance(sim, moods.submit); crowd--) {
+                uint32_t uid = user(sim);
+
+                submit(sim, uid, class_of_one(sim));
+        }
         if (chance(sim, moods.cancel))
                 cancel(sim);
         if (chance(sim, moods.reader))
@@ -152,10 +165,12 @@ static void between(struct sim *sim)
 static void meet_deadline(struct sim *sim)
 {
         const struct sim_request *request = &sim->requests[sim_below(sim, sim->conf.requests_max)];
-        uint64_t then = request->stalled_surely + sim->conf.stall_ns - sim_below(sim, 2);
+        bool grace = sim->conf.parks_max && sim_below(sim, 2);
+        uint64_t ns = grace ? sim->conf.grace_ns : sim->conf.stall_ns;
+        uint64_t then = request->stalled_surely + ns - sim_below(sim, 2);
 
         if (!request->alive || request->stalled_surely == SIM_NEVER || then < sim->now_ns ||
-            sim->conf.stall_ns == SIM_NEVER)
+            ns == SIM_NEVER)
                 return;
         sim->now_ns = then;
         if (sim_below(sim, 2))
@@ -218,6 +233,17 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 conf.rows += 20;
                 conf.blocks += 60;
         }
+        moods.classes = sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
+        if (sim_below(&dice, 3)) {
+                conf.parks_max = sim_below(&dice, 4);
+                conf.grace_ns = sim_below(&dice, 100) * SIM_MS;
+        }
+        if (!sim_below(&dice, 8)) {
+                conf.batch_size = 1 + sim_below(&dice, conf.slots + 2);
+                conf.window_ns = sim_below(&dice, 100) * SIM_MS;
+        }
+        if (!sim_below(&dice, 4))
+                conf.gap_ns = (1 + sim_below(&dice, 50)) * SIM_MS;
         moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
         moods.split = sim_below(&dice, 2);
         seed = sim_random(&dice);
@@ -227,6 +253,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         world.seed = seed_now;
         world.ragged = true;
         world.between = between;
+        world.row_ns = conf.gap_ns ? sim_below(&world, 3000) * (SIM_MS / 1000) : 0;
         for (uint32_t i = 0; i < conf.channels; i++)
                 world.channels[i].capacity = sim_below(&world, 8)
                                                      ? moods.record_max + sim_below(&world, 300)
@@ -258,35 +285,52 @@ static void calm_down(struct sim *sim)
                 sim_speed(sim, i, SIM_FAST);
 }
 
-/* In so many turns all who are alive now are over, if nobody comes before them. */
+/*
+ * In so many turns all who are alive now are over, if nobody comes before them.  Who
+ * is parked may have to compute all of it anew.
+ */
 static uint64_t turns_left(struct sim *sim)
 {
         uint64_t bound = 4;
 
-        each_request(sim, r) bound +=
-                2 * (r->core.prompt_count + r->core.max_tokens - r->dealt) + 2;
+        each_request(sim, r)
+        {
+                uint64_t rows = r->core.prompt_count + r->core.max_tokens;
+
+                bound += 2 * (rows - r->dealt) + 2;
+                bound += (sim->conf.parks_max - r->parks) * (2 * rows + 2);
+        }
         return bound;
+}
+
+/* As far as the next thing that could happen: a batch may have to wait for its window. */
+static void turn(struct sim *sim)
+{
+        sim_turn(sim, sim->now_ns + SIM_MS + (sim->conf.batch_size ? sim->conf.window_ns : 0));
 }
 
 /* Somebody who has nothing comes into a flood: those behind him do not make him wait. */
 static void meet_a_flood(struct sim *sim)
 {
+        enum request_class class = class_of_one(sim);
         struct sim_request *stranger = NULL;
         uint64_t bound;
 
         for (bound = turns_left(sim); sim_alive(sim) == sim->conf.requests_max; bound--) {
                 sim_must(sim, bound, "nobody comes to his end");
-                sim_turn(sim, sim->now_ns + SIM_MS);
+                turn(sim);
         }
         for (uint32_t tries = 100; tries && !stranger; tries--)
-                stranger = submit(sim, STRANGER);
+                stranger = submit(sim, STRANGER, class);
         if (!stranger)
                 return; /* hardly anything fits into this world */
         for (bound = turns_left(sim); stranger->alive && !stranger->admitted; bound--) {
                 sim_must(sim, bound, "%s has nothing, and waits for ever", stranger->name);
                 for (uint32_t tries = 2 * sim->conf.requests_max; tries; tries--)
-                        submit(sim, uids[0]);
-                sim_turn(sim, sim->now_ns + SIM_MS);
+                        submit(sim, uids[0],
+                               (enum request_class)(class +
+                                                    sim_below(sim, REQUEST_CLASS_N - class)));
+                turn(sim);
         }
 }
 
@@ -294,7 +338,7 @@ static void come_to_an_end(struct sim *sim)
 {
         for (uint64_t bound = turns_left(sim); sim_alive(sim) || sim->flight_count; bound--) {
                 sim_must(sim, bound, "%u do not come to their end", sim_alive(sim));
-                sim_turn(sim, sim->now_ns + SIM_MS);
+                turn(sim);
         }
 }
 
@@ -316,7 +360,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone", 
                                                         "over slots", "over blocks" };
 
 struct sum {
-        uint64_t found_rows, copies, swaps, steps_shared, divergences;
+        uint64_t found_rows, copies, swaps, steps_shared, divergences, parked, resumed;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -328,6 +372,8 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->swaps += sim->swaps;
         sum->steps_shared += sim->steps_shared;
         sum->divergences += sim->divergences;
+        sum->parked += sim->parked;
+        sum->resumed += sim->resumed;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -347,6 +393,8 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                 "%llu\n",
                 (unsigned long long)sum->steps_shared, (unsigned long long)sum->found_rows,
                 (unsigned long long)sum->copies, (unsigned long long)sum->swaps);
+        print_message("        parked: %llu, and let in again: %llu\n",
+                      (unsigned long long)sum->parked, (unsigned long long)sum->resumed);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %llu %s\n",
                               (unsigned long long)sum->grounds[ground], ground_names[ground]);
@@ -381,7 +429,7 @@ static void lives(uint32_t depth)
         if (seeds < 100 || only)
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
-        assert_true(sum.divergences);
+        assert_true(sum.divergences && sum.parked && sum.resumed);
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
         for (int ground = 0; ground < SIM_GROUND_N; ground++)

@@ -65,7 +65,8 @@ static void what_runs_is_shared_at_once(void **state)
 static void two_that_begin_alike_in_one_plan_go_on_as_one(void **state)
 {
         (void)state;
-        world((struct sched_conf){ .rows = 100 });
+        /* A batch: else b would wait until a is read. */
+        world((struct sched_conf){ .rows = 100, .batch_size = 2 });
         ask("a", 1, 40, 40, 4);
         ask("b", 1, 40, 40, 4);
         sim_run(&sim, 80);

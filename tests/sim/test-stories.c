@@ -55,18 +55,21 @@ static void first_come_first_served_even_if_a_later_one_would_fit(void **state)
         ask("big2", 40, 3);
         ask("small", 4, 2);
         sim_run(&sim, 200);
-        sim_expect(&sim, "[  0] prefill a 0..8*; prefill big 0..8; take 2 drop 0\n"
-                         "[ 10] decode a 8; prefill big 8..23; take 1 drop 0\n"
-                         "[ 20] decode a 9; prefill big 23..38; take 1 drop 0\n"
-                         "[ 30] decode a 10; prefill big 38..40*\n"
-                         "[ 40] decode big 40; end a length; retire a; take 0 drop 1\n"
-                         "[ 50] decode big 41\n"
-                         "[ 60] prefill big2 0..16; end big length; retire big; take 1 drop 3\n"
-                         "[ 70] prefill big2 16..32; take 1 drop 0\n"
-                         "[ 80] prefill big2 32..40*; prefill small 0..4*; take 2 drop 0\n"
-                         "[ 90] decode big2 40; decode small 4\n"
-                         "[100] decode big2 41; end small length; retire small; take 0 drop 1\n"
-                         "[110] end big2 length; retire big2; take 0 drop 3\n");
+        sim_expect(&sim,
+                   "[  0] prefill a 0..8*; prefill big 0..8; take 2 drop 0\n"
+                   "[ 10] decode a 8; prefill big 8..23; take 1 drop 0\n"
+                   "[ 20] decode a 9; prefill big 23..38; take 1 drop 0\n"
+                   "[ 30] decode a 10; prefill big 38..40*\n"
+                   "[ 40] decode big 40; end a length; retire a; take 0 drop 1\n"
+                   "[ 50] decode big 41\n"
+                   "[ 60] prefill small 0..4*; prefill big2 0..12; end big length; retire big; "
+                   "take 2 drop 3\n"
+                   "[ 70] decode small 4; prefill big2 12..27; take 1 drop 0\n"
+                   "[ 80] prefill big2 27..40*; end small length; retire small; "
+                   "take 1 drop 1\n"
+                   "[ 90] decode big2 40\n"
+                   "[100] decode big2 41\n"
+                   "[110] end big2 length; retire big2; take 0 drop 3\n");
         sim_close(&sim);
 }
 

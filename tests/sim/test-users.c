@@ -2,7 +2,8 @@
  * Stories of several users, in simulated milliseconds; test-stories.c says how to read a line.
  *
  * Whose request it is, is told by its letter.  "pass over 2": so many were not let
- * in, for their users have their half and somebody else waits.  A block holds 16
+ * in, for their users have their half and somebody else waits; the line is looked at even
+ * where no slot is free.  Who was served least is first.  A block holds 16
  * positions, and the last token needs none.
  */
 #include "tests/sim/sim.h"
@@ -31,6 +32,16 @@ static struct sim_request *ask(const char *name, uint32_t prompt, uint32_t most)
         return ask_on(0, name, prompt, most);
 }
 
+/* Of a class behind the others: served last, so the line stands as they came. */
+static struct sim_request *ask_after(const char *name, uint32_t prompt, uint32_t most)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = (uint32_t)name[0],
+                                                   .class = REQUEST_NORMAL,
+                                                   .prompt = prompt,
+                                                   .most = most });
+}
+
 static void a_flood_of_one_user_does_not_keep_another_waiting(void **state)
 {
         (void)state;
@@ -46,10 +57,11 @@ static void a_flood_of_one_user_does_not_keep_another_waiting(void **state)
         ask("b3", 2, 3);
         sim_run(&sim, 200);
         sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; prefill b1 0..2*; "
-                         "prefill b2 0..2*; pass over 3; take 4 drop 0\n"
-                         "[ 10] decode a1 2; decode a2 2; decode b1 2; decode b2 2\n"
+                         "prefill b2 0..2*; take 4 drop 0\n"
+                         "[ 10] decode a1 2; decode a2 2; decode b1 2; decode b2 2; "
+                         "pass over 4\n"
                          "[ 20] decode a1 3; decode a2 3; decode b2 3; prefill b3 0..2*; "
-                         "pass over 3; end b1 length; retire b1; take 1 drop 1\n"
+                         "end b1 length; retire b1; take 1 drop 1\n"
                          "[ 30] decode a1 4; decode a2 4; decode b2 4; decode b3 2\n"
                          "[ 40] decode b3 3; prefill a3 0..2*; prefill a4 0..2*; "
                          "prefill a5 0..2*; end a1 length; end a2 length; end b2 length; "
@@ -77,11 +89,12 @@ static void alone_a_user_gets_all_and_later_gives_way(void **state)
         sim_run(&sim, 200);
         sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; prefill a3 0..2*; "
                          "prefill a4 0..2*; take 4 drop 0\n"
-                         "[ 10] decode a1 2; decode a2 2; decode a3 2; decode a4 2\n"
+                         "[ 10] decode a1 2; decode a2 2; decode a3 2; decode a4 2; "
+                         "pass over 1\n"
                          "[ 20] decode a2 3; decode a3 3; decode a4 3; prefill b1 0..2*; "
-                         "pass over 1; end a1 length; retire a1; take 1 drop 1\n"
+                         "end a1 length; retire a1; take 1 drop 1\n"
                          "[ 30] decode a3 4; decode a4 4; decode b1 2; prefill b2 0..2*; "
-                         "pass over 1; end a2 length; retire a2; take 1 drop 1\n"
+                         "pass over 2; end a2 length; retire a2; take 1 drop 1\n"
                          "[ 40] decode a4 5; decode b1 3; decode b2 2; prefill a5 0..2*; "
                          "end a3 length; retire a3; take 1 drop 1\n"
                          "[ 50] decode b1 4; decode b2 3; decode a5 2; prefill b3 0..2*; "
@@ -106,8 +119,8 @@ static void half_of_the_blocks_binds_as_half_of_the_slots_does(void **state)
         ask("b2", 20, 2);
         ask("c1", 2, 3);
         sim_run(&sim, 200);
-        sim_expect(&sim, "[  0] prefill a1 0..20*; prefill a2 0..20*; prefill b1 0..40*; "
-                         "prefill c1 0..2*; pass over 2; take 8 drop 0\n"
+        sim_expect(&sim, "[  0] prefill a1 0..20*; prefill a2 0..20*; prefill c1 0..2*; "
+                         "prefill b1 0..40*; pass over 2; take 8 drop 0\n"
                          "[ 10] decode a1 20; decode a2 20; decode b1 40; decode c1 2; "
                          "pass over 2\n"
                          "[ 20] decode b1 41; decode c1 3; prefill a3 0..2*; prefill b2 0..20*; "
@@ -131,13 +144,13 @@ static void who_has_nothing_begins_above_half_and_all_wait_behind_him(void **sta
         sim_expect(&sim, "[  0] prefill a1 0..16*; take 1 drop 0\n"
                          "[ 10] decode a1 16; take 1 drop 0\n"
                          "[ 20] decode a1 17\n"
-                         "[ 30] prefill b1 0..96*; prefill a2 0..4*; end a1 length; retire a1; "
+                         "[ 30] prefill c1 0..4*; prefill b1 0..96*; end a1 length; retire a1; "
                          "take 7 drop 2\n"
-                         "[ 40] decode b1 96; decode a2 4; take 1 drop 0\n"
-                         "[ 50] decode b1 97; prefill c1 0..4*; end a2 length; retire a2; "
+                         "[ 40] decode b1 96; decode c1 4; take 1 drop 0\n"
+                         "[ 50] decode b1 97; prefill a2 0..4*; end c1 length; retire c1; "
                          "take 1 drop 1\n"
-                         "[ 60] decode b1 98; decode c1 4\n"
-                         "[ 70] decode b1 99; end c1 length; retire c1; take 0 drop 1\n"
+                         "[ 60] decode b1 98; decode a2 4\n"
+                         "[ 70] decode b1 99; end a2 length; retire a2; take 0 drop 1\n"
                          "[ 80] decode b1 100\n"
                          "[ 90] decode b1 101\n"
                          "[100] decode b1 102\n"
@@ -155,14 +168,14 @@ static void a_share_is_given_back_at_the_end(void **state)
         ask("b3", 2, 2);
         ask("a2", 2, 2);
         sim_run(&sim, 200);
-        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill b1 0..2*; take 2 drop 0\n"
-                         "[ 10] decode a1 2; decode b1 2\n"
-                         "[ 20] decode a1 3; decode b1 3\n"
-                         "[ 30] decode a1 4; prefill b2 0..2*; end b1 length; retire b1; "
-                         "take 1 drop 1\n"
-                         "[ 40] decode a1 5; decode b2 2\n"
-                         "[ 50] decode a1 6; decode b2 3\n"
-                         "[ 60] decode b2 4; prefill a2 0..2*; pass over 1; end a1 length; "
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill b1 0..2*; pass over 3; take 2 drop 0\n"
+                         "[ 10] decode a1 2; decode b1 2; pass over 3\n"
+                         "[ 20] decode a1 3; decode b1 3; pass over 3\n"
+                         "[ 30] decode a1 4; prefill b2 0..2*; pass over 2; end b1 length; "
+                         "retire b1; take 1 drop 1\n"
+                         "[ 40] decode a1 5; decode b2 2; pass over 2\n"
+                         "[ 50] decode a1 6; decode b2 3; pass over 2\n"
+                         "[ 60] decode b2 4; prefill a2 0..2*; end a1 length; "
                          "retire a1; take 1 drop 1\n"
                          "[ 70] decode b2 5; decode a2 2\n"
                          "[ 80] prefill b3 0..2*; end b2 length; end a2 length; retire b2; "
@@ -181,7 +194,7 @@ static void who_is_cancelled_keeps_his_share_until_his_rows_are_back(void **stat
         a1 = ask("a1", 2, 9);
         ask("a2", 2, 5);
         ask("a3", 2, 2);
-        ask("b1", 100, 20); /* all 8 blocks, so it waits */
+        ask_after("b1", 100, 20); /* all 8 blocks, so it waits */
         sim_run(&sim, 5);
         sim_cancel(&sim, a1);
         sim_run(&sim, 70);
@@ -207,13 +220,13 @@ static void one_who_is_cancelled_in_the_queue_binds_nobody(void **state)
         ask("a1", 2, 5);
         ask("a2", 2, 5);
         ask("a3", 2, 2);
-        b1 = ask("b1", 100, 20); /* all 8 blocks: waits for those of a */
+        b1 = ask_after("b1", 100, 20); /* all 8 blocks: waits for those of a */
         ask("a4", 2, 2);
         sim_run(&sim, 20);
         sim_cancel(&sim, b1);
         sim_run(&sim, 200);
-        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; pass over 1; take 2 drop 0\n"
-                         "[ 10] decode a1 2; decode a2 2; pass over 1\n"
+        sim_expect(&sim, "[  0] prefill a1 0..2*; prefill a2 0..2*; pass over 2; take 2 drop 0\n"
+                         "[ 10] decode a1 2; decode a2 2; pass over 2\n"
                          "[ 20] decode a1 3; decode a2 3; prefill a3 0..2*; prefill a4 0..2*; "
                          "end b1 cancelled; retire b1; take 2 drop 0\n"
                          "[ 30] decode a1 4; decode a2 4; decode a3 2; decode a4 2\n"
@@ -243,7 +256,7 @@ static void three_users_share_and_the_last_takes_what_is_left(void **state)
                          "[ 10] decode a1 2; decode a2 2; decode a3 2; decode b1 2; "
                          "decode b2 2; decode c1 2\n"
                          "[ 20] decode a1 3; decode a2 3; decode a3 3; decode b1 3; "
-                         "decode c1 3; prefill c2 0..2*; pass over 1; end b2 length; retire b2; "
+                         "decode c1 3; prefill c2 0..2*; end b2 length; retire b2; "
                          "take 1 drop 1\n"
                          "[ 30] decode a1 4; decode a2 4; decode a3 4; decode c1 4; "
                          "decode c2 2; prefill a4 0..2*; end b1 length; retire b1; "
@@ -314,11 +327,11 @@ static void a_large_one_is_not_passed_by_the_small_ones_of_its_own_user(void **s
                          "[ 40] decode b1 53\n"
                          "[ 50] prefill a2 0..70*; pass over 1; end b1 length; retire b1; "
                          "take 5 drop 4\n"
-                         "[ 60] decode a2 70; pass over 1\n"
-                         "[ 70] decode a2 71; pass over 1\n"
+                         "[ 60] decode a2 70\n"
+                         "[ 70] decode a2 71\n"
                          "[ 80] prefill a3 0..2*; prefill b2 0..80*; end a2 length; retire a2; "
                          "take 6 drop 5\n"
-                         "[ 90] decode a3 2; decode b2 80; take 1 drop 0\n"
+                         "[ 90] decode b2 80; decode a3 2; take 1 drop 0\n"
                          "[100] decode b2 81; end a3 length; retire a3; take 0 drop 1\n"
                          "[110] decode b2 82\n"
                          "[120] end b2 length; retire b2; take 0 drop 6\n");

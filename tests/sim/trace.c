@@ -18,6 +18,31 @@ static void print(struct sim *sim, const char *format, ...)
         assert_true(sim->trace_count < sim->trace_max);
 }
 
+/* Who is there, for the one who looks for the fault. */
+static void tell_state(const struct sim *sim)
+{
+        const struct sched_conf *conf = &sim->conf;
+
+        fprintf(stderr,
+                "%u slots, %u rows, %u blocks, depth %u; parks %u after %llu ms; batches of %u in "
+                "%llu ms; gap %llu ms\n",
+                conf->slots, conf->rows, conf->blocks, conf->depth, conf->parks_max,
+                (unsigned long long)(conf->grace_ns / SIM_MS), conf->batch_size,
+                (unsigned long long)(conf->window_ns / SIM_MS),
+                (unsigned long long)(conf->gap_ns / SIM_MS));
+        each_request(sim, r)
+        {
+                fprintf(stderr,
+                        "%6s: uid %u class %d served %llu; %s slot %d; %u+%u, worst %u; at %u of "
+                        "%u, flying %u; parks %u%s%s%s\n",
+                        r->name, r->uid, (int)r->class, (unsigned long long)audit_served(sim, r),
+                        request_state_name(r->core.state), (int)r->core.sequence.slot,
+                        r->core.prompt_count, r->core.max_tokens, r->worst, r->dealt, r->known,
+                        r->flying, r->parks, r->admitted ? ", admitted" : "",
+                        r->core.stalled ? ", stalled" : "", r->decided ? ", decided" : "");
+        }
+}
+
 void sim_fault(struct sim *sim, const char *file, int line, const char *what, const char *format,
                ...)
 {
@@ -27,8 +52,10 @@ void sim_fault(struct sim *sim, const char *file, int line, const char *what, co
         va_start(args, format);
         vsnprintf(text, sizeof(text), format, args);
         va_end(args);
-        if (sim->trace)
+        if (sim->trace) {
                 fputs(sim->trace, stderr);
+                tell_state(sim);
+        }
         print_error("%s:%d: seed %llu, step %llu, %llu ms: %s\n        (%s)\n", file, line,
                     (unsigned long long)sim->seed, (unsigned long long)sim->step_count,
                     (unsigned long long)(sim->now_ns / SIM_MS), text, what);
@@ -44,6 +71,24 @@ static const char *reason_name(const struct plan_end *end)
         return end->code == SMV_NUMERIC ? "numeric" : names[end->reason];
 }
 
+/* It had a slot before this plan, and has given it up: for ever, or parked. */
+static bool is_parked_now(const struct sim_request *request)
+{
+        if (!request->admitted || request->decided || request->core.state == REQUEST_PARKING)
+                return false;
+        return request->core.state == REQUEST_WAITING || request->parking ||
+               request->core.parks > request->parks;
+}
+
+/* Of its prompt, or of what is known of one who comes back: as long as it does not decode. */
+static bool is_read(struct sim *sim, const struct plan_row *row)
+{
+        const struct sim_request *owner = sim_of(sim, row->sequence->request);
+
+        return !owner->admitted || is_parked_now(owner) || !owner->moved ||
+               row->position < owner->known;
+}
+
 static void trace_rows(struct sim *sim)
 {
         const struct plan *plan = &sim->plan;
@@ -54,7 +99,7 @@ static void trace_rows(struct sim *sim)
 
                 for (n = 1; i + n < plan->row_count && row[n].slot == row->slot; n++)
                         ;
-                if (row->position < owner->core.prompt_count)
+                if (row->position < owner->core.sequence.token_count && is_read(sim, row))
                         print(sim, "; prefill %s %u..%u%s", owner->name, row->position,
                               row->position + n, row[n - 1].want == PLAN_LOGITS ? "*" : "");
                 else if (row->from_row == PLAN_TOKEN)
@@ -65,24 +110,39 @@ static void trace_rows(struct sim *sim)
         }
 }
 
-/* Blocks that nobody has any more once these have retired. */
+static bool leaves(const struct sim_request *request)
+{
+        return request->core.state == REQUEST_RETIRED || is_parked_now(request);
+}
+
+/* Blocks that nobody has any more once these have left. */
 static uint32_t count_drops(struct sim *sim)
 {
         uint32_t drops = 0;
 
-        for (uint32_t i = 0; i < sim->plan.retired_count; i++) {
-                const struct sim_request *request = sim_of(sim, sim->plan.retired[i]);
-
-                for (uint32_t b = 0; b < request->block_count; b++)
-                        drops += --sim->block_holders[request->blocks[b]] == 0;
+        each_request(sim, r)
+        {
+                for (uint32_t b = 0; leaves(r) && b < r->block_count; b++)
+                        drops += --sim->block_holders[r->blocks[b]] == 0;
         }
-        for (uint32_t i = 0; i < sim->plan.retired_count; i++) {
-                const struct sim_request *request = sim_of(sim, sim->plan.retired[i]);
-
-                for (uint32_t b = 0; b < request->block_count; b++)
-                        sim->block_holders[request->blocks[b]]++;
+        each_request(sim, r)
+        {
+                for (uint32_t b = 0; leaves(r) && b < r->block_count; b++)
+                        sim->block_holders[r->blocks[b]]++;
         }
         return drops;
+}
+
+/* "park a": it is to give up its slot, once its rows are back.  "parked a": it has. */
+static void trace_parks(struct sim *sim)
+{
+        each_request(sim, r)
+        {
+                if (r->admitted && !r->parking && r->core.state == REQUEST_PARKING)
+                        print(sim, "; park %s", r->name);
+                else if (is_parked_now(r))
+                        print(sim, "; parked %s", r->name);
+        }
 }
 
 /* Pages of blocks that hold something already. */
@@ -115,6 +175,7 @@ void sim_trace(struct sim *sim, uint32_t passed_over)
         print(sim, "[%3u]", (unsigned)(sim->now_ns / SIM_MS));
         begin = sim->trace_count;
         trace_rows(sim);
+        trace_parks(sim);
         if (passed_over)
                 print(sim, "; pass over %u", passed_over);
         if (plan->stalled)

@@ -1,0 +1,180 @@
+/*
+ * The auditor of the line: who is next?
+ *
+ * Of the best class that waits, of the user who was served least there, whoever
+ * came first.  Nothing is carried along: what users have, and who waits, is counted
+ * anew for each slot from the books of who has what.  So a share that the core forgot
+ * to give back, or a user that it still believes to wait, shows in the next plan.
+ */
+#include "tests/sim/walk.h"
+
+bool walk_waits(const struct walk *walk, const struct sim_request *request)
+{
+        return request->alive && !request->decided && !walk_spot(walk, request)->in;
+}
+
+uint32_t walk_free_slots(const struct walk *walk)
+{
+        uint32_t left = walk->sim->conf.slots;
+
+        each_request(walk->sim, r)
+        {
+                if (!walk_spot(walk, r)->in)
+                        continue;
+                sim_must(walk->sim, left, "more slots are taken than there are");
+                left--;
+        }
+        return left;
+}
+
+/* Nobody gets above half of the slots or the blocks, unless he is alone or has nothing. */
+enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *request)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+        uint64_t slots = 1, blocks = request->worst; /* if it were let in */
+        bool others_wait = false;
+
+        each_request(walk->sim, r)
+        {
+                if (r->uid != request->uid) {
+                        others_wait |= walk_waits(walk, r);
+                } else if (walk_spot(walk, r)->in) {
+                        slots++;
+                        blocks += r->worst;
+                }
+        }
+        if (2 * slots <= conf->slots && 2 * blocks <= conf->blocks)
+                return SIM_WITHIN_HALF;
+        if (!others_wait)
+                return SIM_ALONE;
+        if (slots == 1)
+                return SIM_BEGINS;
+        return 2 * slots > conf->slots ? SIM_OVER_SLOTS : SIM_OVER_BLOCKS;
+}
+
+bool walk_is_passed(const struct walk *walk, uint32_t uid)
+{
+        for (uint32_t i = 0; i < walk->passed_count; i++)
+                if (walk->passed_uids[i] == uid)
+                        return true;
+        return false;
+}
+
+/* Beside rows in flight, and those of this plan whose owners were asked before the line. */
+static bool has_room(const struct sim *sim, const struct sim_request *request)
+{
+        uint64_t bytes = audit_charged(sim, request->channel) + request->core.record_bytes_max;
+
+        for (uint32_t i = 0; i < sim->plan.row_count; i++) {
+                const struct plan_row *row = &sim->plan.rows[i];
+                const struct sim_request *owner = sim_of((struct sim *)sim, row->sequence->request);
+
+                if (row->want == PLAN_LOGITS && owner->was_stalled &&
+                    owner->channel == request->channel)
+                        bytes += owner->core.record_bytes_max;
+        }
+        return bytes <= sim->channels[request->channel].told;
+}
+
+/*
+ * It was parked, and is stalled.  Where what was asked before the line took the room, it
+ * may have been asked in between: then it says itself what it was told.
+ */
+static bool is_stuck(const struct walk *walk, const struct sim_request *request)
+{
+        struct sim *sim = walk->sim;
+        uint64_t bytes = audit_charged(sim, request->channel) + request->core.record_bytes_max;
+
+        if (!walk_spot(walk, request)->parks || !request->was_stalled || has_room(sim, request))
+                return false;
+        return bytes > sim->channels[request->channel].told ||
+               (request->core.state == REQUEST_WAITING && request->core.stalled);
+}
+
+/* The position of its next row; what was found for one who comes back shows with its first row. */
+static uint32_t planned(const struct walk *walk, const struct sim_request *request,
+                        enum walk_answer *ret_known)
+{
+        *ret_known = WALK_YES;
+        if (walk_spot(walk, request)->moved)
+                return request->dealt;
+        if (!walk_spot(walk, request)->parks)
+                return request->core.sequence.cached_count;
+        if (request->first_row != SIM_NO_ROW)
+                return request->first_row;
+        *ret_known = WALK_PERHAPS;
+        return 0;
+}
+
+static bool is_read(const struct walk *walk, const struct sim_request *request)
+{
+        const struct walk_spot *spot = walk_spot(walk, request);
+
+        return spot->in && !spot->parking && !request->decided &&
+               (!spot->moved || request->dealt < request->known);
+}
+
+static uint32_t common(const struct sim_request *a, const struct sim_request *b)
+{
+        const struct sequence *one = &a->core.sequence, *other = &b->core.sequence;
+        uint32_t at = 0;
+
+        while (at < one->token_count && at < other->token_count &&
+               one->tokens[at] == other->tokens[at])
+                at++;
+        return at;
+}
+
+/* Is somebody reading at least one block that it would read as well? */
+static enum walk_answer is_read_alike(const struct walk *walk, const struct sim_request *request)
+{
+        enum walk_answer answer = WALK_NO, known;
+
+        if (walk->sim->conf.batch_size)
+                return WALK_NO;
+        each_request(walk->sim, r)
+        {
+                if (r->uid != request->uid || r->class > request->class || !is_read(walk, r))
+                        continue;
+                if (common(r, request) >= planned(walk, r, &known) + BLOCK_POSITIONS &&
+                    known > answer)
+                        answer = known;
+        }
+        return answer;
+}
+
+static bool is_before(const struct sim *sim, const struct sim_request *a,
+                      const struct sim_request *b)
+{
+        if (a->class != b->class)
+                return a->class < b->class;
+        if (audit_served(sim, a) != audit_served(sim, b))
+                return audit_served(sim, a) < audit_served(sim, b);
+        return a->arrival < b->arrival;
+}
+
+struct sim_request *walk_next(struct walk *walk, bool *ret_doubtful)
+{
+        for (;;) {
+                struct sim_request *next = NULL;
+
+                each_request(walk->sim, r)
+                {
+                        const struct walk_spot *spot = walk_spot(walk, r);
+
+                        if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) ||
+                            is_stuck(walk, r) || spot->left ||
+                            (!spot->sure && is_read_alike(walk, r) == WALK_YES))
+                                continue;
+                        if (!next || is_before(walk->sim, r, next))
+                                next = r;
+                }
+                if (!next)
+                        return NULL;
+                *ret_doubtful = !walk_spot(walk, next)->sure && is_read_alike(walk, next);
+                if (*ret_doubtful || walk_ground(walk, next) < SIM_OVER_SLOTS)
+                        return next;
+                walk->grounds[walk_ground(walk, next)]++;
+                walk->passed_uids[walk->passed_count++] = next->uid;
+        }
+}

@@ -1,0 +1,179 @@
+/*
+ * The auditor of parking: who may have to give up its slot, in which order, and
+ * would it do any good?
+ */
+#include "tests/sim/walk.h"
+
+/* The first `count` of the victims have given up. */
+static bool is_victim(const struct sim_request *request, struct sim_request *const *victims,
+                      uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++)
+                if (victims[i] == request)
+                        return true;
+        return false;
+}
+
+/* May something be found for it? */
+static bool may_share(const struct sim *sim, const struct walk *walk,
+                      const struct sim_request *request)
+{
+        return sim->shares || walk_spot(walk, request)->parks;
+}
+
+/* Tails that are held to be copied, and those of plans in flight, are blocks beside all else. */
+static uint32_t count_tails(const struct walk *walk)
+{
+        struct sim *sim = walk->sim;
+        uint32_t tails = 0;
+
+        for (uint32_t i = 0; i < sim->flight_count; i++)
+                tails += sim->flights[i].copy_count;
+        each_request(sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+
+                tails += spot->in && !spot->moved && may_share(sim, walk, r);
+        }
+        return tails;
+}
+
+/* Blocks that those with a slot hold or may still take, at least. */
+static uint32_t count_least(const struct walk *walk, struct sim_request *const *victims,
+                            uint32_t count)
+{
+        struct sim *sim = walk->sim;
+        uint32_t blocks = 0;
+
+        for (block_t block = 0; block < sim->conf.blocks; block++) {
+                bool held = false;
+
+                if (!sim->block_holders[block])
+                        continue;
+                each_request(sim, r)
+                {
+                        if (held || !walk_spot(walk, r)->moved || is_victim(r, victims, count))
+                                continue;
+                        for (uint32_t i = 0; i < r->block_count && !held; i++)
+                                held = r->blocks[i] == block;
+                }
+                blocks += held;
+        }
+        each_request(sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+                uint32_t has = spot->moved ? r->block_count
+                                           : r->core.sequence.token_count / BLOCK_POSITIONS;
+
+                if (spot->in && !is_victim(r, victims, count))
+                        blocks += r->worst - (has < r->worst ? has : r->worst);
+        }
+        return blocks;
+}
+
+/* It may have been the next only because nobody else waited. */
+static bool is_passed_then(const struct walk *walk, const struct sim_request *request,
+                           struct sim_request *const *victims, uint32_t count)
+{
+        static struct walk then;
+
+        if (!count)
+                return false;
+        then = *walk;
+        for (uint32_t i = 0; i < count; i++)
+                walk_spot(&then, victims[i])->in = false;
+        return walk_ground(&then, request) >= SIM_OVER_SLOTS;
+}
+
+enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *request,
+                           struct sim_request *const *victims, uint32_t count)
+{
+        struct sim *sim = walk->sim;
+        uint64_t most = 0, found = request->core.sequence.token_count / BLOCK_POSITIONS;
+
+        if ((!walk_free_slots(walk) && !count) || is_passed_then(walk, request, victims, count))
+                return WALK_NO;
+        each_request(sim, r)
+        {
+                if (walk_spot(walk, r)->in && !is_victim(r, victims, count))
+                        most += r->worst;
+        }
+        if (most + request->worst + count_tails(walk) <= sim->conf.blocks)
+                return WALK_YES;
+        if (!sim->shares)
+                return most + request->worst <= sim->conf.blocks ? WALK_PERHAPS : WALK_NO;
+        return count_least(walk, victims, count) + request->worst <= sim->conf.blocks + found
+                       ? WALK_PERHAPS
+                       : WALK_NO;
+}
+
+bool walk_is_in_flight(const struct sim_request *request)
+{
+        return request->flying || (request->was_stalled && request->first_row != SIM_NO_ROW);
+}
+
+/* With room it had been asked before the line, and has a row. */
+bool walk_is_stalled_long(const struct sim *sim, const struct sim_request *request, uint64_t now_ns)
+{
+        return request->was_stalled && request->first_row == SIM_NO_ROW &&
+               now_ns - request->was_stalled_ns >= sim->conf.grace_ns;
+}
+
+bool walk_gave_way(const struct walk *walk, const struct sim_request *request)
+{
+        return request->core.state == REQUEST_PARKING || request->core.state == REQUEST_WAITING ||
+               request->core.parks > walk_spot(walk, request)->parks;
+}
+
+bool walk_may_park(const struct walk *walk)
+{
+        bool parking = false;
+
+        each_request(walk->sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+
+                parking |= spot->in && spot->parking && !r->decided;
+        }
+        return walk->sim->conf.parks_max && !walk->sim->conf.batch_size && !parking;
+}
+
+/* Among those who are stalled that long no order is promised: who did give way goes first. */
+static bool gives_way_before(const struct walk *walk, const struct sim_request *a,
+                             const struct sim_request *b, uint64_t now_ns)
+{
+        bool first = !walk_spot(walk, a)->fresh && walk_is_stalled_long(walk->sim, a, now_ns);
+        bool second = !walk_spot(walk, b)->fresh && walk_is_stalled_long(walk->sim, b, now_ns);
+
+        if (first != second)
+                return first;
+        if (first && walk_gave_way(walk, a) != walk_gave_way(walk, b))
+                return walk_gave_way(walk, a);
+        if (a->class != b->class)
+                return a->class > b->class;
+        return walk_spot(walk, a)->turn > walk_spot(walk, b)->turn;
+}
+
+uint32_t walk_victims(const struct walk *walk, const struct sim_request *request, uint64_t now_ns,
+                      struct sim_request **ret_victims)
+{
+        struct sim *sim = walk->sim;
+        uint32_t count = 0;
+
+        each_request(sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
+                uint32_t at = count;
+                bool is_stalled = !spot->fresh && walk_is_stalled_long(sim, r, now_ns);
+
+                if (!spot->in || spot->parking || r->decided || spot->parks >= sim->conf.parks_max)
+                        continue;
+                if (r->class <= request->class && !is_stalled)
+                        continue;
+                for (; at && gives_way_before(walk, r, ret_victims[at - 1], now_ns); at--)
+                        ret_victims[at] = ret_victims[at - 1];
+                ret_victims[at] = r;
+                count++;
+        }
+        return count;
+}

@@ -1,0 +1,72 @@
+/* The auditor of sleep: nothing runs and nothing is in flight, so when is it to wake? */
+#include "tests/sim/walk.h"
+
+static void bring_forward(uint64_t *wake_ns, uint64_t then_ns)
+{
+        if (then_ns < *wake_ns)
+                *wake_ns = then_ns;
+}
+
+static uint64_t after(uint64_t since_ns, uint64_t ns)
+{
+        return ns < SIM_NEVER - since_ns ? since_ns + ns : SIM_NEVER;
+}
+
+/* No batch runs, and the line waits for more of one, until its window is over. */
+static void audit_window(struct sim *sim, struct sim_stalls *stalls)
+{
+        each_request(sim, r)
+        {
+                if (r->admitted)
+                        return;
+        }
+        each_request(sim, r)
+        {
+                if (r->decided)
+                        continue;
+                bring_forward(&stalls->wake_first, after(r->since_ns, sim->conf.window_ns));
+                bring_forward(&stalls->wake_surely, after(r->since_ns, sim->conf.window_ns));
+        }
+}
+
+/* Somebody waits in vain, and will not as soon as those are stalled long enough. */
+static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
+{
+        static struct walk walk;
+        struct sim_request *victims[SIM_REQUESTS];
+
+        walk_begin(&walk, sim);
+        each_request(sim, r)
+        {
+                r->was_stalled = r->core.stalled;
+                r->was_stalled_ns = r->core.stalled_ns;
+        }
+        each_request(sim, r)
+        {
+                uint64_t then = after(r->was_stalled_ns, sim->conf.grace_ns);
+                uint32_t count;
+
+                if (!r->admitted || r->decided || !r->was_stalled || then <= sim->now_ns)
+                        continue;
+                bring_forward(&stalls->wake_first, then);
+                if (!sim->blocked || then == SIM_NEVER)
+                        continue;
+                count = walk_victims(&walk, sim->blocked, then, victims);
+                for (uint32_t n = 1; n <= count; n++)
+                        if (walk_fits(&walk, sim->blocked, victims, n) == WALK_YES)
+                                bring_forward(&stalls->wake_surely, then);
+        }
+}
+
+void audit_sleep(struct sim *sim, struct sim_stalls *stalls)
+{
+        if (sim->conf.batch_size)
+                audit_window(sim, stalls);
+        else if (sim->conf.parks_max)
+                audit_grace(sim, stalls);
+        sim_must(sim,
+                 sim->plan.wake_ns >= stalls->wake_first &&
+                         sim->plan.wake_ns <= stalls->wake_surely,
+                 "it sleeps until %llu, not %llu", (unsigned long long)sim->plan.wake_ns,
+                 (unsigned long long)stalls->wake_surely);
+}

@@ -1,0 +1,222 @@
+/*
+ * Stories of classes and of parking, in simulated milliseconds; test-stories.c says how
+ * to read a line.
+ *
+ * "park b": b is to give up its slot, once its rows are back; "parked b": it has.  It goes
+ * on later where it was: what the pool has of it is found, the rest is read again.
+ */
+#include "tests/sim/sim.h"
+
+static struct sim sim;
+
+static void world(struct sched_conf conf)
+{
+        sim_open_small(&sim, &conf);
+}
+
+/* Every one is a user of his own, by his letter. */
+static struct sim_request *ask_on(uint32_t channel, enum request_class class, const char *name,
+                                  uint32_t prompt, uint32_t most)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = (uint32_t)name[0],
+                                                   .class = class,
+                                                   .channel = channel,
+                                                   .prompt = prompt,
+                                                   .most = most });
+}
+
+static struct sim_request *ask(enum request_class class, const char *name, uint32_t prompt,
+                               uint32_t most)
+{
+        return ask_on(0, class, name, prompt, most);
+}
+
+static void
+who_waits_for_an_answer_parks_background_which_goes_on_as_if_nothing_had_been(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 1, .parks_max = 1 });
+        ask(REQUEST_BACKGROUND, "b", 4, 5);
+        sim_run(&sim, 20);
+        ask(REQUEST_INTERACTIVE, "i", 4, 2);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill b 0..4*; take 1 drop 0\n"
+                         "[ 10] decode b 4\n"
+                         "[ 20] prefill i 0..4*; parked b; take 1 drop 1\n"
+                         "[ 30] decode i 4\n"
+                         "[ 40] prefill b 5..6*; end i length; retire i; take 1 drop 1; "
+                         "share 0 copy 1\n"
+                         "[ 50] decode b 6\n"
+                         "[ 60] decode b 7\n"
+                         "[ 70] end b length; retire b; take 0 drop 1\n");
+        assert_int_equal(sim.parked, 1);
+        assert_int_equal(sim.resumed, 1);
+        sim_close(&sim);
+}
+
+static void it_gives_way_when_its_rows_are_back_and_their_results_count(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 1, .parks_max = 1, .depth = 2 });
+        ask(REQUEST_BACKGROUND, "b", 4, 5);
+        sim_run(&sim, 10);
+        ask(REQUEST_INTERACTIVE, "i", 4, 1);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill b 0..4*; take 1 drop 0\n"
+                         "[  0] decode b 4 of 1/3\n"
+                         "[ 10] park b\n"
+                         "[ 20] prefill i 0..4*; parked b; take 1 drop 1\n"
+                         "[ 30] prefill b 5..6*; end i length; retire i; take 1 drop 1; "
+                         "share 0 copy 1\n"
+                         "[ 30] decode b 6 of 4/0\n"
+                         "[ 40] decode b 7 of 5/0\n"
+                         "[ 60] end b length; retire b; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void nobody_is_parked_more_often_than_that(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 1, .parks_max = 1 });
+        ask(REQUEST_BACKGROUND, "b", 4, 5);
+        sim_run(&sim, 20);
+        ask(REQUEST_INTERACTIVE, "i", 4, 2);
+        sim_run(&sim, 50);
+        ask(REQUEST_INTERACTIVE, "k", 4, 2);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill b 0..4*; take 1 drop 0\n"
+                         "[ 10] decode b 4\n"
+                         "[ 20] prefill i 0..4*; parked b; take 1 drop 1\n"
+                         "[ 30] decode i 4\n"
+                         "[ 40] prefill b 5..6*; end i length; retire i; take 1 drop 1; "
+                         "share 0 copy 1\n"
+                         "[ 50] decode b 6\n"
+                         "[ 60] decode b 7\n"
+                         "[ 70] prefill k 0..4*; end b length; retire b; take 1 drop 1\n"
+                         "[ 80] decode k 4\n"
+                         "[ 90] end k length; retire k; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+/* Two blocks come free with b, and i needs three. */
+static void nobody_is_parked_in_vain(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 2, .blocks = 4, .rows = 64, .parks_max = 1 });
+        ask(REQUEST_INTERACTIVE, "x", 20, 6);
+        ask(REQUEST_BACKGROUND, "b", 4, 12);
+        sim_run(&sim, 10);
+        ask(REQUEST_INTERACTIVE, "i", 40, 3);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill x 0..20*; prefill b 0..4*; take 3 drop 0\n"
+                         "[ 10] decode x 20; decode b 4\n"
+                         "[ 20] decode x 21; decode b 5\n"
+                         "[ 30] decode x 22; decode b 6\n"
+                         "[ 40] decode x 23; decode b 7\n"
+                         "[ 50] decode x 24; decode b 8\n"
+                         "[ 60] decode b 9; prefill i 0..40*; end x length; retire x; "
+                         "take 3 drop 2\n"
+                         "[ 70] decode b 10; decode i 40\n"
+                         "[ 80] decode b 11; decode i 41\n"
+                         "[ 90] decode b 12; end i length; retire i; take 0 drop 3\n"
+                         "[100] decode b 13\n"
+                         "[110] decode b 14\n"
+                         "[120] end b length; retire b; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+/* One who has all would be above his half as soon as the one he parked waited. */
+static void nobody_is_parked_for_one_who_would_be_passed_over_then(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 2, .parks_max = 3 });
+        ask(REQUEST_INTERACTIVE, "a1", 4, 4);
+        ask(REQUEST_BACKGROUND, "b", 4, 6);
+        sim_run(&sim, 10);
+        ask(REQUEST_INTERACTIVE, "a2", 4, 2);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a1 0..4*; prefill b 0..4*; take 2 drop 0\n"
+                         "[ 10] decode a1 4; decode b 4\n"
+                         "[ 20] decode a1 5; decode b 5\n"
+                         "[ 30] decode a1 6; decode b 6\n"
+                         "[ 40] decode b 7; prefill a2 0..4*; end a1 length; retire a1; "
+                         "take 1 drop 1\n"
+                         "[ 50] decode b 8; decode a2 4\n"
+                         "[ 60] end b length; end a2 length; retire b; retire a2; take 0 drop 2\n");
+        assert_int_equal(sim.parked, 0);
+        sim_close(&sim);
+}
+
+static void whose_reader_does_not_read_gives_way_to_anybody(void **state)
+{
+        (void)state;
+        world((struct sched_conf){
+                .slots = 1, .parks_max = 1, .grace_ns = 20 * SIM_MS, .stall_ns = 1000 * SIM_MS });
+        sim.channels[1].capacity = 20;
+        sim_speed(&sim, 1, 0);
+        ask_on(1, REQUEST_INTERACTIVE, "s", 4, 6);
+        ask(REQUEST_BACKGROUND, "n", 4, 2);
+        sim_run(&sim, 80);
+        sim_speed(&sim, 1, SIM_FAST);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill s 0..4*; take 1 drop 0\n"
+                         "[ 10] decode s 4\n"
+                         "[ 20] stalled 1; sleep until 40\n"
+                         "[ 40] prefill n 0..4*; parked s; stalled 1; take 1 drop 1\n"
+                         "[ 50] decode n 4; stalled 1\n"
+                         "[ 60] stalled 1; end n length; retire n; take 0 drop 1; "
+                         "sleep until 1020\n"
+                         "[ 80] prefill s 5..6*; take 1 drop 0; share 0 copy 1\n"
+                         "[ 90] decode s 6\n"
+                         "[100] decode s 7\n"
+                         "[110] decode s 8\n"
+                         "[120] end s length; retire s; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void
+who_begins_as_one_that_is_read_waits_and_finds_it_and_nobody_waits_with_him(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .rows = 64 });
+        for (int i = 0; i < 2; i++)
+                sim_submit(&sim, &(struct sim_ask){ .name = i ? "b" : "a",
+                                                    .text = 1,
+                                                    .shared = 40,
+                                                    .prompt = 40,
+                                                    .most = 2 });
+        sim_submit(&sim, &(struct sim_ask){ .name = "c", .prompt = 4, .most = 2 });
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill c 0..4*; prefill a 0..40*; take 4 drop 0\n"
+                         "[ 10] decode a 40; decode c 4; prefill b 39..40*; take 1 drop 0; "
+                         "share 2 copy 1\n"
+                         "[ 20] decode b 40; end a length; end c length; retire a; retire c; "
+                         "take 0 drop 2\n"
+                         "[ 30] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static int clear(void **state)
+{
+        (void)state;
+        sim_free(&sim);
+        return 0;
+}
+
+#define story(name) cmocka_unit_test_teardown(name, clear)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                story(who_waits_for_an_answer_parks_background_which_goes_on_as_if_nothing_had_been),
+                story(it_gives_way_when_its_rows_are_back_and_their_results_count),
+                story(nobody_is_parked_more_often_than_that),
+                story(nobody_is_parked_in_vain),
+                story(nobody_is_parked_for_one_who_would_be_passed_over_then),
+                story(whose_reader_does_not_read_gives_way_to_anybody),
+                story(who_begins_as_one_that_is_read_waits_and_finds_it_and_nobody_waits_with_him),
+        };
+
+        return cmocka_run_group_tests_name("sim-classes", tests, NULL, NULL);
+}
