@@ -265,8 +265,13 @@ static uint32_t deal(struct sched *sched, struct plan *plan, struct request *req
         uint32_t due = rows_due(sched, request), count;
         bool wants, room = true;
 
-        if (!due || !left || moves > sched->moves_left)
+        if (!due || !left)
                 return 0;
+        if (moves > sched->moves_left) {
+                if (has_room(sched, request)) /* it is not that which it waits for */
+                        set_stalled(sched, request, false);
+                return 0;
+        }
 
         count = due < left ? due : left;
         wants = count == due;
@@ -278,6 +283,8 @@ static uint32_t deal(struct sched *sched, struct plan *plan, struct request *req
         if (!count)
                 return 0;
 
+        if (request->state == REQUEST_DECODE)
+                sched->decodes += count;
         sched->moves_left -= moves;
         if (!slot->moved)
                 move_in(sched, plan, slot);
@@ -349,7 +356,7 @@ static uint32_t deal_class(struct sched *sched, struct plan *plan, enum request_
 /* Prompts: short ones first, but not more than half; then all in order. */
 static void deal_prompts(struct sched *sched, struct plan *plan)
 {
-        uint32_t decodes = plan->row_count, left = rows_left(plan), quarter, half;
+        uint32_t decodes = sched->decodes, left = rows_left(plan), quarter, half;
 
         if (decodes && left)
                 left = pace_rows(&sched->pace, decodes, left);
@@ -375,8 +382,8 @@ static void name_all(struct sched *sched)
 static bool ask_stalled(struct sched *sched, struct plan *plan, struct request *request)
 {
         if (request->sequence.slot != SEQUENCE_NO_SLOT)
-                return deal(sched, plan, request, rows_left(plan));
-        if (has_room(sched, request))
+                deal(sched, plan, request, rows_left(plan));
+        else if (has_room(sched, request))
                 set_stalled(sched, request, false);
         return !request->stalled;
 }
@@ -390,15 +397,16 @@ static void deal_stalled(struct sched *sched, struct plan *plan)
 }
 
 /* With nothing in flight it sleeps: so everybody with a slot lacks room, and who waits cannot begin
- * before the time that was said. */
+ * before the time that was said, or before one of those has to give his slot up. */
 static void fall_asleep(struct sched *sched, struct plan *plan)
 {
+        bool may_park = sched->waiting.count && !sched->conf.batch_size;
+
         assert(sched->stalled.count >= sched->running.count);
         assert(sched->stalled.count || !sched->waiting.count || sched->conf.batch_size);
         if (sched->stalled.count)
                 plan_wake(plan, stall_deadline(sched, sched->stalled.at[0]));
-        /* Then one may have to give its slot to who waits. */
-        for (uint32_t i = 0; i < sched->stalled.count && sched->waiting.count; i++) {
+        for (uint32_t i = 0; i < sched->stalled.count && may_park; i++) {
                 const struct request *request = sched->stalled.at[i];
 
                 if (request->sequence.slot != SEQUENCE_NO_SLOT &&
@@ -408,12 +416,12 @@ static void fall_asleep(struct sched *sched, struct plan *plan)
         }
 }
 
-static void take_off(struct sched *sched, const struct plan *plan, uint32_t decodes)
+static void take_off(struct sched *sched, const struct plan *plan)
 {
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
 
-        flight->decodes = decodes;
-        flight->prompts = plan->row_count - decodes;
+        flight->decodes = sched->decodes;
+        flight->prompts = plan->row_count - sched->decodes;
         flight->begun_ns = sched->now_ns;
         sched->plans_made = plan->number;
 }
@@ -421,7 +429,6 @@ static void take_off(struct sched *sched, const struct plan *plan, uint32_t deco
 void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
 {
         struct plan *plan = ret_plan;
-        uint32_t decodes = 0;
         bool may_run = !sched->held && sched_in_flight(sched) < sched->conf.depth;
 
         assert(now_ns >= sched->now_ns);
@@ -432,6 +439,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         plan->row_count = plan->page_count = plan->copy_count = 0;
         plan->end_count = plan->retired_count = 0;
         sched->moves_left = sched->table_max;
+        sched->decodes = 0;
 
         if (may_run) {
                 sched_clear_parked(sched);
@@ -444,13 +452,12 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         if (may_run) {
                 sched_enter(sched, plan);
                 deal_decodes(sched, plan);
-                decodes = plan->row_count;
                 deal_prompts(sched, plan);
         }
 
         plan->stalled = sched->stalled.count;
         if (plan->row_count)
-                take_off(sched, plan, decodes);
+                take_off(sched, plan);
         else
                 plan->number = 0;
         if (!sched->held && !sched_in_flight(sched))

@@ -342,12 +342,12 @@ static bool ask_next(struct sched *sched, struct request *request)
         const struct sched_conf *conf = &sched->conf;
         uint32_t blocks = blocks_for(request_positions(request));
 
-        if (!share_may_take(&sched->shares, request->uid, blocks)) {
-                share_pass_over(&sched->shares, request->uid);
-                return true;
-        }
         if (!conf->batch_size && is_being_read(sched, request)) {
                 request->skipped = sched->shares.look;
+                return true;
+        }
+        if (!share_may_take(&sched->shares, request->uid, blocks)) {
+                share_pass_over(&sched->shares, request->uid);
                 return true;
         }
         if (!let_in(sched, request))

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #define FIRST_CHUNK 16u /* rows, when nothing is known of what one adds */
+#define MIXED_MOST  31u
 
 static uint32_t size_of(uint32_t decodes)
 {
@@ -44,10 +45,12 @@ void pace_note(struct pace *pace, uint32_t decodes, uint32_t prompts, uint64_t n
 {
         uint64_t before = alone(pace, decodes ? decodes : 1); /* the weights are read in any case */
 
-        /* One row more is hardly any; and if it were not looked at, prompts that never cease could
-         * keep us from seeing that all has become slower, and be read row by row for ever. */
-        if (decodes && prompts <= 1)
-                learn(&pace->alone[size_of(decodes)], ns, 16);
+        if (decodes && prompts <= 1) {
+                learn(&pace->alone[size_of(decodes)], ns, pace->mixed ? 32 : 16);
+                pace->mixed = 0;
+        } else if (decodes) {
+                pace->mixed++;
+        }
         if (prompts)
                 learn(&pace->row, ns > before ? (ns - before) / prompts : 0,
                       prompts < FIRST_CHUNK ? prompts : FIRST_CHUNK);
@@ -60,7 +63,9 @@ uint32_t pace_rows(const struct pace *pace, uint32_t decodes, uint32_t most)
         uint64_t rows = pace->row ? (gap - step) / pace->row : FIRST_CHUNK;
 
         assert(most > 0);
-        if (!pace->gap_ns || rows > most)
+        if (!pace->gap_ns)
                 return most;
-        return rows ? (uint32_t)rows : 1;
+        if (!rows || pace->mixed >= MIXED_MOST)
+                return 1;
+        return rows < most ? (uint32_t)rows : most;
 }

@@ -9,6 +9,9 @@
  * and what a row of a prompt adds.  That grows slowly along a prompt, for attention
  * looks back on all of it.
  *
+ * Where prompts never cease, no step is one of decodes alone.  So each thirty-second
+ * step that has both has one row of a prompt only, which is as good as none.
+ *
  * The gap that is kept is gap_ns, or twice what a step takes alone, if that is more:
  * less than a row would fit in else.  What was never seen is guessed low, so the
  * first chunk is small.  Nothing here knows the clock.
@@ -24,6 +27,7 @@ struct pace {
         uint64_t gap_ns;            /* 0: no bound */
         uint64_t alone[PACE_SIZES]; /* ns of a step of 2^i decodes and more; 0: not seen yet */
         uint64_t row;               /* ns that a row of a prompt adds; 0: not seen yet */
+        uint32_t mixed;             /* steps of both, since one told of decodes alone */
 };
 
 /* A step that had these rows took so long. */

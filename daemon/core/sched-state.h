@@ -89,6 +89,7 @@ struct sched {
         struct slot *slots;
         block_t *tables; /* where the page tables are, table_max entries a slot */
         uint32_t table_max;
+        uint32_t decodes;    /* rows of this plan that are none of prompts */
         struct slot probe;   /* what one would find who waits for a slot */
         uint32_t moves_left; /* pages that this plan can still tell of, beside those of its rows */
         uint32_t *free_slots;

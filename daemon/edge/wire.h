@@ -127,9 +127,9 @@ struct wire_request {
         enum wire_class class;
         uint32_t deadline_ms; /* 0: none */
         uint32_t stream;      /* cancel: which */
-        uint64_t handle; /* which; generate: in place of a prompt */
-        uint32_t length; /* truncate: to so many tokens */
-        uint32_t count;  /* fork: so many times */
+        uint64_t handle;      /* which; generate: in place of a prompt */
+        uint32_t length;      /* truncate: to so many tokens */
+        uint32_t count;       /* fork: so many times */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */

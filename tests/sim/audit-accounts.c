@@ -68,7 +68,7 @@ void audit_charge(struct sim *sim, bool stalled_ones)
                 const struct plan_row *row = &sim->plan.rows[i];
                 struct sim_request *owner = sim_of(sim, row->sequence->request);
 
-                if (!owner->alive || owner->was_stalled != stalled_ones ||
+                if (!owner->alive || owner->asked_first != stalled_ones ||
                     row->position < owner->charged)
                         continue;
                 owner->charged = row->position + 1;

@@ -132,6 +132,8 @@ static void audit_stall(struct sim *sim, struct sim_request *request, enum omiss
                          "%s is stalled for too long", request->name);
                 stalls->surely++;
         }
+        if (why == EITHER && !request->core.stalled)
+                request->stalled_surely = SIM_NEVER; /* pages were what it lacked */
         stalls->maybe += why == EITHER;
         earlier(&stalls->wake_first, request->stalled_first, sim->conf.stall_ns);
         earlier(&stalls->wake_surely, request->stalled_surely, sim->conf.stall_ns);

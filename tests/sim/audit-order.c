@@ -14,7 +14,9 @@ enum {
         HALF_FOR_EACH_CLASS = 2,
         SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY = 4,
         UNSEEN_ARE_SHORT = 8, /* who comes back and had no row: how much is found is not known */
-        READINGS = 16,
+        SHORT_ONES_FIT_AS_THEY_ARE = 16,  /* into what is left */
+        WHAT_HAS_NO_ROOM_COUNTS_NOT = 32, /* towards the half */
+        READINGS = 64,
 };
 
 struct share {
@@ -83,9 +85,12 @@ static void deal(struct share *shares, uint32_t count, uint32_t rows, unsigned r
                                 due = 1;
                         if (share->request->class != class || 4 * due > of)
                                 continue;
+                        if (due > left && reading & SHORT_ONES_FIT_AS_THEY_ARE)
+                                continue;
                         if (2 * (taken + due) <= of) {
                                 left = give(share, left);
-                                taken += (uint32_t)due;
+                                taken += reading & WHAT_HAS_NO_ROOM_COUNTS_NOT ? share->given
+                                                                               : (uint32_t)due;
                         } else if (reading & SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY) {
                                 break;
                         }

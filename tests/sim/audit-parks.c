@@ -112,10 +112,10 @@ bool walk_is_in_flight(const struct sim_request *request)
         return request->flying || (request->was_stalled && request->first_row != SIM_NO_ROW);
 }
 
-/* With room it had been asked before the line, and has a row. */
+/* With room it had been asked before the line, and has a row; or only pages were lacking. */
 bool walk_is_stalled_long(const struct sim *sim, const struct sim_request *request, uint64_t now_ns)
 {
-        return request->was_stalled && request->first_row == SIM_NO_ROW &&
+        return request->was_stalled && request->core.stalled && request->first_row == SIM_NO_ROW &&
                now_ns - request->was_stalled_ns >= sim->conf.grace_ns;
 }
 
@@ -154,9 +154,19 @@ static bool gives_way_before(const struct walk *walk, const struct sim_request *
         return walk_spot(walk, a)->turn > walk_spot(walk, b)->turn;
 }
 
+/* Above its half, because nobody else waits: then others' slots are not for it. */
+static bool is_above_half(const struct walk *walk, const struct sim_request *request)
+{
+        bool has = false;
+
+        each_request(walk->sim, r) has |= r->uid == request->uid && walk_spot(walk, r)->in;
+        return has && walk_ground(walk, request) == SIM_ALONE;
+}
+
 uint32_t walk_victims(const struct walk *walk, const struct sim_request *request, uint64_t now_ns,
                       struct sim_request **ret_victims)
 {
+        bool own_only = is_above_half(walk, request);
         struct sim *sim = walk->sim;
         uint32_t count = 0;
 
@@ -168,7 +178,8 @@ uint32_t walk_victims(const struct walk *walk, const struct sim_request *request
 
                 if (!spot->in || spot->parking || r->decided || spot->parks >= sim->conf.parks_max)
                         continue;
-                if (r->class <= request->class && !is_stalled)
+                if ((r->class <= request->class && !is_stalled) ||
+                    (own_only && r->uid != request->uid))
                         continue;
                 for (; at && gives_way_before(walk, r, ret_victims[at - 1], now_ns); at--)
                         ret_victims[at] = ret_victims[at - 1];

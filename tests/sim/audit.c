@@ -87,6 +87,7 @@ void audit_before(struct sim *sim)
         {
                 r->was_stalled = !r->decided && r->core.stalled;
                 r->was_stalled_ns = r->core.stalled_ns;
+                r->asked_first = r->was_stalled && r->admitted;
                 if (r->decided)
                         continue;
                 sim_must(sim, !r->was_stalled || r->stalled_first <= r->was_stalled_ns,

@@ -85,6 +85,7 @@ struct sim_request {
         uint64_t stalled_first, stalled_surely;
 
         /* As it stood before the plan that is judged. */
+        bool asked_first; /* in this plan, before anybody is let in */
         bool was_stalled;
         uint64_t was_stalled_ns;
         uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
