@@ -116,8 +116,6 @@ static bool let_in(struct sched *sched, struct request *request)
         slot->planned = slot->cached < last ? slot->cached : last;
         if (!request->parks)
                 request->sequence.cached_count = slot->planned;
-        if (request->charged < slot->planned)
-                request->charged = slot->planned;
         sched->free_slot_count--;
         share_take(&sched->shares, request->uid, slot->block_count + slot->promised);
         request->sequence.slot = number;

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #define FIRST_CHUNK 16u /* rows, when nothing is known of what one adds */
-#define MIXED_MOST  31u
+#define MIXED_MOST  15u
 
 static uint32_t size_of(uint32_t decodes)
 {
@@ -44,15 +44,18 @@ static uint64_t alone(const struct pace *pace, uint32_t decodes)
 void pace_note(struct pace *pace, uint32_t decodes, uint32_t prompts, uint64_t ns)
 {
         uint64_t before = alone(pace, decodes ? decodes : 1); /* the weights are read in any case */
+        uint64_t *known = &pace->alone[size_of(decodes)];
 
         if (decodes && prompts <= 1) {
-                learn(&pace->alone[size_of(decodes)], ns, pace->mixed ? 32 : 16);
+                learn(known, ns, pace->mixed ? 32 : 16);
                 pace->mixed = 0;
         } else if (decodes) {
                 pace->mixed++;
+                if (ns < before)
+                        *known = before = ns; /* alone they take no longer */
         }
-        if (prompts)
-                learn(&pace->row, ns > before ? (ns - before) / prompts : 0,
+        if (prompts && ns > before)
+                learn(&pace->row, (ns - before) / prompts,
                       prompts < FIRST_CHUNK ? prompts : FIRST_CHUNK);
 }
 

@@ -9,7 +9,7 @@
  * and what a row of a prompt adds.  That grows slowly along a prompt, for attention
  * looks back on all of it.
  *
- * Where prompts never cease, no step is one of decodes alone.  So each thirty-second
+ * Where prompts never cease, no step is one of decodes alone.  So each sixteenth
  * step that has both has one row of a prompt only, which is as good as none.
  *
  * The gap that is kept is gap_ns, or twice what a step takes alone, if that is more:

@@ -127,9 +127,8 @@ static bool walk_in(const struct walk *before, struct sim_request *next, struct 
         for (uint32_t n = 0; n <= count; n++) {
                 struct walk walk = *before;
 
-                if (n &&
-                    (!walk_gave_way(before, victims[n - 1]) || walk_is_in_flight(victims[n - 1])))
-                        break;
+                if (n && !walk_gave_way(before, victims[n - 1]))
+                        break; /* one whose rows are in flight may not be needed after all */
                 if (walk_fits(before, next, victims, n) == WALK_NO ||
                     !is_needed(before, next, victims, n))
                         continue;

@@ -65,7 +65,7 @@ static void no_more_join_than_that_though_there_are_slots(void **state)
         sim_close(&sim);
 }
 
-/* The same twelve, who come every 15 ms; how long they wait for a slot in all, in ms. */
+/* The same twelve, who come every 60 ms; how long they wait for a slot in all, in ms. */
 static uint64_t waited(uint32_t batch_size, uint64_t window_ns)
 {
         static const uint32_t most[] = { 3, 12, 2, 7, 1, 5, 16, 4, 2, 9, 3, 6 };
@@ -74,7 +74,7 @@ static uint64_t waited(uint32_t batch_size, uint64_t window_ns)
         world((struct sched_conf){
                 .requests_max = 12, .batch_size = batch_size, .window_ns = window_ns });
         for (uint32_t next = 0; next < 12 || sim_alive(&sim);) {
-                while (next < 12 && sim.now_ns >= next * 15 * SIM_MS)
+                while (next < 12 && sim.now_ns >= next * 60 * SIM_MS)
                         ask("r", 2, most[next++]);
                 turns = sim.turns;
                 sim_step(&sim);
