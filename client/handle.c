@@ -40,7 +40,7 @@ int smv_handle_open(struct smv_client *client, const struct smv_generate *option
         struct codec_writer writer;
         struct codec_frame frame;
         struct smv_generate o;
-        size_t length;
+        size_t length = 0;
         uint32_t id;
         int r;
 
