@@ -247,10 +247,13 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         struct slot *slot;
         uint32_t most = request->prompt_count + request->max_tokens;
 
-        if (request->state == REQUEST_ENDING)
-                return;
-
         slot = sched_slot(sched, request);
+        if (request->state == REQUEST_ENDING) {
+                if (event->verdict == SCHED_NUMERIC)
+                        sched_spoil(sched, slot); /* what it named outlives it */
+                return;
+        }
+
         assert(request->state == REQUEST_DECODE || request->state == REQUEST_PARKING);
         assert(slot->wanted > 0);
         slot->wanted--;

@@ -125,7 +125,10 @@ struct sched;
 int sched_new(const struct sched_conf *conf, struct sched **ret_sched); /* 0 or -ENOMEM */
 struct sched *sched_free(struct sched *sched);
 
-/* A result of a request that is ending is counted and ignored.  Time never goes back. */
+/*
+ * A result of a request that is ending is counted and ignored, but that what made
+ * no numbers is shared with nobody.  Time never goes back.
+ */
 void sched_note(struct sched *sched, const struct sched_event *event, uint64_t now_ns);
 
 /* At most conf.depth plans may be in flight: with that many, the plan has no rows. */

@@ -71,8 +71,17 @@ void sched_name(struct sched *sched, struct slot *slot, struct plan *plan)
 void sched_spoil(struct sched *sched, struct slot *slot)
 {
         slot->spoilt = true;
-        if (slot->block_count)
-                prefix_spoil(&sched->prefix, slot->blocks[0]);
+        if (!slot->block_count)
+                return;
+        prefix_spoil(&sched->prefix, slot->blocks[0]);
+        /* Who has found one of them and is about to copy it would name it anew. */
+        for (uint32_t i = 0; i < sched->conf.slots; i++) {
+                struct slot *other = &sched->slots[i];
+
+                if (other->request && other->tail != BLOCK_NONE &&
+                    !sched->prefix.named[other->tail].filled)
+                        other->spoilt = true;
+        }
 }
 
 void sched_let_go(struct sched *sched, struct slot *slot)
