@@ -263,7 +263,7 @@ static void nor_do_they_while_both_are_at_it(void **state)
 
 /* ---- by the clock ---- */
 
-#define TRIALS_MAX 2000u
+#define TRIALS_MAX 6000u
 #define LENGTH     480u /* of a prompt: to read it costs ten times what asking costs, and more */
 #define WARM_UP    20u
 
@@ -334,7 +334,10 @@ static void small_house(struct house *house)
 
 /*
  * Somebody asks for a prompt or, by the fall of a coin, for another as long; then Bob asks for the
- * first.  No prompt comes twice, so no trial warms another.
+ * first.  No prompt comes twice, so no trial warms another.  The other one has the same tokens, its
+ * second half first, so that the same rows of the weights are in the processor's caches.  What is
+ * left is an area of 0.52 or so, over and over: a processor remembers what it has done, whoever
+ * asked for it.  To tell that from one that is wrong takes more trials than two thousand.
  */
 static struct trial try_once(const struct guest *somebody, const struct guest *bob)
 {
@@ -344,7 +347,8 @@ static struct trial try_once(const struct guest *somebody, const struct guest *b
         struct answer answer;
 
         fill(prompt.tokens, LENGTH);
-        fill(other.tokens, LENGTH);
+        for (uint32_t i = 0; i < LENGTH; i++)
+                other.tokens[i] = prompt.tokens[(i + LENGTH / 2) % LENGTH];
         guest_ask(somebody, asked ? &prompt : &other);
         guest_hear(somebody);
         guest_ask(bob, &prompt);
@@ -364,8 +368,8 @@ static void the_clock_says_nothing_of_another_user(void **state)
 {
         static const char *const signs[] = { "first token", "prefill_ns", "cached_tokens" };
         static struct trials across, within;
-        uint32_t trials = scaled(TRIALS_MAX / 4, TRIALS_MAX);
-        double slack = trials == TRIALS_MAX ? 0.05 : 0.10;
+        uint32_t trials = scaled(500, TRIALS_MAX);
+        double slack = trials >= 2000 ? 0.05 : 0.10;
         struct guest alice, twin, bob;
         struct house *house = *state;
 

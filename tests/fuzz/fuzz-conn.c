@@ -358,6 +358,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         sys_set_fault(no_files, NULL);
         world.config = (struct config){
                 .fd = -1,
+                .max_seqs = 4,
                 .max_tokens = 1024,
                 .uid_connections = CLIENTS - 1,
                 .uid_requests = REQUESTS - 4,

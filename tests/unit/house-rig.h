@@ -110,6 +110,7 @@ static inline struct house *house_new(void)
 
         house->config = (struct config){
                 .fd = -1,
+                .max_seqs = 8,
                 .max_tokens = 16,
                 .uid_connections = 64,
                 .uid_requests = 32,
