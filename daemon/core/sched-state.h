@@ -1,6 +1,7 @@
 /*
- * What the scheduler keeps, for its two halves: sched.c takes events in, deal.c
- * makes plans of what is.  Nobody else includes this.
+ * What the scheduler keeps, for its parts: sched.c takes events in, enter.c says who
+ * has a slot, deal.c makes plans of that, settle.c tells the index.  Nobody else
+ * includes this.
  *
  * A request is in exactly one of three lists: `waiting` in order of arrival,
  * `running` in order of their slots, `endings` in the order they were decided.

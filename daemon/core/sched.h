@@ -7,11 +7,17 @@
  * nothing after sched_new(), so it is simulated, replayed and fuzzed.
  *
  * Continuous batching under a token budget: every running decode that may go on
- * gets its row first, then prompts fill the rest of conf.rows in chunks, in the
- * order in which they got their slots.  A slot goes to the first in line who may
- * have it, once the blocks of its worst case can be promised; so nothing that runs
- * ever lacks one.  While somebody else waits, nobody gets more
- * than half of the slots or blocks (share.h).
+ * gets its row first, then prompts fill the rest of conf.rows in chunks: by class,
+ * short ones first up to half, then in the order in which they got their slots; and
+ * no more of them than keep decodes waiting for conf.gap_ns (pace.h).  With
+ * conf.batch_size nobody joins what runs: for comparison.
+ *
+ * Slots.  One goes to the next in line: of the best class, of the user who was served
+ * least, who came first; once the blocks of its worst case can be promised, so nothing
+ * that runs ever lacks one.  While somebody else waits, nobody gets more than half of
+ * the slots or blocks (share.h).  Who runs may be parked for one of a better class, or
+ * when it has been stalled for conf.grace_ns: it is WAITING again, with its tokens, and
+ * goes on later as if nothing had been, conf.parks_max times at most.
  *
  * Sharing.  What has been computed stays in the pool as long as there is room, and
  * who begins with the same tokens, in the same domain, holds those blocks instead of

@@ -114,7 +114,6 @@ static void text_and_its_tokens_give_the_same_stream(void **state)
         house_stop(house);
 }
 
-/* Every byte, twice: alone, and as UTF-8 where it may stand there. */
 static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
 {
         struct want want = { .prompt = "Quite far away", .max_tokens = 8, .ignore_eos = true };
@@ -207,6 +206,7 @@ static void what_goes_on_otherwise_than_the_model_did_is_told(void **state)
         house_stop(house);
 }
 
+/* Every byte, twice: alone, and as UTF-8 where it may stand there. */
 static void tokenize_and_detokenize_are_each_other_s_inverse(void **state)
 {
         struct house *house = *state;

@@ -160,7 +160,6 @@ struct sim {
         uint64_t steps_shared;                     /* ... with a block in two page tables */
         uint32_t passed_over;                      /* when a plan was made last */
         uint64_t parked, resumed;                  /* how often */
-        uint64_t late_plans, paced_plans;          /* of those with decodes and prompts */
         uint64_t ground_counts[SIM_GROUND_N];      /* of all who were asked whether they may */
         uint64_t end_counts[SMV_END_ERROR + 1];    /* by reason */
 

@@ -154,6 +154,33 @@ static void what_made_no_numbers_is_not_shared(void **state)
 }
 
 /* The pool is just large enough: a tail that would have to be held beside it is left. */
+/* Nobody waits for that result any more, but what the plan wrote is in the pool. */
+static void nor_is_it_when_that_comes_after_a_cancel(void **state)
+{
+        struct sim_request *a;
+
+        (void)state;
+        world((struct sched_conf){ 0 });
+        a = sim_submit(&sim, &(struct sim_ask){ .name = "a",
+                                                .uid = 1,
+                                                .shared = 40,
+                                                .prompt = 40,
+                                                .most = 3,
+                                                .end_at = 1,
+                                                .verdict = SCHED_NUMERIC });
+        sim_step(&sim);
+        sim_cancel(&sim, a);
+        sim_run(&sim, 20);
+        ask("b", 1, 40, 40, 1);
+        sim_run(&sim, 50);
+        sim_expect(&sim, "[  0] prefill a 0..40*; take 3 drop 0\n"
+                         "[  0] end a cancelled\n"
+                         "[ 10] retire a; take 0 drop 3\n"
+                         "[ 20] prefill b 0..40*; take 3 drop 0\n"
+                         "[ 30] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
 static void a_tail_for_which_there_is_no_block_is_computed_again(void **state)
 {
         (void)state;
@@ -244,6 +271,7 @@ int main(void)
                 cmocka_unit_test(a_whole_hit_ends_at_a_border_and_copies_nothing),
                 cmocka_unit_test(the_end_of_a_text_is_evicted_before_its_beginning),
                 cmocka_unit_test(what_made_no_numbers_is_not_shared),
+                cmocka_unit_test(nor_is_it_when_that_comes_after_a_cancel),
                 cmocka_unit_test(a_tail_for_which_there_is_no_block_is_computed_again),
                 cmocka_unit_test(who_diverges_is_told_where_and_from_what),
                 cmocka_unit_test(nobody_is_told_of_another_user),
