@@ -335,9 +335,9 @@ static void small_house(struct house *house)
 /*
  * Somebody asks for a prompt or, by the fall of a coin, for another as long; then Bob asks for the
  * first.  No prompt comes twice, so no trial warms another.  The other one has the same tokens, its
- * second half first, so that the same rows of the weights are in the processor's caches.  What is
- * left is an area of 0.52 or so, over and over: a processor remembers what it has done, whoever
- * asked for it.  To tell that from one that is wrong takes more trials than two thousand.
+ * second half first, so that the same rows of the weights are in the processor's caches.  An area
+ * of 0.52 or so is left, over and over, and why is not known.  To tell that from one that is wrong
+ * takes more trials than two thousand.
  */
 static struct trial try_once(const struct guest *somebody, const struct guest *bob)
 {
