@@ -218,7 +218,7 @@ static void fill(const struct admit *admit, struct request *request, struct serv
                 .top_p = asked->top_p,
                 .min_p = asked->min_p,
                 .top_k = asked->top_k,
-                .seed = asked->given & 1u << WIRE_F_SEED ? asked->seed : conf->seed(),
+                .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
         };
         request->ignore_eos = asked->ignore_eos;
         copy_stops(request, asked);
@@ -374,7 +374,7 @@ int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
                 return error_pass(r);
         if (asked->token_count)
                 r = finish(admit, request, asked->tokens, asked->token_count,
-                           asked->given & 1u << WIRE_F_HANDLE ? "handle" : "tokens", ret_problem);
+                           wire_has(asked, WIRE_F_HANDLE) ? "handle" : "tokens", ret_problem);
         if (r) {
                 admit_forget(admit, request);
                 return error_pass(r);

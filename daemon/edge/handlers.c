@@ -221,7 +221,7 @@ static int begin_generate(struct peer *peer, struct wire_request *asked,
         r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
         if (!r)
                 r = check_chat(served, asked, ret_problem);
-        if (!r && asked->given & 1u << WIRE_F_HANDLE)
+        if (!r && wire_has(asked, WIRE_F_HANDLE))
                 r = holder_lend(peer, asked, &handle, ret_problem);
         if (!r)
                 r = admit_ask(edge->admit, peer->uid, served, asked, &request, ret_problem);

@@ -191,10 +191,10 @@ static int read_pair(struct reading *in, struct cursor *cursor)
                 return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, field->row.name,
                                    "%s has no field %s", wire_op_name(request->op),
                                    field->row.name);
-        if (request->given & 1u << field->row.field)
+        if (wire_has(request, field->row.field))
                 return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, field->row.name,
                                    "%s is given twice", field->row.name);
-        request->given |= 1u << field->row.field;
+        request->given |= UINT64_C(1) << field->row.field;
 
         item_next(&in->at, &value);
         r = field->read(in, field, &value);
@@ -206,13 +206,13 @@ static int read_pair(struct reading *in, struct cursor *cursor)
 static int check_hello(struct reading *in)
 {
         struct wire_request *request = in->request;
-        uint32_t of_ring = request->given & (1u << WIRE_F_DOORBELL | 1u << WIRE_F_RING_BYTES);
+        bool doorbell = wire_has(request, WIRE_F_DOORBELL);
         const char *name;
 
-        if (request->transport != WIRE_SOCKET || !of_ring)
+        if (request->transport != WIRE_SOCKET ||
+            !(doorbell || wire_has(request, WIRE_F_RING_BYTES)))
                 return 0;
-        name = wire_row(of_ring & 1u << WIRE_F_DOORBELL ? WIRE_F_DOORBELL : WIRE_F_RING_BYTES)
-                       ->name;
+        name = wire_row(doorbell ? WIRE_F_DOORBELL : WIRE_F_RING_BYTES)->name;
         return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
                            "%s is of a ring; transport is socket", name);
 }
@@ -227,7 +227,7 @@ static int check_one_of(struct reading *in, const enum wire_field *fields, size_
         for (size_t i = 0; i < count; i++) {
                 const char *name = wire_row(fields[i])->name;
 
-                if (!(request->given & 1u << fields[i]))
+                if (!wire_has(request, fields[i]))
                         continue;
                 if (first)
                         return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name,
@@ -247,7 +247,7 @@ static int check_alone(struct reading *in, enum wire_field number, bool wrong, c
         struct wire_request *request = in->request;
         const char *name = wire_row(number)->name;
 
-        if (!wrong || !(request->given & 1u << number))
+        if (!wrong || !wire_has(request, number))
                 return 0;
         return wire_refuse(in->problem, SMV_BAD_FIELD, request->id, name, "%s is given %s", name,
                            how);
@@ -272,7 +272,7 @@ static int check_start(struct reading *in)
                 r = check_alone(in, of_messages[i], !request->talk.messages.bytes,
                                 "without messages");
         if (!r)
-                r = check_alone(in, WIRE_F_MODEL, request->given & 1u << WIRE_F_HANDLE,
+                r = check_alone(in, WIRE_F_MODEL, wire_has(request, WIRE_F_HANDLE),
                                 "with a handle, which has its own");
         return r;
 }
@@ -289,7 +289,7 @@ static int check_whole(struct reading *in)
         struct wire_request *request = in->request;
 
         for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
-                if (wire_row(i)->required & 1u << request->op && !(request->given & 1u << i))
+                if (wire_row(i)->required & 1u << request->op && !wire_has(request, i))
                         return refuse_missing(in, wire_row(i)->name);
         switch (request->op) {
         case WIRE_HELLO:

@@ -41,7 +41,7 @@ enum wire_op {
         WIRE_OP_N,
 };
 
-/* One bit each in wire_request.given, in the order of the table. */
+/* In the order of the table. */
 enum wire_field {
         WIRE_F_OP,
         WIRE_F_ID,
@@ -103,7 +103,7 @@ struct wire_talk {
 struct wire_request {
         enum wire_op op;
         uint32_t id;
-        uint32_t given; /* 1u << enum wire_field */
+        uint64_t given; /* a bit for each enum wire_field: ask wire_has() */
         uint32_t version_min, version_max;
         enum wire_transport transport;
         enum wire_doorbell doorbell;
@@ -134,6 +134,11 @@ struct wire_request {
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */
 };
+
+static inline bool wire_has(const struct wire_request *request, enum wire_field field)
+{
+        return request->given >> field & 1;
+}
 
 /* Why something was refused: what an error reply says. */
 struct wire_problem {

@@ -65,17 +65,12 @@ static void compare_with_msgpack(const uint8_t *data, size_t count, bool taken)
         msgpack_unpacked_destroy(&unpacked);
 }
 
-static bool given(const struct wire_request *request, enum wire_field field)
-{
-        return request->given & 1u << field;
-}
-
 static void check_range(const struct wire_request *request, enum wire_field field, double value)
 {
         const struct wire_row *row = wire_row(field);
 
         assert(row->field == field);
-        if (!given(request, field))
+        if (!wire_has(request, field))
                 return;
         assert(row->ops & 1u << request->op);
         assert(value >= row->low && value <= row->high && !(row->above && value == row->low));
@@ -113,7 +108,7 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         assert(request->talk.value_count <= SMV_VALUES_MAX);
         assert(request->op < WIRE_OP_N && request->version_min <= request->version_max);
         for (uint32_t i = 0; wire_row(i); i++)
-                assert(!(wire_row(i)->required & 1u << request->op) || given(request, i));
+                assert(!(wire_row(i)->required & 1u << request->op) || wire_has(request, i));
 
         check_inside(&request->model, data, count);
         check_inside(&request->prompt, data, count);
@@ -290,9 +285,9 @@ static void check_round_trip(const struct wire_request *request)
 
         buffer_init(&buffer, 64u << 20);
         wire_begin(&writer, &buffer);
-        wire_put_map(&writer, (uint32_t)__builtin_popcount(request->given));
+        wire_put_map(&writer, (uint32_t)__builtin_popcountll(request->given));
         for (uint32_t i = 0; i < WIRE_FIELD_N; i++)
-                if (given(request, i))
+                if (wire_has(request, i))
                         put_field(&writer, request, i);
         r = wire_end(&writer);
         assert(r == 0);

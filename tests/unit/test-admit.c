@@ -182,7 +182,7 @@ static void what_was_asked_is_copied(void **state)
         asked.temperature = 0.5f;
         asked.top_k = 3;
         asked.seed = 99;
-        asked.given = 1u << WIRE_F_SEED;
+        asked.given = UINT64_C(1) << WIRE_F_SEED;
         asked.ignore_eos = true;
         request = expect_admitted(world, &asked);
         memset(stops, 'x', sizeof(stops));
