@@ -58,6 +58,7 @@ static const struct flag {
         { "--min-p",     "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
         { "--seed",      "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
         { "--class",     "CLASS", GENERATE, FLAG_CLASS, offsetof(struct cli, generate.priority),    0, "interactive, normal or background: who goes first" },
+        { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end so many milliseconds from now, with what there is; refused if it could hardly begin" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
         { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
         { "--stats",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, stats),                0, "say on stderr how much of the prompt was cached, why no more, and the times" },
@@ -116,38 +117,32 @@ static int set_uint(const struct flag *flag, const char *value, uint64_t max, ui
         return 0;
 }
 
-static int set_transport(const struct flag *flag, const char *value, enum smv_transport *ret_how)
-{
-        static const char *const names[] = {
-                [SMV_TRANSPORT_AUTO] = "auto",
-                [SMV_TRANSPORT_RING] = "ring",
-                [SMV_TRANSPORT_SOCKET] = "socket",
-        };
+static const char *const transports[] = {
+        [SMV_TRANSPORT_AUTO] = "auto",
+        [SMV_TRANSPORT_RING] = "ring",
+        [SMV_TRANSPORT_SOCKET] = "socket",
+};
 
-        for (size_t i = 0; i < LENGTH(names); i++) {
-                if (!strcmp(value, names[i])) {
-                        *ret_how = (enum smv_transport)i;
+static const char *const classes[] = {
+        [SMV_CLASS_NORMAL] = "normal",
+        [SMV_CLASS_INTERACTIVE] = "interactive",
+        [SMV_CLASS_BACKGROUND] = "background",
+};
+
+/* Which of three words it is. */
+static int set_word(const struct flag *flag, const char *value, const char *const words[3],
+                    unsigned *ret_which)
+{
+        char wanted[80];
+
+        for (unsigned i = 0; i < 3; i++) {
+                if (!strcmp(value, words[i])) {
+                        *ret_which = i;
                         return 0;
                 }
         }
-        return bad_value(flag, value, "auto, ring or socket");
-}
-
-static int set_class(const struct flag *flag, const char *value, enum smv_class *ret_class)
-{
-        static const char *const names[] = {
-                [SMV_CLASS_NORMAL] = "normal",
-                [SMV_CLASS_INTERACTIVE] = "interactive",
-                [SMV_CLASS_BACKGROUND] = "background",
-        };
-
-        for (size_t i = 0; i < LENGTH(names); i++) {
-                if (!strcmp(value, names[i])) {
-                        *ret_class = (enum smv_class)i;
-                        return 0;
-                }
-        }
-        return bad_value(flag, value, "interactive, normal or background");
+        snprintf(wanted, sizeof(wanted), "%s, %s or %s", words[0], words[1], words[2]);
+        return bad_value(flag, value, wanted);
 }
 
 static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
@@ -191,10 +186,10 @@ static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
                 cli->stops[cli->generate.stop_count++] = value;
                 break;
         case FLAG_TRANSPORT:
-                r = set_transport(flag, value, (enum smv_transport *)(void *)field);
+                r = set_word(flag, value, transports, (unsigned *)(void *)field);
                 break;
         case FLAG_CLASS:
-                r = set_class(flag, value, (enum smv_class *)(void *)field);
+                r = set_word(flag, value, classes, (unsigned *)(void *)field);
                 break;
         }
         cli->generate.set |= flag->set;

@@ -1,6 +1,7 @@
-/* --stats: how much of the prompt was found in the cache, why no more, and how long all took. */
+/* --stats: the line it stood in, how much of the prompt was found in the cache, why no more, and how long all took. */
 #include "cli/cli.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -48,6 +49,11 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
 {
         char known[NAME_MAX_BYTES], asked[NAME_MAX_BYTES];
 
+        struct smv_accepted accepted = { SMV_SIZE(smv_accepted) };
+
+        smv_accepted(cli->client, &accepted);
+        say("line: %u before it, about %" PRIu64 " ms to the first token", accepted.position,
+            accepted.wait_ms);
         if (!end->prompt_tokens)
                 return; /* the daemon is gone and has counted nothing */
         if (end->diverged_at) {

@@ -341,6 +341,8 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
         if (o->ignore_eos)
                 codec_put_bool(writer, "ignore_eos", true);
         put_class(writer, o->priority);
+        if (o->deadline_ms)
+                codec_put_uint(writer, "deadline_ms", o->deadline_ms);
         return put_stops(writer, o);
 }
 
@@ -376,6 +378,23 @@ int client_take_generate(struct smv_client *client, const struct smv_generate *o
         return wrong ? client_fail(client, -EINVAL, "%s", wrong) : 0;
 }
 
+/* The stream has begun, so nothing of this may fail: what a daemon does not say is 0. */
+static struct smv_accepted take_accepted(const struct codec_frame *frame)
+{
+        static const char *const names[] = { "prompt_tokens", "max_tokens", "position", "wait_ms" };
+        uint64_t values[sizeof(names) / sizeof(names[0])] = { 0 };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (codec_get_uint(frame, names[i], &values[i]))
+                        values[i] = 0;
+        return (struct smv_accepted){
+                .prompt_tokens = (uint32_t)values[0],
+                .max_tokens = (uint32_t)values[1],
+                .position = (uint32_t)values[2],
+                .wait_ms = values[3],
+        };
+}
+
 int smv_generate(struct smv_client *client, const struct smv_generate *options,
                  uint32_t *ret_stream)
 {
@@ -403,8 +422,16 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
                 return r;
 
         client->streams[client->stream_count++] = (struct client_stream){ .id = id };
+        client->accepted = take_accepted(&frame);
         *ret_stream = id;
         return 0;
+}
+
+void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted)
+{
+        struct smv_accepted accepted = client->accepted;
+
+        client_give(ret_accepted, &accepted, sizeof(accepted));
 }
 
 int smv_cancel(struct smv_client *client, uint32_t stream)

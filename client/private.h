@@ -44,6 +44,8 @@ struct smv_client {
         size_t record_at, record_end;
         size_t records_ahead; /* frames of records between link.start and link.scan */
 
+        struct smv_accepted accepted; /* of the last stream */
+
         struct bytes ids, text; /* what the last answer or event points at */
 
         /* smv_error() */

@@ -123,7 +123,17 @@ struct smv_generate {
         struct smv_packed packed_messages; /* in place of messages */
         struct smv_packed packed_tools, packed_vars;
         enum smv_class priority;
-        uint64_t handle; /* in place of a prompt: the history to continue; 0: none */
+        uint64_t handle;      /* in place of a prompt: the history to continue; 0: none */
+        uint32_t deadline_ms; /* from now: it ends then, as it is, with SMV_TIMEOUT; 0: never */
+};
+
+/* What the daemon said of a stream when it took it. */
+struct smv_accepted {
+        size_t size;            /* set by the caller */
+        uint32_t prompt_tokens; /* and so many may follow: */
+        uint32_t max_tokens;
+        uint32_t position; /* requests that wait before it */
+        uint64_t wait_ms;  /* about, to its first token */
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
@@ -165,6 +175,9 @@ struct smv_client *smv_close(struct smv_client *client);
 /* Begins a stream.  Returns once the daemon has accepted or refused it. */
 int smv_generate(struct smv_client *client, const struct smv_generate *options,
                  uint32_t *ret_stream);
+
+/* Of the last stream that smv_generate() began on this client; all 0 before the first. */
+void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted);
 
 /*
  * The next event of any stream: 1 and *ret_event; 0 when nothing came within

@@ -321,6 +321,55 @@ static void request_holds_what_was_given_and_nothing_else(void **state)
         close_wire(&w);
 }
 
+static void what_was_said_of_a_stream_is_kept_until_the_next(void **state)
+{
+        static const char want[] = "\xab"
+                                   "deadline_ms\xcd\x05\xdc"; /* 1500, as its last field */
+        struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "a", .deadline_ms = 1500 };
+        struct smv_accepted accepted = { SMV_SIZE(smv_accepted), .position = 99 };
+        uint8_t sent[4096];
+        uint32_t stream;
+        struct wire w;
+        size_t n;
+
+        (void)state;
+        begin();
+        ok_begin(&script, 2, 4);
+        text(&script, "prompt_tokens");
+        number(&script, 7);
+        text(&script, "max_tokens");
+        number(&script, 64);
+        text(&script, "position");
+        number(&script, 3);
+        text(&script, "wait_ms");
+        number(&script, 4000000000u);
+        frame_end(&script);
+        refusal(&script, 3, "busy", SMV_BUSY, NULL, "later");
+        ok(&script, 4);
+        open_wire(&w);
+        smv_accepted(w.client, &accepted);
+        assert_int_equal(accepted.position, 0);
+        sent_so_far(&w, sent, sizeof(sent));
+
+        assert_int_equal(smv_generate(w.client, &g, &stream), 0);
+        n = sent_so_far(&w, sent, sizeof(sent));
+        assert_memory_equal(sent + n - (sizeof(want) - 1), want, sizeof(want) - 1);
+        for (int refused = 0; refused < 2; refused++) {
+                smv_accepted(w.client, &accepted);
+                assert_int_equal(accepted.size, sizeof(accepted));
+                assert_int_equal(accepted.prompt_tokens, 7);
+                assert_int_equal(accepted.max_tokens, 64);
+                assert_int_equal(accepted.position, 3);
+                assert_int_equal(accepted.wait_ms, 4000000000u);
+                if (!refused)
+                        assert_int_equal(smv_generate(w.client, &g, &stream), -EREMOTEIO);
+        }
+        assert_int_equal(smv_generate(w.client, &g, &stream), 0); /* an older daemon says nothing */
+        smv_accepted(w.client, &accepted);
+        assert_int_equal(accepted.position + accepted.prompt_tokens, 0);
+        close_wire(&w);
+}
+
 static void request_that_is_too_long_stays_at_home(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate) };
@@ -529,6 +578,7 @@ int main(void)
                 cmocka_unit_test(an_end_may_be_of_an_older_or_a_newer_daemon),
                 cmocka_unit_test(cancel_of_an_ended_stream_is_no_error),
                 cmocka_unit_test(request_holds_what_was_given_and_nothing_else),
+                cmocka_unit_test(what_was_said_of_a_stream_is_kept_until_the_next),
                 cmocka_unit_test(request_that_is_too_long_stays_at_home),
                 cmocka_unit_test(fd_is_readable_when_something_has_come),
                 cmocka_unit_test(structs_of_an_older_header_work),
