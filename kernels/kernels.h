@@ -98,7 +98,18 @@ struct pick {
         uint32_t choice;
         uint64_t seed;
         uint64_t position;
+        uint32_t logprobs; /* to tell of: the picked token's, then the likeliest ones' */
 };
+
+/*
+ * What a row's logits say of a token, before temperature and cuts: log(softmax(logits)), summed in
+ * double.  Of equals the lower id is the likelier one.
+ */
+struct logprob {
+        uint32_t token;
+        float logprob;
+};
+#define PICK_LOGPROBS_MAX 33u /* ... and no more than 1 + vocab */
 
 #define PICK_NOT_FINITE UINT32_MAX /* a logit was NaN or infinite, or all were -inf */
 
@@ -226,6 +237,10 @@ struct kernels {
         int (*step_end)(struct kernels *k);
         /* waits for step `number`; ret_tokens[want_count], PICK_NOT_FINITE among them */
         int (*collect)(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
+        /* ... then, until STEPS_BACK more have begun: as many as that row's pick asked for; only of a
+         * row whose pick was finite */
+        void (*logprobs)(struct kernels *k, uint64_t number, uint32_t want,
+                         struct logprob *ret_logprobs);
 };
 
 /* "ref" or "cpu"; -ENOENT: no such backend, -ENOTSUP: not on this machine. */

@@ -23,7 +23,11 @@ int steps_init(struct steps *s, const struct kernels_conf *conf)
         for (uint32_t i = 0; i < STEPS_KEPT; i++) {
                 s->kept[i].rows = memory_new(conf->wants_max, sizeof(uint32_t));
                 s->kept[i].tokens = memory_new(conf->wants_max, sizeof(uint32_t));
-                whole = whole && s->kept[i].rows && s->kept[i].tokens;
+                s->kept[i].told = memory_new(conf->wants_max, sizeof(uint32_t));
+                s->kept[i].logprobs = memory_new((size_t)conf->wants_max * PICK_LOGPROBS_MAX,
+                                                 sizeof(struct logprob));
+                whole = whole && s->kept[i].rows && s->kept[i].tokens && s->kept[i].told &&
+                        s->kept[i].logprobs;
         }
         if (!whole || !s->tokens || !s->tables || !s->rows || !s->runs || !s->picks) {
                 steps_deinit(s);
@@ -44,6 +48,8 @@ void steps_deinit(struct steps *s)
         for (uint32_t i = 0; i < STEPS_KEPT; i++) {
                 memory_free(s->kept[i].rows);
                 memory_free(s->kept[i].tokens);
+                memory_free(s->kept[i].told);
+                memory_free(s->kept[i].logprobs);
         }
         *s = (struct steps){ 0 };
 }
@@ -74,7 +80,8 @@ static void step_check(const struct steps *s, const struct step *step)
 
         for (uint32_t i = 0; i < step->want_count; i++)
                 assert(step->want[i] < step->row_count &&
-                       (!i || step->want[i] > step->want[i - 1]));
+                       (!i || step->want[i] > step->want[i - 1]) &&
+                       step->picks[i].logprobs <= PICK_LOGPROBS_MAX);
 }
 
 static const struct step_kept *steps_kept(const struct steps *s, uint64_t number)
@@ -129,6 +136,8 @@ void steps_begin(struct steps *s, const struct step *step)
         kept->picked = false;
         kept->count = step->want_count;
 
+        for (uint32_t i = 0; i < step->want_count; i++)
+                kept->told[i] = step->picks[i].logprobs;
         steps_copy(kept->rows, step->want, step->want_count, sizeof(*step->want));
         steps_copy(s->rows, step->rows, step->row_count, sizeof(*step->rows));
         steps_copy(s->runs, step->runs, step->run_count, sizeof(*step->runs));
@@ -164,6 +173,14 @@ uint32_t *steps_picked(struct steps *s)
         return kept->tokens;
 }
 
+struct logprob *steps_told(struct steps *s, uint32_t want)
+{
+        struct step_kept *kept = &s->kept[s->step.number % STEPS_KEPT];
+
+        assert(s->running && want < kept->count);
+        return kept->logprobs + (size_t)want * PICK_LOGPROBS_MAX;
+}
+
 void steps_end(struct steps *s)
 {
         assert(s->running);
@@ -177,4 +194,15 @@ void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens)
         assert(!s->running || number != s->step.number);
         assert(kept->picked || !kept->count);
         steps_copy(ret_tokens, kept->tokens, kept->count, sizeof(*ret_tokens));
+}
+
+void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
+                    struct logprob *ret_logprobs)
+{
+        const struct step_kept *kept = steps_kept(s, number);
+
+        assert(!s->running || number != s->step.number);
+        assert(want < kept->count && kept->picked && kept->tokens[want] != PICK_NOT_FINITE);
+        steps_copy(ret_logprobs, kept->logprobs + (size_t)want * PICK_LOGPROBS_MAX,
+                   kept->told[want], sizeof(*ret_logprobs));
 }

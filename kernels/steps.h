@@ -26,8 +26,10 @@ struct step_kept {
         bool known;  /* there was such a step */
         bool picked; /* tokens hold */
         uint32_t count;
-        uint32_t *rows;   /* (wants_max), ascending */
-        uint32_t *tokens; /* (wants_max) */
+        uint32_t *rows;           /* (wants_max), ascending */
+        uint32_t *tokens;         /* (wants_max) */
+        uint32_t *told;           /* (wants_max): how many logprobs */
+        struct logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
 };
 
 struct steps {
@@ -53,8 +55,12 @@ void steps_deinit(struct steps *s); /* zeroed or half made is fine */
 void steps_begin(struct steps *s, const struct step *step);
 /* Where pick() writes: want_count tokens of the running step. */
 uint32_t *steps_picked(struct steps *s);
+/* ... and what it tells of one that is wanted. */
+struct logprob *steps_told(struct steps *s, uint32_t want);
 void steps_end(struct steps *s);
 void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens);
+void steps_logprobs(const struct steps *s, uint64_t number, uint32_t want,
+                    struct logprob *ret_logprobs);
 
 /* The page that holds `position` of `slot`. */
 static inline uint32_t steps_page(const struct steps *s, uint32_t slot, uint32_t position)

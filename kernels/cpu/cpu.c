@@ -91,6 +91,12 @@ static int cpu_step_end(struct kernels *k)
         return 0;
 }
 
+static void cpu_logprobs(struct kernels *k, uint64_t number, uint32_t want,
+                         struct logprob *ret_logprobs)
+{
+        steps_logprobs(&cpu_of(k)->steps, number, want, ret_logprobs);
+}
+
 static int cpu_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
 {
         steps_collect(&cpu_of(k)->steps, number, ret_tokens);
@@ -138,6 +144,7 @@ static const struct kernels cpu_table = {
         .pick = cpu_pick,
         .step_end = cpu_step_end,
         .collect = cpu_collect,
+        .logprobs = cpu_logprobs,
 };
 
 #if defined(__x86_64__)

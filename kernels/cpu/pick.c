@@ -158,12 +158,46 @@ static uint32_t pick_row(struct sorter *s, const struct pick *pick, const float 
         return sorted[i].id;
 }
 
+/* Among the likeliest, best first, of whom `count` are there: one more, whose id is above theirs. */
+static void put_among(struct logprob *best, uint32_t count, uint32_t max, uint32_t id, float logit)
+{
+        uint32_t at = count;
+
+        if (count == max && !(logit > best[--at].logprob))
+                return;
+        for (; at && logit > best[at - 1].logprob; at--)
+                best[at] = best[at - 1];
+        best[at] = (struct logprob){ id, logit };
+}
+
+/* In one walk over the logits, most of which are not among the likeliest. */
+static void tell_row(const float *logits, uint32_t vocab, uint32_t picked, uint32_t count,
+                     struct logprob *ret_logprobs)
+{
+        double largest = logits[find_largest(logits, vocab)], sum = 0;
+        uint32_t max = count - 1;
+
+        assert(max <= vocab);
+        *ret_logprobs = (struct logprob){ picked, logits[picked] };
+        for (uint32_t i = 0; i < vocab; i++) {
+                sum += exp(logits[i] - largest);
+                if (max)
+                        put_among(ret_logprobs + 1, i < max ? i : max, max, i, logits[i]);
+        }
+        for (uint32_t i = 0; i < count; i++)
+                ret_logprobs[i].logprob = (float)(ret_logprobs[i].logprob - largest - log(sum));
+}
+
 static void pick_work(void *arg, uint32_t thread, uint32_t item)
 {
         const struct picking *p = arg;
+        const struct pick *pick = &p->cpu->steps.step.picks[item];
+        const float *row = p->logits + (size_t)item * p->vocab;
 
-        p->picked[item] = pick_row(&p->cpu->sorters[thread], &p->cpu->steps.step.picks[item],
-                                   p->logits + (size_t)item * p->vocab, p->vocab);
+        p->picked[item] = pick_row(&p->cpu->sorters[thread], pick, row, p->vocab);
+        if (pick->logprobs && p->picked[item] != PICK_NOT_FINITE)
+                tell_row(row, p->vocab, p->picked[item], pick->logprobs,
+                         steps_told(&p->cpu->steps, item));
 }
 
 int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab)

@@ -4,7 +4,8 @@
  * Candidates are sorted with one heap of ids that has the worst at its root:
  * while reading, a better id replaces the root, so that the heap ends with the
  * best top_k (or simply all); then taking the worst out again and again fills
- * the array from behind, and it stands best first.
+ * the array from behind, and it stands best first.  The likeliest ones that are told of are
+ * found in the same way.
  */
 #include <math.h>
 
@@ -122,6 +123,23 @@ static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *
         return ids[i];
 }
 
+static void tell_row(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,
+                     uint32_t count, struct logprob *ret_logprobs)
+{
+        double largest = logits[find_largest(logits, vocab)], sum = 0;
+
+        assert(count - 1 <= vocab);
+        for (uint32_t i = 0; i < vocab; i++)
+                sum += exp(logits[i] - largest);
+        if (count > 1)
+                sort_best(logits, vocab, ref->ids, count - 1);
+        for (uint32_t i = 0; i < count; i++) {
+                uint32_t id = i ? ref->ids[i - 1] : picked;
+
+                ret_logprobs[i] = (struct logprob){ id, (float)(logits[id] - largest - log(sum)) };
+        }
+}
+
 int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
 {
         struct ref *ref = ref_of(k);
@@ -129,7 +147,13 @@ int ref_pick(struct kernels *k, const float *logits, uint32_t vocab)
         uint32_t *picked = steps_picked(&ref->steps);
 
         assert(vocab && vocab <= ref->vocab_max);
-        for (uint32_t i = 0; i < step->want_count; i++)
-                picked[i] = pick_row(ref, &step->picks[i], logits + (size_t)i * vocab, vocab);
+        for (uint32_t i = 0; i < step->want_count; i++) {
+                const float *row = logits + (size_t)i * vocab;
+                uint32_t count = step->picks[i].logprobs;
+
+                picked[i] = pick_row(ref, &step->picks[i], row, vocab);
+                if (count && picked[i] != PICK_NOT_FINITE)
+                        tell_row(ref, row, vocab, picked[i], count, steps_told(&ref->steps, i));
+        }
         return 0;
 }

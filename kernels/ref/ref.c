@@ -135,6 +135,12 @@ static int ref_step_end(struct kernels *k)
         return 0;
 }
 
+static void ref_logprobs(struct kernels *k, uint64_t number, uint32_t want,
+                         struct logprob *ret_logprobs)
+{
+        steps_logprobs(&ref_of(k)->steps, number, want, ret_logprobs);
+}
+
 static int ref_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
 {
         steps_collect(&ref_of(k)->steps, number, ret_tokens);
@@ -179,6 +185,7 @@ static const struct kernels ref_table = {
         .pick = ref_pick,
         .step_end = ref_step_end,
         .collect = ref_collect,
+        .logprobs = ref_logprobs,
 };
 
 int ref_open(const struct kernels_conf *conf, struct kernels **ret_kernels)

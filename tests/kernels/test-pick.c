@@ -321,6 +321,75 @@ static void the_next_step_runs_on_picks_of_the_two_before(void **state)
         assert_true(host[0] == 2 && host[2] == 3 && host[4] == VOCAB - 1);
 }
 
+static int by_logit(const void *a, const void *b)
+{
+        const struct logprob *x = a, *y = b;
+
+        if (x->logprob != y->logprob)
+                return x->logprob > y->logprob ? -1 : 1;
+        return x->token < y->token ? -1 : 1;
+}
+
+/* Worked out in long double, sorted by the C library. */
+static void expect_logprobs(const float *logits, uint32_t vocab, uint32_t picked,
+                            const struct logprob *found, uint32_t count)
+{
+        static struct logprob sorted[VOCAB];
+        long double sum = 0, largest = -INFINITY;
+
+        for (uint32_t i = 0; i < vocab; i++) {
+                sorted[i] = (struct logprob){ i, logits[i] };
+                largest = fmaxl(largest, logits[i]);
+        }
+        for (uint32_t i = 0; i < vocab; i++)
+                sum += expl(logits[i] - largest);
+        qsort(sorted, vocab, sizeof(*sorted), by_logit);
+        for (uint32_t i = 0; i < count; i++) {
+                uint32_t token = i ? sorted[i - 1].token : picked;
+                double wanted = (double)(logits[token] - largest - logl(sum));
+
+                assert_int_equal(found[i].token, token);
+                if (wanted == -INFINITY)
+                        assert_true(found[i].logprob == -INFINITY);
+                else
+                        assert_true(fabs(found[i].logprob - wanted) <= 1e-6 * fmax(1, -wanted));
+        }
+}
+
+/* Cuts and temperature move what is picked, and nothing of what is told. */
+static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
+{
+        static float logits[VOCAB];
+        struct logprob found[PICK_LOGPROBS_MAX];
+        struct bench *b = *state;
+        uint32_t picked[WANTS];
+
+        srand(7);
+        for (int round = 0; round < 300; round++) {
+                uint32_t vocab = round < 40 ? 1u + (uint32_t)round : 1u + (uint32_t)rand() % VOCAB;
+                struct pick picks[WANTS];
+
+                for (uint32_t i = 0; i < vocab; i++)
+                        logits[i] = rand() % 9 ? (float)(rand() % 4000) / 100 - 20 : -INFINITY;
+                logits[(uint32_t)rand() % vocab] = 3;
+                for (uint32_t w = 0; w < WANTS; w++)
+                        picks[w] = (struct pick){ .temperature = w % 2 ? 1.7f : 0,
+                                                  .top_p = w == 1 ? 0.5f : 1,
+                                                  .top_k = w == 3 ? 5 : 0,
+                                                  .position = (uint64_t)round,
+                                                  .logprobs = (uint32_t)rand() %
+                                                              (PICK_LOGPROBS_MAX + 1) };
+                for (uint32_t w = 0; w < WANTS; w++)
+                        if (picks[w].logprobs > vocab + 1)
+                                picks[w].logprobs = vocab + 1;
+                pick_all(b, logits, vocab, picks, WANTS, picked);
+                for (uint32_t w = 0; w < WANTS; w++) {
+                        b->k->logprobs(b->k, b->number, w, found);
+                        expect_logprobs(logits, vocab, picked[w], found, picks[w].logprobs);
+                }
+        }
+}
+
 static int can_run(void)
 {
         struct kernels_conf conf = { 1, "auto", 1, 1, 1, 1, 1 };
@@ -343,6 +412,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(a_draw_on_the_border_goes_to_the_next),
                 cmocka_unit_test(a_tiny_temperature_is_the_largest_and_a_huge_one_is_even),
                 cmocka_unit_test(the_next_step_runs_on_picks_of_the_two_before),
+                cmocka_unit_test(logprobs_are_of_all_tokens_whatever_is_picked),
         };
 
         if (argc > 1)
