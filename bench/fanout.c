@@ -173,7 +173,7 @@ static void open_publish(struct engine *engine)
                 request->number = request->stream = i;
                 request->model = &engine->served;
                 request->channel = engine->channels[i % connections];
-                request->record_bytes_max = publish_record_bytes_max(conf.piece_max, 0);
+                request->record_bytes_max = publish_record_bytes_max(conf.piece_max, 0, 0);
                 request->end_bytes_max = publish_end_bytes_max(0);
                 publish_begin(engine->publish, request);
         }
@@ -194,7 +194,7 @@ static void wait_for_room(struct engine *engine)
 static void step_ring(struct engine *engine)
 {
         for (uint32_t i = 0; i < engine->crowd->streams; i++)
-                (void)publish_token(engine->publish, &engine->requests[i], 'a' + i % 26,
+                (void)publish_token(engine->publish, &engine->requests[i], 'a' + i % 26, NULL,
                                     engine->position, SCHED_GO_ON);
         publish_flush(engine->publish);
 }

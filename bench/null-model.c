@@ -206,6 +206,14 @@ static void wait_for_turn(struct model *model)
         null_spin_until(model->due_ns);
 }
 
+/* Without numbers there is nothing to be told. */
+void model_logprobs(struct model *model, uint64_t number, uint32_t want,
+                    struct logprob *ret_logprobs)
+{
+        (void)model, (void)number, (void)want, (void)ret_logprobs;
+        abort();
+}
+
 int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens)
 {
         const struct null_conf *conf = &model->conf;

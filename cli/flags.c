@@ -59,6 +59,7 @@ static const struct flag {
         { "--seed",      "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
         { "--class",     "CLASS", GENERATE, FLAG_CLASS, offsetof(struct cli, generate.priority),    0, "interactive, normal or background: who goes first" },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end so many milliseconds from now, with what there is; refused if it could hardly begin" },
+        { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: what the model thought of each token, and of the N likeliest" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
         { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
         { "--stats",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, stats),                0, "say on stderr how much of the prompt was cached, why no more, and the times" },
@@ -293,6 +294,10 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         if (!r && cli->messages && (cli->system || cli->word_count)) {
                 say("--messages has all that is said: there is no %s beside it",
                     cli->system ? "--system" : "question");
+                r = CLI_USAGE;
+        }
+        if (!r && cli->generate.set & SMV_SET_LOGPROBS && !cli->json) {
+                say("--logprobs is for --json");
                 r = CLI_USAGE;
         }
         if (!r && cli->command == CLI_STATUS && cli->word_count) {

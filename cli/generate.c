@@ -59,6 +59,28 @@ static int write_line(struct streaming *s, struct json *json)
         return screen_raw(s->out.at, s->out.count);
 }
 
+/* For each token its own, then the likeliest with theirs. */
+static void put_logprobs(struct json *json, const struct smv_event *event)
+{
+        const struct smv_logprob *at = event->logprobs;
+
+        json_raw(json, ",\"logprobs\":[");
+        for (size_t i = 0; i < event->token_count; i++) {
+                json_raw(json, i ? ",{\"logprob\":" : "{\"logprob\":");
+                json_float(json, (double)at++->logprob);
+                json_raw(json, ",\"top\":[");
+                for (size_t j = 0; j < event->top_count; j++, at++) {
+                        json_raw(json, j ? ",[" : "[");
+                        json_uint(json, at->token);
+                        json_raw(json, ",");
+                        json_float(json, (double)at->logprob);
+                        json_raw(json, "]");
+                }
+                json_raw(json, "]}");
+        }
+        json_raw(json, "]");
+}
+
 static int on_tokens(struct streaming *s, const struct smv_event *event)
 {
         struct json json = { .to = &s->out };
@@ -76,6 +98,8 @@ static int on_tokens(struct streaming *s, const struct smv_event *event)
         json_text(&json, event->text, event->text_bytes);
         json_raw(&json, ",\"position\":");
         json_uint(&json, event->position);
+        if (event->logprobs)
+                put_logprobs(&json, event);
         return write_line(s, &json);
 }
 

@@ -341,6 +341,8 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
         if (o->ignore_eos)
                 codec_put_bool(writer, "ignore_eos", true);
         put_class(writer, o->priority);
+        if (o->logprobs || (o->set & SMV_SET_LOGPROBS))
+                codec_put_uint(writer, "logprobs", o->logprobs);
         if (o->deadline_ms)
                 codec_put_uint(writer, "deadline_ms", o->deadline_ms);
         return put_stops(writer, o);

@@ -285,6 +285,7 @@ struct smv_client *smv_close(struct smv_client *client)
         shared_close(&client->shared);
         codec_deinit(&client->codec);
         bytes_deinit(&client->ids);
+        bytes_deinit(&client->logprobs);
         bytes_deinit(&client->text);
         free(client->streams);
         free(client);

@@ -17,6 +17,23 @@ static void forget_stream(struct smv_client *client, struct client_stream *strea
         *stream = client->streams[--client->stream_count];
 }
 
+/* Those that came just before these tokens are theirs.  0, or -EPROTO: they are not. */
+static int add_logprobs(struct smv_client *client, struct smv_event *event)
+{
+        const struct bytes *logprobs = &client->logprobs;
+        size_t count = logprobs->count / sizeof(struct smv_logprob);
+
+        if (!client->logprobs_of)
+                return 0;
+        if (client->logprobs_of != event->stream ||
+            count != event->token_count * (1 + client->top_count))
+                return -EPROTO;
+        client->logprobs_of = 0;
+        event->logprobs = (const struct smv_logprob *)(const void *)logprobs->at;
+        event->top_count = client->top_count;
+        return 0;
+}
+
 /* One record to at most one event: 1, 0, -EPROTO or -ENOMEM. */
 static int read_record(struct smv_client *client, const struct record *record,
                        struct smv_event *ret_event)
@@ -33,7 +50,16 @@ static int read_record(struct smv_client *client, const struct record *record,
         switch (record->head.type) {
         case SMV_RECORD_TOKENS:
                 r = record_tokens(record, &client->ids, ret_event);
+                if (!r)
+                        r = add_logprobs(client, ret_event);
                 break;
+        case SMV_RECORD_LOGPROBS:
+                r = record_logprobs(record, &client->logprobs, &client->top_count);
+                if (r)
+                        return r;
+                client->logprobs_of = record->head.stream;
+                stream->sequence++;
+                return 0;
         case SMV_RECORD_END:
                 r = record_end(record, ret_event);
                 break;

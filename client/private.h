@@ -46,6 +46,10 @@ struct smv_client {
 
         struct smv_accepted accepted; /* of the last stream */
 
+        struct bytes logprobs; /* as the last LOGPROBS record had them ... */
+        size_t top_count;
+        uint32_t logprobs_of; /* ... of this stream, whose TOKENS are next; 0: none */
+
         struct bytes ids, text; /* what the last answer or event points at */
 
         /* smv_error() */

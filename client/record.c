@@ -78,6 +78,38 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
         return 0;
 }
 
+int record_logprobs(const struct record *record, struct bytes *logprobs, size_t *ret_top_count)
+{
+        struct smv_record_logprobs head;
+        const char *at = record->payload;
+        size_t count;
+        int r = 0;
+
+        if (record->payload_bytes < sizeof(head))
+                return -EPROTO;
+        copy(&head, at, sizeof(head));
+        head.token_count = le16toh(head.token_count);
+        head.top_count = le16toh(head.top_count);
+        count = (size_t)head.token_count * (1u + head.top_count);
+        if ((record->payload_bytes - sizeof(head)) / sizeof(struct smv_record_logprob) < count)
+                return -EPROTO;
+
+        at += sizeof(head);
+        logprobs->count = 0;
+        for (size_t i = 0; !r && i < count; i++, at += sizeof(struct smv_record_logprob)) {
+                struct smv_record_logprob from;
+                struct smv_logprob to;
+
+                copy(&from, at, sizeof(from));
+                from.logprob = le32toh(from.logprob);
+                to.token = le32toh(from.token);
+                memcpy(&to.logprob, &from.logprob, sizeof(to.logprob));
+                r = bytes_add(logprobs, &to, sizeof(to));
+        }
+        *ret_top_count = head.top_count;
+        return r;
+}
+
 int record_end(const struct record *record, struct smv_event *ret_event)
 {
         struct smv_record_end end = { 0 };

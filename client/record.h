@@ -22,6 +22,8 @@ int record_read(const char *bytes, size_t count, struct record *ret_record);
 
 /* Its payload.  `tokens` gets the ids, aligned.  0, -EPROTO or -ENOMEM. */
 int record_tokens(const struct record *record, struct bytes *tokens, struct smv_event *ret_event);
+/* `logprobs` gets struct smv_logprob, for each token one and the likeliest; the same. */
+int record_logprobs(const struct record *record, struct bytes *logprobs, size_t *ret_top_count);
 int record_end(const struct record *record, struct smv_event *ret_event);
 
 #endif

@@ -113,7 +113,7 @@ static int open_vocabulary(struct opening *o, struct vocabulary **ret_vocabulary
 static int check_records(struct opening *o)
 {
         size_t piece = tokenizer_piece_max(o->served.tokenizer);
-        size_t record = publish_record_bytes_max(piece, SMV_STOP_BYTES_MAX);
+        size_t record = publish_record_bytes_max(piece, SMV_STOP_BYTES_MAX, 0);
 
         if (record <= SMV_RING_BYTES_MIN / 64)
                 return 0;

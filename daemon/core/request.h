@@ -46,6 +46,7 @@ struct sampling {
         float temperature, top_p, min_p;
         uint32_t top_k;
         uint64_t seed;
+        uint32_t logprobs; /* told with each token: its own and the likeliest; 0: none */
 };
 
 /* A run of tokens with KV: the prompt, then what was generated.  One a request, today. */

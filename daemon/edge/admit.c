@@ -138,6 +138,10 @@ int admit_check(const struct admit *admit, const struct served *served,
         if (!r)
                 r = check_ids(served, asked->stop_tokens, asked->stop_token_count, asked->id,
                               "stop_tokens", ret_problem);
+        if (!r && asked->logprobs > served->traits.vocab)
+                r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "logprobs",
+                                "logprobs is %u; the model has %u tokens", asked->logprobs,
+                                served->traits.vocab);
         if (!r && is_empty && asked->op != WIRE_APPEND && served->traits.bos == TRAITS_NO_TOKEN)
                 r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "prompt",
                                 "prompt is empty, and the model has no token to begin with");
@@ -219,14 +223,15 @@ static void fill(const struct admit *admit, struct request *request, struct serv
                 .min_p = asked->min_p,
                 .top_k = asked->top_k,
                 .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
+                .logprobs = wire_has(asked, WIRE_F_LOGPROBS) ? 1 + asked->logprobs : 0,
         };
         request->ignore_eos = asked->ignore_eos;
         copy_stops(request, asked);
         for (uint32_t i = 0; i < request->stop_count; i++)
                 if (request->stop_bytes[i] > stop_max)
                         stop_max = request->stop_bytes[i];
-        request->record_bytes_max =
-                conf->record_bytes_max(tokenizer_piece_max(served->tokenizer), stop_max);
+        request->record_bytes_max = conf->record_bytes_max(tokenizer_piece_max(served->tokenizer),
+                                                           stop_max, request->sampling.logprobs);
         request->end_bytes_max = conf->end_bytes_max(stop_max);
         request->sequence.request = request;
         request->sequence.slot = SEQUENCE_NO_SLOT;

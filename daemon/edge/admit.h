@@ -23,7 +23,7 @@ struct admit_conf {
         uint32_t max_tokens;   /* for requests that do not say */
         uint32_t requests_max; /* of the whole daemon */
         /* from engine/publish, whom the edge does not know */
-        size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max);
+        size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
         size_t (*end_bytes_max)(size_t stop_bytes_max);
         uint64_t (*seed)(void); /* for requests that do not say */
 };

@@ -44,7 +44,7 @@ static const char *const op_names[WIRE_OP_N] = {
 
 /* They will mean something: a request that uses one must not be understood without it. */
 static const char *const reserved[] = {
-        "principal", "adapter", "n", "logprobs", "draft", "snapshot",
+        "principal", "adapter", "n", "draft", "snapshot",
 };
 
 static const char *const kind_names[] = {
@@ -518,6 +518,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        HANDLED | GENERATE, HANDLED }, read_uint64, AT(handle) },
         { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE, TRUNCATE },     read_uint32,      AT(length) },
         { { "count",       WIRE_F_COUNT,       "uint",    1, SMV_FORKS_MAX, 0, 0,                    FORK, FORK },             read_uint32,      AT(count) },
+        { { "logprobs",    WIRE_F_LOGPROBS,    "uint",    0, SMV_LOGPROBS_MAX, 0, 0,                 GENERATE, 0 },            read_uint32,      AT(logprobs) },
 };
 /* clang-format on */
 

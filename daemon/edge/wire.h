@@ -74,6 +74,7 @@ enum wire_field {
         WIRE_F_HANDLE,
         WIRE_F_LENGTH,
         WIRE_F_COUNT,
+        WIRE_F_LOGPROBS,
         WIRE_FIELD_N,
 };
 
@@ -130,6 +131,7 @@ struct wire_request {
         uint64_t handle;      /* which; generate: in place of a prompt */
         uint32_t length;      /* truncate: to so many tokens */
         uint32_t count;       /* fork: so many times */
+        uint32_t logprobs;    /* likeliest tokens to tell of, if given */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */

@@ -337,10 +337,15 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
         enum sched_verdict verdict = sampler_judge(request, token);
 
         if (request->state != REQUEST_ENDING) {
+                struct logprob logprobs[PICK_LOGPROBS_MAX];
+
+                if (request->sampling.logprobs && verdict != SCHED_NUMERIC)
+                        model_logprobs(engine->conf.served->model, batch->step.number, want,
+                                       logprobs);
                 request->last_token_ns = now_ns(engine);
                 if (!request->first_token_ns)
                         request->first_token_ns = request->last_token_ns;
-                verdict = publish_token(engine->publish, request, token,
+                verdict = publish_token(engine->publish, request, token, logprobs,
                                         batch->rows[row].position + 1, verdict);
                 counter_add(&engine->conf.stats->tokens_out, 1);
         }

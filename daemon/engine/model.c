@@ -537,6 +537,11 @@ int model_collect(struct model *m, uint64_t number, uint32_t *ret_tokens)
         return r ? error_raise(r) : 0;
 }
 
+void model_logprobs(struct model *m, uint64_t number, uint32_t want, struct logprob *ret_logprobs)
+{
+        m->kernels->logprobs(m->kernels, number, want, ret_logprobs);
+}
+
 void model_logits(struct model *m, uint32_t want, float *ret_logits)
 {
         assert(want < m->wants_max);

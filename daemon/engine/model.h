@@ -64,6 +64,9 @@ int model_load(struct model *model, const struct weights_conf *conf, enum load_w
 /* Starts the step; its picks come from model_collect(). */
 int model_forward(struct model *model, const struct step *step);
 int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens);
+/* ... and then, of a wanted row whose pick asked for it: PICK_LOGPROBS_MAX fit. */
+void model_logprobs(struct model *model, uint64_t number, uint32_t want,
+                    struct logprob *ret_logprobs);
 
 /* The logits of the step last begun, one wanted row: after its collect, for tests and goldens. */
 void model_logits(struct model *model, uint32_t want, float *ret_logits);

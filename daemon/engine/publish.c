@@ -1,6 +1,6 @@
 /*
- * Records of one request: TOKENS as its tokens come, then what the detok still
- * held, then END.  The text of a token that ends a stream (an end token, a stop
+ * Records of one request: TOKENS as its tokens come, behind LOGPROBS for who asked, then what
+ * the detok still held, then END.  The text of a token that ends a stream (an end token, a stop
  * id) is not shown; its id is.
  */
 #include <assert.h>
@@ -67,11 +67,17 @@ struct publish *publish_free(struct publish *publish)
         return NULL;
 }
 
-size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max)
+static size_t logprobs_bytes(uint32_t count)
+{
+        return sizeof(struct smv_record_logprobs) + count * sizeof(struct smv_record_logprob);
+}
+
+size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs)
 {
         size_t held = stop_bytes_max ? stop_bytes_max - 1 + 3 : 3;
 
-        return ring_record_bytes(sizeof(struct smv_record_tokens) + 4 + held + piece_max);
+        return ring_record_bytes(sizeof(struct smv_record_tokens) + 4 + held + piece_max) +
+               (logprobs ? ring_record_bytes(logprobs_bytes(logprobs)) : 0);
 }
 
 size_t publish_end_bytes_max(size_t stop_bytes_max)
@@ -168,8 +174,25 @@ static void put_tokens(struct publish *publish, const struct request *request,
                 memcpy(to + sizeof(head) + ids, text, text_bytes);
 }
 
+static void put_logprobs(struct publish *publish, const struct request *request,
+                         const struct logprob *logprobs, uint32_t position)
+{
+        uint32_t count = request->sampling.logprobs;
+        struct smv_record_logprobs head = { .position = position,
+                                            .token_count = 1,
+                                            .top_count = (uint16_t)(count - 1) };
+        char *to = put(publish, request, SMV_RECORD_LOGPROBS, 0, logprobs_bytes(count));
+
+        _Static_assert(sizeof(*logprobs) == sizeof(struct smv_record_logprob), "entries are alike");
+        if (!to)
+                return;
+        memcpy(to, &head, sizeof(head));
+        memcpy(to + sizeof(head), logprobs, count * sizeof(*logprobs));
+}
+
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
-                                 uint32_t token, uint32_t position, enum sched_verdict verdict)
+                                 uint32_t token, const struct logprob *logprobs, uint32_t position,
+                                 enum sched_verdict verdict)
 {
         struct stream *stream = stream_of(publish, request);
         size_t bytes = 0;
@@ -182,8 +205,11 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
                 verdict = SCHED_STOP;
         assert(bytes <= publish->text_max);
 
-        if (!request->channel->shut)
-                put_tokens(publish, request, &token, 1, position, publish->text, bytes);
+        if (request->channel->shut)
+                return verdict;
+        if (request->sampling.logprobs)
+                put_logprobs(publish, request, logprobs, position);
+        put_tokens(publish, request, &token, 1, position, publish->text, bytes);
         return verdict;
 }
 

@@ -17,6 +17,7 @@
 #include "daemon/channel.h"
 #include "daemon/core/sched.h"
 #include "daemon/mailbox.h"
+#include "kernels/kernels.h"
 
 struct publish;
 struct waker;
@@ -34,8 +35,8 @@ struct publish_conf {
 int publish_new(const struct publish_conf *conf, struct publish **ret_publish);
 struct publish *publish_free(struct publish *publish);
 
-/* For admission: the largest TOKENS record, and the most that an end may take, in the ring. */
-size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max);
+/* For admission: what a token may take in the ring, and what an end may. */
+size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
 size_t publish_end_bytes_max(size_t stop_bytes_max);
 
 /* A request was submitted: its stream begins. */
@@ -44,9 +45,11 @@ void publish_begin(struct publish *publish, const struct request *request);
 /* For SCHED_ROOM: what TOKENS may take of its ring now.  -EPROTO: its reader lies. */
 int publish_room(struct channel *channel, uint64_t *ret_bytes);
 
-/* One token; the verdict comes back as STOP if its text completed a stop string. */
+/* One token, with as many logprobs as the request wants; the verdict comes back as STOP if its
+ * text completed a stop string. */
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
-                                 uint32_t token, uint32_t position, enum sched_verdict verdict);
+                                 uint32_t token, const struct logprob *logprobs, uint32_t position,
+                                 enum sched_verdict verdict);
 
 /*
  * What is still held back, and END; or PUBLISH_E_LATER, with nothing written, when there

@@ -12,6 +12,7 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
                 .top_k = asked->top_k,
                 .seed = asked->seed,
                 .position = position,
+                .logprobs = asked->logprobs,
         };
 }
 

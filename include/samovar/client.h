@@ -74,6 +74,7 @@ enum smv_set {
         SMV_SET_MIN_P = 1u << 2,
         SMV_SET_TOP_K = 1u << 3,
         SMV_SET_SEED = 1u << 4,
+        SMV_SET_LOGPROBS = 1u << 5, /* 0 of them: only of the tokens that come */
 };
 
 /* Who goes first, and who may have to wait again in the midst of it. */
@@ -125,6 +126,7 @@ struct smv_generate {
         enum smv_class priority;
         uint64_t handle;      /* in place of a prompt: the history to continue; 0: none */
         uint32_t deadline_ms; /* from now: it ends then, as it is, with SMV_TIMEOUT; 0: never */
+        uint32_t logprobs; /* events tell of so many likeliest tokens, up to 32; or with `set`: 0 */
 };
 
 /* What the daemon said of a stream when it took it. */
@@ -137,6 +139,12 @@ struct smv_accepted {
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
+
+/* The log of a token's probability at its place, of all tokens', before temperature and cuts. */
+struct smv_logprob {
+        uint32_t token;
+        float logprob;
+};
 
 struct smv_event {
         size_t size; /* set by the caller, as in the options */
@@ -156,6 +164,9 @@ struct smv_event {
         /* Why no more was cached: there, what the daemon knows of this user goes on otherwise. */
         uint32_t diverged_at;              /* a position of the prompt; 0: nowhere */
         uint32_t known_token, asked_token; /* what stands there, and in the prompt */
+        /* TOKENS, if they were asked for: for each token its own, then the top_count likeliest */
+        const struct smv_logprob *logprobs; /* NULL: not asked for */
+        size_t top_count;
 };
 
 struct smv_problem {

@@ -36,6 +36,7 @@
 #define SMV_STOP_BYTES_MAX 256u /* of one stop string */
 #define SMV_NAME_BYTES_MAX 64u  /* of a model's name */
 #define SMV_TOP_K_MAX      1024u
+#define SMV_LOGPROBS_MAX   32u   /* likeliest tokens told of beside each that is picked */
 #define SMV_FORKS_MAX      1024u /* of a handle, in one request */
 
 /* Where it is found without --socket: $XDG_RUNTIME_DIR, else /run, then this. */

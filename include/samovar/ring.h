@@ -92,6 +92,7 @@ struct smv_ring_control {
 enum smv_record_type {
         SMV_RECORD_PAD = 0,
         SMV_RECORD_TOKENS = 1,
+        SMV_RECORD_LOGPROBS = 2,
         SMV_RECORD_END = 3,
 };
 
@@ -122,6 +123,21 @@ struct smv_record_tokens {
         uint16_t text_bytes;
 };
 
+/*
+ * LOGPROBS: what the model thought of the ids in the TOKENS record that comes next; for who asked.
+ * For each of them come 1 + top_count entries: its own, then the likeliest tokens at its place.
+ */
+struct smv_record_logprobs {
+        uint32_t position;
+        uint16_t token_count;
+        uint16_t top_count;
+};
+
+struct smv_record_logprob {
+        uint32_t token;
+        uint32_t logprob; /* the bits of a float: the log of its probability, of all tokens' */
+};
+
 /* END: the last record of every stream, exactly once. */
 struct smv_record_end {
         uint8_t reason; /* enum smv_reason */
@@ -144,6 +160,8 @@ _Static_assert(sizeof(struct smv_ring) == SMV_RING_HEADER, "segment D's header i
 _Static_assert(sizeof(struct smv_ring_control) == 4096, "segment C is one page");
 _Static_assert(sizeof(struct smv_record) == 16, "a record's head is 16 bytes");
 _Static_assert(sizeof(struct smv_record_tokens) == 8, "TOKENS is 8 bytes before its ids");
+_Static_assert(sizeof(struct smv_record_logprobs) == 8, "LOGPROBS is 8 bytes before its entries");
+_Static_assert(sizeof(struct smv_record_logprob) == 8, "an entry is 8 bytes");
 _Static_assert(sizeof(struct smv_record_end) == 56, "END is 56 bytes");
 
 #endif

@@ -135,7 +135,7 @@ uint64_t house_status(const struct house *house, const char *path)
 static uint32_t count_pairs(const struct want *w)
 {
         return 5u + (w->max_tokens > 0) + (w->top_k > 0) + (w->top_p > 0) + (w->min_p > 0) +
-               (w->stop != NULL) + w->ignore_eos + (w->class != NULL);
+               (w->stop != NULL) + (w->told != 0) + w->ignore_eos + (w->class != NULL);
 }
 
 static void put_name(msgpack_packer *p, const char *name)
@@ -199,6 +199,8 @@ uint32_t talk_generate(struct talk *talk, const struct want *w)
                 put_name(&p, "ignore_eos");
                 msgpack_pack_true(&p);
         }
+        if (w->told)
+                put_number(&p, "logprobs", w->told - 1);
         if (w->class) {
                 put_name(&p, "class");
                 put_name(&p, w->class);
@@ -231,6 +233,12 @@ void assert_same_stream(const struct stream *a, const struct stream *b)
         assert_int_equal(a->end.code, b->end.code);
         assert_int_equal(a->end.prompt_tokens, b->end.prompt_tokens);
         assert_int_equal(a->end.output_tokens, b->end.output_tokens);
+        assert_int_equal(a->told_count, b->told_count);
+        if (a->told_count) {
+                assert_int_equal(a->told_each, b->told_each);
+                assert_memory_equal(a->told, b->told,
+                                    a->told_count * a->told_each * sizeof(struct told));
+        }
 }
 
 /* With a vocabulary of bytes the text is its ids, so held-back text can be checked, too. */
@@ -261,6 +269,13 @@ struct stream *stream_copy(const struct stream *stream)
         if (stream->text_bytes)
                 memcpy(copy->text, stream->text, stream->text_bytes);
         copy->text[stream->text_bytes] = '\0';
+        if (stream->told_count) {
+                size_t bytes = stream->told_count * stream->told_each * sizeof(*stream->told);
+
+                copy->told = malloc(bytes);
+                assert(copy->told);
+                memcpy(copy->told, stream->told, bytes);
+        }
         return copy;
 }
 
@@ -268,6 +283,7 @@ struct stream *stream_free(struct stream *stream)
 {
         if (stream) {
                 free(stream->tokens);
+                free(stream->told);
                 free(stream->text);
                 free(stream);
         }

@@ -1,5 +1,6 @@
 /* What a talk does with records, whichever way they came. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,48 @@ static struct stream *stream_for(struct talk *talk, uint32_t id)
         return stream;
 }
 
+/* Sorted, none likelier than sure, all together no more than sure. */
+static void check_told(const struct told *told, uint32_t each)
+{
+        double sum = 0;
+
+        for (uint32_t i = 1; i < each; i++) {
+                sum += exp((double)told[i].logprob);
+                if (i > 1)
+                        assert_true(told[i].logprob < told[i - 1].logprob ||
+                                    (told[i].logprob == told[i - 1].logprob &&
+                                     told[i].token > told[i - 1].token));
+                if (told[i].token == told[0].token)
+                        assert_true(told[i].logprob == told[0].logprob);
+        }
+        assert_true(told[0].logprob <= 0 && sum < 1 + 1e-5);
+        if (each > 1)
+                assert_true(told[0].logprob <= told[1].logprob);
+}
+
+static void take_logprobs(struct stream *stream, const uint8_t *payload, size_t bytes)
+{
+        struct smv_record_logprobs head;
+        size_t at;
+
+        assert_true(bytes >= sizeof(head));
+        memcpy(&head, payload, sizeof(head));
+        assert_int_equal(head.token_count, 1);
+        assert_int_equal(bytes, sizeof(head) + (1u + head.top_count) * sizeof(struct told));
+        assert_int_equal(stream->told_count,
+                         stream->token_count); /* its TOKENS are not there yet */
+        if (stream->positioned)
+                assert_int_equal(head.position, stream->position);
+        if (stream->told_count)
+                assert_int_equal(stream->told_each, 1u + head.top_count);
+        stream->told_each = 1u + head.top_count;
+        at = stream->told_count++ * stream->told_each;
+        stream->told = realloc(stream->told, (at + stream->told_each) * sizeof(struct told));
+        assert(stream->told);
+        memcpy(stream->told + at, payload + sizeof(head), stream->told_each * sizeof(struct told));
+        check_told(stream->told + at, stream->told_each);
+}
+
 static void take_tokens(struct stream *stream, const uint8_t *payload, size_t bytes)
 {
         struct smv_record_tokens head;
@@ -48,6 +91,13 @@ static void take_tokens(struct stream *stream, const uint8_t *payload, size_t by
         memcpy(stream->tokens + stream->token_count, payload + sizeof(head), ids);
         memcpy(stream->text + stream->text_bytes, payload + sizeof(head) + ids, head.text_bytes);
         stream->token_count += head.token_count;
+        if (stream->told) {
+                assert_int_equal(stream->told_count, stream->token_count);
+                if (head.token_count)
+                        assert_int_equal(
+                                stream->told[(stream->told_count - 1) * stream->told_each].token,
+                                stream->tokens[stream->token_count - 1]);
+        }
         stream->text_bytes += head.text_bytes;
         stream->text[stream->text_bytes] = '\0';
 }
@@ -94,6 +144,8 @@ size_t talk_record(struct talk *talk, const uint8_t *at, size_t count)
         stream->sequence++;
         if (head.type == SMV_RECORD_END) {
                 take_end(stream, at + sizeof(head), head.size - sizeof(head));
+        } else if (head.type == SMV_RECORD_LOGPROBS) {
+                take_logprobs(stream, at + sizeof(head), head.size - sizeof(head));
         } else {
                 assert_int_equal(head.type, SMV_RECORD_TOKENS);
                 take_tokens(stream, at + sizeof(head), head.size - sizeof(head));

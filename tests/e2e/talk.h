@@ -28,6 +28,11 @@ struct reply {
         msgpack_unpacked map;
 };
 
+struct told {
+        uint32_t token;
+        float logprob;
+};
+
 struct stream {
         uint32_t id;
         uint32_t *tokens;
@@ -38,6 +43,9 @@ struct stream {
         bool ended, positioned;
         uint32_t position; /* of its next token */
         struct smv_record_end end;
+        struct told *told; /* token by token, if they were asked for */
+        uint32_t told_each;
+        size_t told_count; /* of tokens; one more than token_count: its TOKENS come next */
 };
 
 /* How records come: in frames, or through a ring, of which news comes by one bell or another. */
@@ -129,6 +137,7 @@ struct want {
         const char *stop; /* NULL: none */
         bool ignore_eos;
         const char *class; /* NULL: not said */
+        uint32_t told; /* logprobs of so many tokens, the one that comes among them; 0: not said */
 };
 
 /* Sends and does not wait: the id. */

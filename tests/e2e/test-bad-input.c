@@ -115,7 +115,6 @@ static const struct bad_value {
         RESERVED("principal"),
         RESERVED("adapter"),
         RESERVED("n"),
-        RESERVED("logprobs"),
         RESERVED("draft"),
         RESERVED("snapshot"),
 #define FOREIGN(field)                                                                             \

@@ -173,6 +173,7 @@ static bool has_room(const struct request *request)
 
 void emit(uint32_t n, uint32_t token, uint32_t times)
 {
+        static const struct logprob no_logprobs[PICK_LOGPROBS_MAX];
         struct request *request = nth_live(n);
         enum sched_verdict verdict = SCHED_GO_ON;
 
@@ -183,7 +184,7 @@ void emit(uint32_t n, uint32_t token, uint32_t times)
                 world.tokens++;
                 uint32_t *outputs = &world.outputs[request->number];
 
-                verdict = publish_token(world.publish, request, token,
+                verdict = publish_token(world.publish, request, token, no_logprobs,
                                         request->prompt_count + *outputs, SCHED_GO_ON);
                 if (++*outputs == request->max_tokens)
                         break;

@@ -230,6 +230,8 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->length);
         case WIRE_F_COUNT:
                 return wire_put_uint(writer, request->count);
+        case WIRE_F_LOGPROBS:
+                return wire_put_uint(writer, request->logprobs);
         case WIRE_FIELD_N:
                 abort();
         }

@@ -123,7 +123,7 @@ static void run(struct stand *stand, uint32_t position, const uint32_t *tokens, 
         struct step_page pages[PAGES];
         struct step_run all = { 0, count };
         uint32_t want = count - 1;
-        struct pick pick = { .position = position + count };
+        struct pick pick = { .position = position + count, .logprobs = PICK_LOGPROBS_MAX };
         struct step step = {
                 .number = ++stand->number,
                 .row_count = count,
@@ -157,19 +157,49 @@ static void run(struct stand *stand, uint32_t position, const uint32_t *tokens, 
                 model_logits(stand->model, 0, ret_logits);
 }
 
+static double size_of(const struct text *text, unsigned which)
+{
+        double size = 1;
+
+        for (uint32_t v = 0; v < text->vocab; v++)
+                size = fmax(size, fabs(text->logits[which][v]));
+        return size;
+}
+
+/* What the model tells of a token and of the likeliest, against log(softmax) of the golden's logits. */
+static double differ_told(struct stand *stand, const struct text *text, unsigned which)
+{
+        const double *logits = text->logits[which];
+        struct logprob told[PICK_LOGPROBS_MAX];
+        double largest = logits[0], sum = 0, worst = 0;
+
+        model_logprobs(stand->model, stand->number, 0, told);
+        for (uint32_t v = 1; v < text->vocab; v++)
+                largest = fmax(largest, logits[v]);
+        for (uint32_t v = 0; v < text->vocab; v++)
+                sum += exp(logits[v] - largest);
+        for (uint32_t i = 0; i < PICK_LOGPROBS_MAX; i++) {
+                double d = fabs(told[i].logprob - (logits[told[i].token] - largest - log(sum)));
+
+                if (!(d <= worst))
+                        worst = d;
+        }
+        assert_int_equal(told[0].token, told[1].token); /* it was picked greedily */
+        return worst;
+}
+
 /* The largest difference, in units of the largest logit (or of 1, if that is more). */
 static double differ(const struct text *text, unsigned which, const float *logits)
 {
-        double worst = 0, size = 1;
+        double worst = 0;
 
         for (uint32_t v = 0; v < text->vocab; v++) {
                 double d = fabs((double)logits[v] - text->logits[which][v]);
 
                 if (!(d <= worst)) /* a NaN too */
                         worst = d;
-                size = fmax(size, fabs(text->logits[which][v]));
         }
-        return worst / size;
+        return worst / size_of(text, which);
 }
 
 /* The prompt, `chunk` rows a step, then the golden's tokens one by one. */
@@ -200,6 +230,10 @@ static void check_text(struct stand *stand, const struct text *text, uint32_t ch
                         if (!(d <= near->tolerance))
                                 fail_msg("chunks of %u: logits of token %u differ by %g", chunk, i,
                                          d);
+                        d = i == text->at[w] ? differ_told(stand, text, w) / size_of(text, w) : 0;
+                        if (!(d <= 2 * near->tolerance)) /* its own and the sum's */
+                                fail_msg("chunks of %u: logprobs of token %u differ by %g", chunk,
+                                         i, d);
                         sum->worst = fmax(sum->worst, d);
                 }
                 run(stand, text->prompt_count + i, &text->greedy[i], 1, &token, logits);

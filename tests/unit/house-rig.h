@@ -55,9 +55,9 @@ struct house {
         bool stopped;
 };
 
-static inline size_t record_bytes_max(size_t piece_max, size_t stop_bytes_max)
+static inline size_t record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs)
 {
-        return 24 + 4 + piece_max + stop_bytes_max;
+        return 24 + 4 + piece_max + stop_bytes_max + 24 + 8 * logprobs;
 }
 
 static inline size_t end_bytes_max(size_t stop_bytes_max)

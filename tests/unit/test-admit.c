@@ -23,9 +23,9 @@ struct world {
         struct served served;
 };
 
-static size_t record_bytes_max(size_t piece_max, size_t stop_bytes_max)
+static size_t record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs)
 {
-        return 1000 * piece_max + stop_bytes_max;
+        return 1000 * piece_max + stop_bytes_max + 1000000 * logprobs;
 }
 
 static size_t end_bytes_max(size_t stop_bytes_max)

@@ -370,6 +370,83 @@ static void what_was_said_of_a_stream_is_kept_until_the_next(void **state)
         close_wire(&w);
 }
 
+/* Of two tokens with one likeliest each; `entries` of those four that should be there. */
+static void logprobs_record(uint32_t stream, unsigned entries)
+{
+        const struct smv_record_logprobs head = { .position = htole32(11),
+                                                  .token_count = htole16(2),
+                                                  .top_count = htole16(1) };
+        static const uint32_t entry[4][2] = { { 1, 0xbf800000 },   /* -1 */
+                                              { 8, 0xbf000000 },   /* -0.5 */
+                                              { 2, 0xc0000000 },   /* -2 */
+                                              { 9, 0xbe800000 } }; /* -0.25 */
+
+        record_head(&script, SMV_RECORD_LOGPROBS, 0, stream, 0, sizeof(head) + entries * 8);
+        raw(&script, &head, sizeof(head));
+        for (unsigned i = 0; i < entries; i++)
+                for (unsigned j = 0; j < 2; j++)
+                        raw(&script, &(uint32_t){ htole32(entry[i][j]) }, 4);
+}
+
+static void logprobs_come_with_the_tokens_that_they_are_of(void **state)
+{
+        static const struct smv_logprob want[] = {
+                { 1, -1 }, { 8, -0.5f }, { 2, -2 }, { 9, -0.25f }
+        };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct wire w;
+
+        (void)state;
+        for (int frames = 1; frames <= 2; frames++) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                logprobs_record(2, 4);
+                if (frames == 2) {
+                        records_end(&script);
+                        records_begin(&script);
+                }
+                tokens_record(&script, 2, 1, 1, 2, "ab");
+                tokens_record(&script, 2, 2, 0, 0, "c");
+                end_record(&script, 2, 3, SMV_END_LENGTH, 0);
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                assert_int_equal(event.token_count, 2);
+                assert_int_equal(event.top_count, 1);
+                assert_memory_equal(event.logprobs, want, sizeof(want));
+                assert_int_equal(smv_next(w.client, &event, 1000), 1);
+                assert_int_equal(event.text_bytes, 1);
+                assert_null(event.logprobs);
+                expect_end(w.client, 2, SMV_END_LENGTH, SMV_OK);
+                close_wire(&w);
+        }
+}
+
+static void logprobs_that_lie_lose_the_connection(void **state)
+{
+        struct wire w;
+
+        (void)state;
+        for (int lie = 0; lie < 3; lie++) {
+                begin();
+                ok(&script, 2);
+                records_begin(&script);
+                logprobs_record(2, lie == 0 ? 3 : 4); /* shorter than it says */
+                if (lie == 1)
+                        tokens_record(&script, 2, 1, 1, 1,
+                                      "a"); /* of two tokens, and there is one */
+                if (lie == 2)
+                        tokens_record(&script, 2, 1, 1, 3, "a");
+                records_end(&script);
+                open_wire(&w);
+                assert_int_equal(generate(w.client), 2);
+                expect_end(w.client, 2, SMV_END_ERROR, SMV_LOST);
+                close_wire(&w);
+        }
+}
+
 static void request_that_is_too_long_stays_at_home(void **state)
 {
         struct smv_generate g = { SMV_SIZE(smv_generate) };
@@ -579,6 +656,8 @@ int main(void)
                 cmocka_unit_test(cancel_of_an_ended_stream_is_no_error),
                 cmocka_unit_test(request_holds_what_was_given_and_nothing_else),
                 cmocka_unit_test(what_was_said_of_a_stream_is_kept_until_the_next),
+                cmocka_unit_test(logprobs_come_with_the_tokens_that_they_are_of),
+                cmocka_unit_test(logprobs_that_lie_lose_the_connection),
                 cmocka_unit_test(request_that_is_too_long_stays_at_home),
                 cmocka_unit_test(fd_is_readable_when_something_has_come),
                 cmocka_unit_test(structs_of_an_older_header_work),
