@@ -1,7 +1,8 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c reads the flags and connects, generate.c streams, words.c does what
+ * main.c reads the flags and connects, generate.c streams, beams.c
+ * follows the likeliest, words.c does what
  * needs no model but its vocabulary, status.c tabulates, screen.c writes, stats.c
  * says what a stream cost,
  * loading.c shows a bar while the model loads, daemon.c runs a private samovard,
@@ -45,6 +46,7 @@ struct cli {
         bool json, any_uid, stats;
         enum smv_transport transport;
         struct smv_generate generate;
+        struct smv_beam beam; /* width 0: no beams are wanted */
         const char *stops[SMV_STOPS_MAX];
         const char **words; /* the arguments that are no flags */
         int word_count;
@@ -72,6 +74,8 @@ int cli_conversation(struct cli *cli);
 
 /* The commands: each returns an exit status. */
 int cli_generate(struct cli *cli);
+/* beams.c: `generate` is filled; what was found is printed when all of it is. */
+int cli_beams(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);

@@ -59,6 +59,8 @@ static const struct flag {
         { "--seed",      "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
         { "--class",     "CLASS", GENERATE, FLAG_CLASS, offsetof(struct cli, generate.priority),    0, "interactive, normal or background: who goes first" },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end so many milliseconds from now, with what there is; refused if it could hardly begin" },
+        { "--beams",     "W",    GENERATE, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "follow the W likeliest ways, and print the likeliest as a whole" },
+        { "--length-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, beam.length_penalty), 0, "with --beams: a way's logprobs are divided by its tokens to this power; else 1" },
         { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: what the model thought of each token, and of the N likeliest" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
         { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
@@ -274,6 +276,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         bool only_words = false;
         int r;
 
+        cli->beam.length_penalty = 1;
         r = find_command(cli, argc, argv);
         for (int i = 2; i < argc && !r; i++) {
                 const char *given = argv[i];
@@ -307,6 +310,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         /* What answers once needs no memory to be shared. */
         if (!(cli->command & GENERATE))
                 cli->transport = SMV_TRANSPORT_SOCKET;
+        cli->beam.size = sizeof(cli->beam);
         cli->generate.size = sizeof(cli->generate);
         cli->generate.stops = cli->stops;
         return r;

@@ -242,6 +242,8 @@ int cli_generate(struct cli *cli)
         if (cli->command == CLI_COMPLETE)
                 give_prompt(cli);
         cli_await_loaded(cli);
+        if (cli->beam.width)
+                return cli_beams(cli);
         r = smv_generate(cli->client, &cli->generate, &s.stream);
         if (r == -EREMOTEIO && may_continue(cli)) {
                 say("this model has no chat template: it continues the text");

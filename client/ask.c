@@ -240,6 +240,37 @@ static int take_limits(struct smv_client *client, const struct codec_frame *fram
         return 0;
 }
 
+/* Those that have too long a name or too many end tokens, or are too many, are not known here. */
+static int take_models(struct smv_client *client, const struct codec_frame *frame)
+{
+        struct client_model *model = client->models;
+        struct codec_text name;
+        size_t bytes;
+
+        client->model_count = 0;
+        for (size_t i = 0; client->model_count < CLIENT_MODELS_MAX; i++) {
+                uint64_t context;
+                int r = codec_get_model(frame, i, &name, &model->is_default, &context,
+                                        &client->ids);
+
+                if (r == -ENOENT)
+                        break;
+                if (r)
+                        return client_bad_answer(client, r, "models");
+                bytes = client->ids.count;
+                if (name.count > SMV_NAME_BYTES_MAX || bytes > sizeof(model->ends))
+                        continue;
+                memcpy(model->name, name.bytes, name.count);
+                model->name[name.count] = '\0';
+                model->context = context < UINT32_MAX ? (uint32_t)context : UINT32_MAX;
+                model->end_count = (uint32_t)(bytes / sizeof(*model->ends));
+                if (bytes)
+                        memcpy(model->ends, client->ids.at, bytes);
+                model = &client->models[++client->model_count];
+        }
+        return 0;
+}
+
 int client_hello(struct smv_client *client, const struct smv_connect *options, uint64_t deadline)
 {
         struct codec_writer writer;
@@ -254,6 +285,8 @@ int client_hello(struct smv_client *client, const struct smv_connect *options, u
         r = ask(client, &writer, id, deadline, &frame);
         if (!r)
                 r = take_limits(client, &frame);
+        if (!r)
+                r = take_models(client, &frame);
         if (!r)
                 r = take_transport(client, &frame, options);
         link_drop_fds(&client->link);

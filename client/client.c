@@ -101,6 +101,24 @@ int client_lost(struct smv_client *client)
         return -ENOTCONN;
 }
 
+struct client_failure client_failure(const struct smv_client *client)
+{
+        struct client_failure failure = { .code = client->code };
+
+        memcpy(failure.name, client->name, sizeof(failure.name));
+        memcpy(failure.field, client->field, sizeof(failure.field));
+        memcpy(failure.message, client->message, sizeof(failure.message));
+        return failure;
+}
+
+void client_set_failure(struct smv_client *client, const struct client_failure *failure)
+{
+        client->code = failure->code;
+        memcpy(client->name, failure->name, sizeof(client->name));
+        memcpy(client->field, failure->field, sizeof(client->field));
+        memcpy(client->message, failure->message, sizeof(client->message));
+}
+
 void client_forget(struct smv_client *client)
 {
         if (!client->link.lost && !client->condemned)
@@ -287,6 +305,7 @@ struct smv_client *smv_close(struct smv_client *client)
         bytes_deinit(&client->ids);
         bytes_deinit(&client->logprobs);
         bytes_deinit(&client->text);
+        bytes_deinit(&client->beam);
         free(client->streams);
         free(client);
         return NULL;

@@ -57,6 +57,9 @@ int codec_get_ids(const struct codec_frame *frame, const char *name, struct byte
 /* The entry of the array `segments` that has this kind. */
 int codec_get_segment(const struct codec_frame *frame, const char *kind, uint64_t *ret_fd,
                       uint64_t *ret_bytes);
+/* The entry of the array `models` at this index: -ENOENT behind the last. */
+int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_text *ret_name,
+                    bool *ret_default, uint64_t *ret_context, struct bytes *ends);
 int codec_get_json(const struct codec_frame *frame, const char *name, struct bytes *to);
 
 /*

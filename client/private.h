@@ -1,13 +1,14 @@
 /*
  * A client, from the inside.
  *
- * client.c makes and ends it, ask.c makes its requests, handle.c those about handles, events.c
- * reads what they bring.  Records stay where they are, in the ring or in the link's buffer, until
+ * client.c makes and ends it, ask.c makes its requests, handle.c those about handles, beam.c
+ * searches with both, events.c reads what they bring.  Records stay where they are, in the ring or in the link's buffer, until
  * smv_next() walks them, so events keep their order whichever call received them.
  */
 #ifndef CLIENT_PRIVATE_H
 #define CLIENT_PRIVATE_H
 
+#include <samovar/protocol.h>
 #include <stdarg.h>
 #include <stdbool.h>
 
@@ -26,6 +27,21 @@ struct client_stream {
         uint32_t sequence; /* of its next record */
 };
 
+/* What the daemon has told of a model. */
+struct client_model {
+        char name[SMV_NAME_BYTES_MAX + 1];
+        bool is_default;
+        uint32_t context;                           /* tokens of a sequence, at most */
+        uint32_t end_count, ends[SMV_LOGPROBS_MAX]; /* tokens that end what it says */
+};
+#define CLIENT_MODELS_MAX 16u
+
+/* What smv_error() tells. */
+struct client_failure {
+        enum smv_code code;
+        char name[32], field[32], message[256];
+};
+
 struct smv_client {
         struct link link;
         struct shared shared; /* the ring, if there is one */
@@ -35,6 +51,9 @@ struct smv_client {
         uint64_t spin_ns;
         uint32_t last_id;
         bool ring_failed; /* hello promised a ring that we could not have */
+
+        struct client_model models[CLIENT_MODELS_MAX];
+        size_t model_count;
 
         struct client_stream *streams;
         size_t stream_count, stream_size;
@@ -50,13 +69,17 @@ struct smv_client {
         size_t top_count;
         uint32_t logprobs_of; /* ... of this stream, whose TOKENS are next; 0: none */
 
-        struct bytes ids, text; /* what the last answer or event points at */
+        struct bytes ids, text, beam; /* what the last answer or event points at */
 
         /* smv_error() */
         enum smv_code code;
         bool condemned; /* the connection itself was refused: what the daemon said is kept */
         char name[32], field[32], message[256];
 };
+
+/* To tell of a failure after calls that have forgotten it. */
+struct client_failure client_failure(const struct smv_client *client);
+void client_set_failure(struct smv_client *client, const struct client_failure *failure);
 
 /* What the last failure said is forgotten, unless it still holds. */
 void client_forget(struct smv_client *client);

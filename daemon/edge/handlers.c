@@ -22,7 +22,7 @@ static void put_models(struct wire_writer *writer, const struct served *served)
 {
         wire_put_text(writer, "models");
         wire_put_array(writer, 1);
-        wire_put_map(writer, 5);
+        wire_put_map(writer, 6);
         wire_put_text(writer, "name");
         wire_put_text(writer, served->name);
         wire_put_text(writer, "vocab");
@@ -33,6 +33,10 @@ static void put_models(struct wire_writer *writer, const struct served *served)
         wire_put_bool(writer, !chat_missing(served->chat));
         wire_put_text(writer, "default");
         wire_put_bool(writer, true);
+        wire_put_text(writer, "end_tokens");
+        wire_put_array(writer, served->traits.eos_count);
+        for (uint32_t i = 0; i < served->traits.eos_count; i++)
+                wire_put_uint(writer, served->traits.eos[i]);
 }
 
 static void put_segments(struct wire_writer *writer, const struct channel *channel)

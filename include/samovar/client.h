@@ -255,6 +255,34 @@ int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count,
 /* What is generated on it ends, as if cancelled. */
 int smv_handle_close(struct smv_client *client, uint64_t handle);
 
+/*
+ * Beam search: of many ways to go on, the likeliest as a whole.  Other streams of the client must
+ * be over.  It returns when it is done: with the best first, in memory that is valid until the
+ * next call, at most `width` of them.
+ */
+#define SMV_BEAM_WIDTH_MAX 16u
+
+struct smv_beam {
+        size_t size;
+        /* The model, where to begin (a handle stays as it is), max_tokens (0: 256) and the class. */
+        const struct smv_generate *start;
+        size_t width; /* ways that are followed; 0: 4.  With the tokens that end: 32 in all */
+        float length_penalty; /* a way's score is its sum of logprobs / its tokens to this power */
+        size_t count;         /* how many are wanted; 0: all */
+};
+
+struct smv_beam_result {
+        const uint32_t *tokens; /* without the one that ended it */
+        size_t token_count;
+        const char *text;
+        size_t text_bytes;
+        double score;
+        int ended; /* by a token of the model's; else max_tokens were reached */
+};
+
+int smv_beam(struct smv_client *client, const struct smv_beam *options,
+             const struct smv_beam_result **ret_results, size_t *ret_count);
+
 /* The daemon's counts as one JSON object, NUL-ended. */
 int smv_status(struct smv_client *client, const char **ret_json);
 

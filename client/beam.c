@@ -1,0 +1,432 @@
+/*
+ * Beam search: of many ways to go on, the likeliest as a whole.
+ *
+ * It is made of what every client has: a way is a handle, a look at what may come next is one token
+ * generated on it with logprobs, and where a way parts, its handle is forked.  The daemon shares
+ * the blocks of all ways, and computes one row for each and each step.
+ *
+ *      ways          width of them, the likeliest first, by the sum of their logprobs
+ *      next tokens   of each way the likeliest; of all of them together width * (1 + ends), so
+ *                    that width of them go on even if all others end
+ *      ended         the width best, by sum / tokens^length_penalty, the end token counted
+ *
+ * It is over when width have ended and no way is better than the worst of them.
+ */
+#include "client/private.h"
+
+#include <errno.h>
+#include <math.h>
+#include <samovar/protocol.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKENS_MAX 256u /* where nobody says */
+
+struct way {
+        uint64_t handle; /* 0: none yet, or no more */
+        double sum;
+        uint32_t *tokens;   /* (max_tokens) */
+        uint32_t likeliest; /* what its handle ends with, after a look */
+};
+
+struct choice {
+        size_t way;
+        uint32_t token;
+        double sum;
+};
+
+struct search {
+        struct smv_client *client;
+        struct smv_generate step; /* one token on a handle */
+        size_t width, max_tokens, length, choice_max;
+        size_t base; /* tokens of the handles before any way began */
+        double length_penalty;
+        const struct client_model *model;
+
+        struct way *all, *ways, *next; /* (2 * width), of which these have half each */
+        size_t way_count;
+        struct choice *choices; /* (width * choice_max) */
+        size_t choice_count;
+        struct smv_beam_result *ended; /* (width + 1), best first */
+        size_t ended_count;
+        uint32_t *tokens; /* where all of the above have theirs */
+};
+
+static int search_init(struct search *s)
+{
+        size_t rows = 3 * s->width + 1, at = 0;
+
+        s->all = calloc(2 * s->width, sizeof(*s->all));
+        s->choices = calloc(s->width * s->choice_max, sizeof(*s->choices));
+        s->ended = calloc(s->width + 1, sizeof(*s->ended));
+        s->tokens = calloc(rows * s->max_tokens, sizeof(*s->tokens));
+        if (!s->all || !s->choices || !s->ended || !s->tokens)
+                return client_fail(s->client, -ENOMEM, "out of memory");
+        s->ways = s->all;
+        s->next = s->all + s->width;
+        for (size_t i = 0; i < 2 * s->width; i++)
+                s->all[i].tokens = s->tokens + at++ * s->max_tokens;
+        for (size_t i = 0; i < s->width + 1; i++)
+                s->ended[i].tokens = s->tokens + at++ * s->max_tokens;
+        return 0;
+}
+
+static void search_deinit(struct search *s)
+{
+        free(s->all);
+        free(s->choices);
+        free(s->ended);
+        free(s->tokens);
+}
+
+/* ---- one step ---- */
+
+static bool is_end(const struct search *s, uint32_t token)
+{
+        for (uint32_t i = 0; i < s->model->end_count; i++)
+                if (s->model->ends[i] == token)
+                        return true;
+        return false;
+}
+
+/* All ways at once: their streams, in the order of the ways. */
+static int look(struct search *s, uint32_t *ret_streams)
+{
+        int r = 0;
+
+        for (size_t i = 0; !r && i < s->way_count; i++) {
+                s->step.handle = s->ways[i].handle;
+                r = smv_generate(s->client, &s->step, &ret_streams[i]);
+        }
+        return r;
+}
+
+static void take_choices(struct search *s, size_t way, const struct smv_event *event)
+{
+        s->ways[way].likeliest = *event->tokens;
+        for (size_t i = 1; i <= event->top_count; i++)
+                s->choices[s->choice_count++] =
+                        (struct choice){ way, event->logprobs[i].token,
+                                         s->ways[way].sum + (double)event->logprobs[i].logprob };
+}
+
+static int by_sum(const void *a, const void *b)
+{
+        const struct choice *x = a, *y = b;
+
+        if (x->sum != y->sum)
+                return x->sum > y->sum ? -1 : 1;
+        return x->way != y->way ? (x->way > y->way) - (x->way < y->way)
+                                : (x->token > y->token) - (x->token < y->token);
+}
+
+/* Until all of them have ended: what may come next, the likeliest first. */
+static int listen(struct search *s, const uint32_t *streams)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        size_t ended = 0;
+
+        s->choice_count = 0;
+        while (ended < s->way_count) {
+                size_t way = 0;
+                int r = smv_next(s->client, &event, -1);
+
+                if (r < 0)
+                        return r;
+                while (way < s->way_count && streams[way] != event.stream)
+                        way++;
+                if (event.kind == SMV_EVENT_END && event.reason == SMV_END_ERROR)
+                        return client_fail(s->client, -EIO, "a stream failed: %s",
+                                           smv_code_text(event.code));
+                ended += event.kind == SMV_EVENT_END;
+                if (event.kind == SMV_EVENT_TOKENS && event.token_count && event.logprobs)
+                        take_choices(s, way, &event);
+        }
+        qsort(s->choices, s->choice_count, sizeof(*s->choices), by_sum);
+        if (s->choice_count > s->choice_max)
+                s->choice_count = s->choice_max;
+        return 0;
+}
+
+static double score_of(const struct search *s, double sum, size_t tokens)
+{
+        return sum / pow((double)tokens, s->length_penalty);
+}
+
+/* One that is complete; the worst falls out where there are more than width. */
+static void add_ended(struct search *s, const struct choice *choice, bool end)
+{
+        struct smv_beam_result one = s->ended[s->width];
+        uint32_t *tokens = (uint32_t *)(uintptr_t)one.tokens; /* ours */
+        size_t at = s->ended_count < s->width ? s->ended_count++ : s->width;
+
+        memcpy(tokens, s->ways[choice->way].tokens, s->length * sizeof(*tokens));
+        tokens[s->length] = choice->token;
+        one.ended = end;
+        one.token_count = s->length + !end;
+        one.score = score_of(s, choice->sum, s->length + 1);
+        if (at < s->width)
+                s->ended[s->width].tokens = s->ended[at].tokens;
+        else if (one.score <= s->ended[--at].score)
+                return;
+        else
+                s->ended[s->width] = s->ended[at];
+        for (; at && one.score > s->ended[at - 1].score; at--)
+                s->ended[at] = s->ended[at - 1];
+        s->ended[at] = one;
+}
+
+/* Who ends is put aside; the likeliest of the others, at most width, stay at the front. */
+static void part(struct search *s)
+{
+        bool last = s->length + 1 == s->max_tokens;
+        size_t kept = 0;
+
+        for (size_t i = 0; i < s->choice_count; i++) {
+                bool end = is_end(s, s->choices[i].token);
+
+                if ((end || last) && i < s->width)
+                        add_ended(s, &s->choices[i], end);
+                if (!end && !last && kept < s->width)
+                        s->choices[kept++] = s->choices[i];
+        }
+        s->choice_count = kept;
+}
+
+/* Its handle, which has the likeliest token behind it, has this one instead. */
+static int turn(struct search *s, uint64_t handle, uint32_t had, uint32_t token)
+{
+        int r;
+
+        if (had == token)
+                return 0;
+        r = smv_handle_truncate(s->client, handle, s->base + s->length);
+        return r ? r : smv_handle_append(s->client, handle, &token, 1, NULL);
+}
+
+/* Handles for those who go on by this way: its own, and forks of it; or it is closed. */
+static int give_handles(struct search *s, size_t way)
+{
+        struct way *from = &s->ways[way];
+        uint64_t forks[SMV_BEAM_WIDTH_MAX];
+        size_t count = 0, given = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < s->choice_count; i++)
+                count += s->choices[i].way == way;
+        if (count > 1)
+                r = smv_handle_fork(s->client, from->handle, count - 1, forks);
+        else if (!count)
+                r = smv_handle_close(s->client, from->handle);
+        for (size_t i = 0; !r && i < s->choice_count; i++)
+                if (s->choices[i].way == way)
+                        s->next[i].handle = given ? forks[given++ - 1] : (given++, from->handle);
+        if (!r)
+                from->handle = 0;
+        return r;
+}
+
+static int go_on(struct search *s)
+{
+        struct way *ways;
+        int r = 0;
+
+        for (size_t i = 0; !r && i < s->way_count; i++)
+                r = give_handles(s, i);
+        for (size_t i = 0; !r && i < s->choice_count; i++) {
+                const struct choice *choice = &s->choices[i];
+                struct way *to = &s->next[i], *from = &s->ways[choice->way];
+
+                memcpy(to->tokens, from->tokens, s->length * sizeof(*to->tokens));
+                to->tokens[s->length] = choice->token;
+                to->sum = choice->sum;
+                r = turn(s, to->handle, from->likeliest, choice->token);
+        }
+        ways = s->ways;
+        s->ways = s->next;
+        s->next = ways;
+        s->way_count = s->choice_count;
+        s->length++;
+        return r;
+}
+
+/*
+ * Is the likeliest way, as it stands, no better than the worst that has ended?  With a penalty its
+ * score could rise again, but that is not worth the steps: transformers ends here, too.
+ */
+static bool is_hopeless(const struct search *s)
+{
+        return s->ended_count == s->width &&
+               score_of(s, s->ways[0].sum, s->length) <= s->ended[s->width - 1].score;
+}
+
+static int run(struct search *s)
+{
+        uint32_t streams[SMV_BEAM_WIDTH_MAX];
+        int r = 0;
+
+        while (!r && s->way_count && s->length < s->max_tokens && !(s->length && is_hopeless(s))) {
+                r = look(s, streams);
+                if (!r)
+                        r = listen(s, streams);
+                if (r)
+                        return r;
+                part(s);
+                r = go_on(s);
+        }
+        return r;
+}
+
+/* ---- around it ---- */
+
+/*
+ * The text of tokens that follow others: as a whole text it might lack its first blank, so the
+ * daemon is asked for it once, and once more for it twice.
+ */
+static int write_text(struct search *s, const uint32_t *tokens, size_t count, struct bytes *to)
+{
+        uint32_t *twice = calloc(2 * count + 1, sizeof(*twice));
+        size_t once, bytes;
+        const char *text;
+        int r;
+
+        if (!twice)
+                return client_fail(s->client, -ENOMEM, "out of memory");
+        memcpy(twice, tokens, count * sizeof(*tokens));
+        memcpy(twice + count, tokens, count * sizeof(*tokens));
+        r = smv_detokenize(s->client, s->step.model, twice, count, &text, &once);
+        if (!r)
+                r = smv_detokenize(s->client, s->step.model, twice, 2 * count, &text, &bytes);
+        if (!r && bytes < once)
+                r = client_fail(s->client, -EPROTO, "the daemon's texts do not fit");
+        if (!r && bytes_add(to, text + once, bytes - once))
+                r = client_fail(s->client, -ENOMEM, "out of memory");
+        free(twice);
+        return r;
+}
+
+/* What was found, in memory that stays until the next call: results, then tokens, then texts. */
+static int keep_results(struct search *s, size_t count)
+{
+        struct bytes *texts = &s->client->text, *results = &s->client->beam;
+        size_t ids = 0, at = 0;
+        int r = 0;
+
+        texts->count = results->count = 0;
+        for (size_t i = 0; !r && i < count; i++) {
+                s->ended[i].text_bytes = texts->count;
+                r = write_text(s, s->ended[i].tokens, s->ended[i].token_count, texts);
+                s->ended[i].text_bytes = texts->count - s->ended[i].text_bytes;
+                ids += s->ended[i].token_count;
+        }
+        if (!r)
+                r = bytes_reserve(results, count * sizeof(*s->ended) + ids * sizeof(uint32_t));
+        if (r)
+                return r;
+        bytes_add(results, s->ended, count * sizeof(*s->ended));
+        for (size_t i = 0; i < count; i++) {
+                struct smv_beam_result *one = (struct smv_beam_result *)(void *)results->at + i;
+
+                bytes_add(results, one->tokens, one->token_count * sizeof(uint32_t));
+                one->tokens = (const uint32_t *)(const void *)(results->at + results->count) -
+                              one->token_count;
+                one->text = texts->at + at;
+                at += one->text_bytes;
+        }
+        return 0;
+}
+
+/* Also after a failure, of which nothing is forgotten. */
+static void close_ways(struct search *s)
+{
+        struct client_failure failure = client_failure(s->client);
+
+        for (size_t i = 0; i < 2 * s->width; i++)
+                if (s->all[i].handle)
+                        smv_handle_close(s->client, s->all[i].handle);
+        client_set_failure(s->client, &failure);
+}
+
+static const struct client_model *find_model(const struct smv_client *client, const char *name)
+{
+        for (size_t i = 0; i < client->model_count; i++)
+                if (name ? !strcmp(client->models[i].name, name) : client->models[i].is_default)
+                        return &client->models[i];
+        return NULL;
+}
+
+static int prepare(struct search *s, const struct smv_beam *o, struct smv_generate *start)
+{
+        struct smv_client *client = s->client;
+        int r = client_take_generate(client, o->start, start);
+
+        if (r)
+                return r;
+        if (client->stream_count)
+                return client_fail(client, -EBUSY, "other streams of this client are alive");
+        s->model = find_model(client, start->model);
+        if (!s->model)
+                return client_fail(client, -ENOENT, "the daemon has told of no such model");
+        s->width = o->width ? o->width : 4;
+        s->choice_max = s->width * (1 + s->model->end_count);
+        if (s->width > SMV_BEAM_WIDTH_MAX || s->choice_max > SMV_LOGPROBS_MAX)
+                return client_fail(client, -EINVAL, "the width is %zu; it may be %u", s->width,
+                                   SMV_LOGPROBS_MAX / (1 + s->model->end_count));
+        s->max_tokens = start->max_tokens ? start->max_tokens : TOKENS_MAX;
+        if (s->max_tokens > s->model->context)
+                s->max_tokens = s->model->context;
+        s->length_penalty = (double)o->length_penalty;
+        s->step = (struct smv_generate){ SMV_SIZE(smv_generate), .max_tokens = 1,
+                                         .set = SMV_SET_TEMPERATURE,
+                                         .logprobs = (uint32_t)s->choice_max,
+                                         .priority = start->priority };
+        return search_init(s);
+}
+
+/* The first way: a handle of its own, whose length says where it begins. */
+static int begin(struct search *s, const struct smv_generate *start)
+{
+        uint64_t *handle = &s->ways[0].handle;
+        int r;
+
+        if (!start->handle)
+                r = smv_handle_open(s->client, start, handle, &s->base);
+        else
+                r = smv_handle_fork(s->client, start->handle, 1, handle);
+        if (!r && start->handle) /* nothing is appended, but how long it is is told */
+                r = smv_handle_append_text(s->client, *handle, "", 0, &s->base);
+        s->way_count = 1;
+        if (!r && s->base < s->model->context && s->max_tokens > s->model->context - s->base)
+                s->max_tokens = s->model->context - s->base;
+        return r;
+}
+
+int smv_beam(struct smv_client *client, const struct smv_beam *options,
+             const struct smv_beam_result **ret_results, size_t *ret_count)
+{
+        struct search s = { .client = client };
+        struct smv_generate start;
+        struct smv_beam o;
+        size_t count;
+        int r = client_take(&o, sizeof(o), options);
+
+        if (r)
+                return client_fail(client, r, "struct smv_beam has %s",
+                                   r == -EINVAL ? "no size" : "fields that this library lacks");
+        r = prepare(&s, &o, &start);
+        if (!r)
+                r = begin(&s, &start);
+        if (!r)
+                r = run(&s);
+        count = o.count && o.count < s.ended_count ? o.count : s.ended_count;
+        if (!r)
+                r = keep_results(&s, count);
+        if (s.all)
+                close_ways(&s);
+        if (!r) {
+                *ret_results = (const struct smv_beam_result *)(const void *)client->beam.at;
+                *ret_count = count;
+        }
+        search_deinit(&s);
+        return r;
+}
