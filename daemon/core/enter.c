@@ -196,13 +196,19 @@ static enum give gives_way(const struct sched *sched, const struct request *requ
         return request->class == REQUEST_BACKGROUND ? GIVE_BACKGROUND : GIVE_NORMAL;
 }
 
-/* Blocks that could be promised to others: those that nobody else holds, too. */
+/*
+ * Blocks that could be promised to others if this one gave way, too, after those who did
+ * already: of what it has, all that nobody is left to hold.
+ */
 static uint32_t gain(const struct sched *sched, const struct slot *slot)
 {
+        const uint32_t *holds = sched->prefix.pool.holds;
         uint32_t blocks = slot->promised;
 
         for (uint32_t i = 0; i < slot->block_count; i++)
-                blocks += sched->prefix.pool.holds[slot->blocks[i]] == 1;
+                blocks += ++sched->drops[slot->blocks[i]] == holds[slot->blocks[i]];
+        if (slot->tail != BLOCK_NONE)
+                blocks += ++sched->drops[slot->tail] == holds[slot->tail];
         return blocks;
 }
 
@@ -214,6 +220,7 @@ static uint32_t choose(struct sched *sched, const struct request *to, uint32_t b
 {
         uint32_t count = 0, got = 0;
 
+        memset(sched->drops, 0, sched->conf.blocks * sizeof(*sched->drops));
         for (enum give order = GIVE_STALLED; order < GIVE_NOTHING; order++) {
                 for (uint32_t i = sched->running.count; i > 0; i--) {
                         struct request *request = sched->running.at[i - 1];

@@ -98,6 +98,7 @@ struct sched {
 
         struct roster waiting, running, stalled;
         struct request **chosen;  /* to be parked */
+        uint32_t *drops;          /* per block: how many of those hold it */
         struct plan_end *endings; /* ENDING: told_count whose END is out, then the others */
         uint32_t ending_count, told_count;
 

@@ -60,6 +60,7 @@ static bool allocate(struct sched *sched)
         sched->probe.blocks = calloc(sched->table_max, sizeof(*sched->probe.blocks));
         sched->free_slots = calloc(slots, sizeof(*sched->free_slots));
         sched->chosen = calloc(slots, sizeof(*sched->chosen));
+        sched->drops = calloc(conf->blocks, sizeof(*sched->drops));
         sched->endings = calloc(conf->requests_max, sizeof(*sched->endings));
         sched->flights = calloc(conf->depth, sizeof(*sched->flights));
         sched->parts = calloc(slots * conf->depth, sizeof(*sched->parts));
@@ -73,9 +74,9 @@ static bool allocate(struct sched *sched)
         return roster_init(&sched->waiting, conf->requests_max) &&
                roster_init(&sched->running, conf->slots) &&
                roster_init(&sched->stalled, conf->requests_max) && sched->slots && sched->tables &&
-               sched->probe.blocks && sched->free_slots && sched->chosen && sched->endings &&
-               sched->flights && sched->parts && sched->sources && sched->rooms && tally->holds &&
-               tally->owed && tally->plans && tally->wanted &&
+               sched->probe.blocks && sched->free_slots && sched->chosen && sched->drops &&
+               sched->endings && sched->flights && sched->parts && sched->sources && sched->rooms &&
+               tally->holds && tally->owed && tally->plans && tally->wanted &&
                !shares_init(&sched->shares, conf->requests_max, conf->slots, conf->blocks) &&
                !prefix_init(&sched->prefix, &conf->prefix, conf->blocks);
 }
@@ -125,6 +126,7 @@ struct sched *sched_free(struct sched *sched)
         free(sched->probe.blocks);
         free(sched->free_slots);
         free(sched->chosen);
+        free(sched->drops);
         free(sched->waiting.at);
         free(sched->running.at);
         free(sched->stalled.at);

@@ -126,6 +126,33 @@ static void nobody_is_parked_in_vain(void **state)
         sim_close(&sim);
 }
 
+/* b and c share four blocks of six, so i has five only if both give way. */
+static void what_two_share_comes_free_when_both_give_way(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 2, .blocks = 6, .rows = 100, .parks_max = 1 });
+        for (int i = 0; i < 2; i++) {
+                sim_submit(&sim, &(struct sim_ask){ .name = i ? "c" : "b",
+                                                    .class = REQUEST_BACKGROUND,
+                                                    .shared = 64,
+                                                    .prompt = i ? 66 : 64,
+                                                    .most = i ? 3 : 5 });
+                sim_run(&sim, i ? 20 : 10);
+        }
+        ask(REQUEST_INTERACTIVE, "i", 66, 2);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill b 0..64*; take 4 drop 0\n"
+                         "[ 10] decode b 64; prefill c 64..66*; take 2 drop 0; share 4 copy 0\n"
+                         "[ 20] prefill i 0..66*; parked b; parked c; take 5 drop 6\n"
+                         "[ 30] decode i 66\n"
+                         "[ 40] prefill b 16..66*; end i length; retire i; take 4 drop 5; "
+                         "share 1 copy 0\n"
+                         "[ 50] decode b 66; prefill c 64..67*; take 1 drop 0; share 4 copy 0\n"
+                         "[ 60] decode b 67; decode c 67\n"
+                         "[ 70] end b length; end c length; retire b; retire c; take 0 drop 6\n");
+        sim_close(&sim);
+}
+
 /* One who has all would be above his half as soon as the one he parked waited. */
 static void nobody_is_parked_for_one_who_would_be_passed_over_then(void **state)
 {
@@ -213,6 +240,7 @@ int main(void)
                 story(it_gives_way_when_its_rows_are_back_and_their_results_count),
                 story(nobody_is_parked_more_often_than_that),
                 story(nobody_is_parked_in_vain),
+                story(what_two_share_comes_free_when_both_give_way),
                 story(nobody_is_parked_for_one_who_would_be_passed_over_then),
                 story(whose_reader_does_not_read_gives_way_to_anybody),
                 story(who_begins_as_one_that_is_read_waits_and_finds_it_and_nobody_waits_with_him),
