@@ -1,8 +1,8 @@
 /*
  * What is planned: one step is dealt.
  *
- *      who is parked leaves -> what earlier plans compute, named -> rows for the
- *      stalled -> who is late or has stalled too long, ends -> ENDs out -> who can, retires ->
+ *      who is late, ends -> who is parked leaves -> what earlier plans compute, named ->
+ *      rows for the stalled -> who has stalled too long, ends -> ENDs out -> who can, retires ->
  *      slots for the waiting (enter.c) -> rows for decodes, then prompts
  *
  * Names come first: what this plan computes can be read by later ones only.
@@ -441,12 +441,12 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         sched->moves_left = sched->table_max;
         sched->decodes = 0;
 
+        end_late(sched, now_ns);
         if (may_run) {
                 sched_clear_parked(sched);
                 name_all(sched);
                 deal_stalled(sched, plan);
         }
-        end_late(sched, now_ns);
         end_stalled(sched, now_ns);
         deliver(sched, plan);
         if (may_run) {
