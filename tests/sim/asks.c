@@ -34,14 +34,18 @@ uint32_t sim_token_after(uint64_t cell)
         return (uint32_t)(cell % 50000);
 }
 
-/* Its whole life, alone. */
+/*
+ * Its whole life, alone.  Texts differ two by two in their first block only: what
+ * follows are the same tokens behind another block.
+ */
 static void foretell(struct sim_request *request, const struct sim_ask *ask, uint64_t seed)
 {
         uint32_t prompt = request->core.prompt_count, most = request->core.max_tokens;
         uint64_t cell = 0;
 
         for (uint32_t at = 0; at < prompt + most; at++) {
-                uint64_t text = at < ask->shared ? sim_mix(ask->text) : seed;
+                uint32_t number = at < BLOCK_POSITIONS ? ask->text : ask->text / 2;
+                uint64_t text = at < ask->shared ? sim_mix(number) : seed;
 
                 request->truth[at] =
                         at < prompt ? (uint32_t)sim_mix(text + at) % 50000 : sim_token_after(cell);
@@ -97,6 +101,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .core = { .number = number,
                           .uid = ask->uid,
                           .class = ask->class,
+                          .deadline_ns = ask->deadline_ns,
                           .prompt_count = ask->prompt,
                           .max_tokens = ask->most,
                           .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
@@ -114,6 +119,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .class = ask->class,
                 .arrival = sim->arrivals++,
                 .since_ns = sim->now_ns,
+                .deadline_ns = ask->deadline_ns ? ask->deadline_ns : SIM_NEVER,
                 .slot = SEQUENCE_NO_SLOT,
                 .stalled_first = SIM_NEVER,
                 .stalled_surely = SIM_NEVER,
@@ -133,6 +139,8 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                  request->name);
         audit_submit(sim, request);
         request->alive = true;
+        if (request->deadline_ns < sim->soonest_ns)
+                sim->soonest_ns = request->deadline_ns;
         sim_note(sim, &(struct sched_event){ .kind = SCHED_SUBMIT,
                                              .request = &request->core,
                                              .channel = ask->channel });

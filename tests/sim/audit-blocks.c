@@ -33,14 +33,43 @@ bool audit_page_is_found(const struct sim *sim, const struct plan_page *page)
         return !is_written(sim, page) && !copy_to(sim, page->block);
 }
 
+/* By this plan or one in flight: whoever writes there may be too early. */
+static bool is_copied(const struct sim *sim, block_t block)
+{
+        for (uint32_t i = 0; i < sim->plan.copy_count; i++)
+                if (sim->plan.copies[i].from == block)
+                        return true;
+        for (uint32_t i = 0; i < sim->flight_count; i++)
+                if (sim->flights[i].number == sim->block_copied[block])
+                        return true;
+        return false;
+}
+
 /* A block to write: nobody has it, and it is the next one of its owner. */
 static void audit_new_page(struct sim *sim, struct sim_request *owner, const struct plan_page *page)
 {
         sim_must(sim, !sim->block_holders[page->block], "block %u for %s is somebody's",
                  page->block, owner->name);
+        sim_must(sim, !is_copied(sim, page->block), "block %u for %s is still to be copied",
+                 page->block, owner->name);
         sim_must(sim, page->index == owner->block_count, "page %u of %s, which has %u", page->index,
                  owner->name, owner->block_count);
         sim->block_uid[page->block] = owner->uid;
+        sim->block_spoilt[page->block] = SIM_NEVER;
+}
+
+void audit_spoil(struct sim *sim, const struct sim_request *request)
+{
+        for (uint32_t i = 0; i < request->block_count; i++)
+                if (sim->block_spoilt[request->blocks[i]] == SIM_NEVER)
+                        sim->block_spoilt[request->blocks[i]] = sim->turns;
+}
+
+/* Who was let in before may have found it before: it is held, and he is told of it later. */
+static void audit_unspoilt(struct sim *sim, const struct sim_request *owner, block_t block)
+{
+        sim_must(sim, owner->turn < sim->block_spoilt[block],
+                 "%s is served from block %u, which is spoilt", owner->name, block);
 }
 
 /*
@@ -54,6 +83,7 @@ static void audit_found_page(struct sim *sim, struct sim_request *owner,
         sim_must(sim, sim->block_uid[page->block] == owner->uid,
                  "block %u of user %u is shown to %s of %u", page->block,
                  sim->block_uid[page->block], owner->name, owner->uid);
+        audit_unspoilt(sim, owner, page->block);
         if (page->index < owner->block_count) {
                 block_t mine = owner->blocks[page->index];
 
@@ -107,8 +137,13 @@ void audit_copies(struct sim *sim)
                 const struct plan_copy *copy = &sim->plan.copies[i];
                 bool is_new = false;
 
-                for (uint32_t j = 0; j < sim->plan.page_count; j++)
-                        is_new |= sim->plan.pages[j].block == copy->to;
+                for (uint32_t j = 0; j < sim->plan.page_count; j++) {
+                        if (sim->plan.pages[j].block != copy->to)
+                                continue;
+                        is_new = true;
+                        audit_unspoilt(sim, sim->slot_owner[sim->plan.pages[j].slot], copy->from);
+                        sim->block_spoilt[copy->to] = sim->block_spoilt[copy->from];
+                }
                 sim_must(sim, is_new && sim->block_holders[copy->to] == 1,
                          "a copy into block %u, which is not new", copy->to);
                 sim_must(sim, copy->from < sim->conf.blocks && copy->from != copy->to,
@@ -121,6 +156,7 @@ void audit_copies(struct sim *sim)
                                  j == i || (sim->plan.copies[j].to != copy->from &&
                                             sim->plan.copies[j].to != copy->to),
                                  "copies of block %u depend on each other", copy->from);
+                sim->block_copied[copy->from] = sim->plan.number;
                 sim->copies++;
         }
 }

@@ -165,8 +165,13 @@ void audit_left_out(struct sim *sim)
         enum omission why[SIM_REQUESTS];
         uint64_t room[SIM_CHANNELS];
 
-        for (uint32_t i = 0; i < sim->conf.channels; i++)
+        for (uint32_t i = 0; i < sim->conf.channels; i++) {
                 room[i] = room_after(sim, i);
+                sim_must(sim, sched_owed(sim->sched, i) == sim->channels[i].told - room[i],
+                         "rows in flight may still write %llu into channel %u, it says %llu",
+                         (unsigned long long)(sim->channels[i].told - room[i]), i,
+                         (unsigned long long)sched_owed(sim->sched, i));
+        }
         if (sim->flight_count == sim->conf.depth)
                 return;
 

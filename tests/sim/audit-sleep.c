@@ -58,12 +58,27 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
         }
 }
 
+void audit_deadlines(struct sim *sim)
+{
+        each_request(sim, r)
+        {
+                if (r->decided)
+                        continue;
+                sim_must(sim, sim->plan.wake_ns <= r->deadline_ns,
+                         "it sleeps until %llu, and %s is late at %llu",
+                         (unsigned long long)sim->plan.wake_ns, r->name,
+                         (unsigned long long)r->deadline_ns);
+        }
+}
+
 void audit_sleep(struct sim *sim, struct sim_stalls *stalls)
 {
         if (sim->conf.batch_size)
                 audit_window(sim, stalls);
         else if (sim->conf.parks_max)
                 audit_grace(sim, stalls);
+        /* The deadline may be of one that is over. */
+        bring_forward(&stalls->wake_first, sim->soonest_ns);
         sim_must(sim,
                  sim->plan.wake_ns >= stalls->wake_first &&
                          sim->plan.wake_ns <= stalls->wake_surely,

@@ -51,6 +51,8 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
         const struct sequence *sequence = &request->core.sequence;
         uint32_t prompt = request->core.prompt_count;
 
+        if (verdict == SCHED_NUMERIC)
+                audit_spoil(sim, request);
         if (!request->decided) {
                 request->made += verdict != SCHED_NUMERIC;
                 if (verdict == SCHED_NUMERIC)
@@ -80,9 +82,23 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                 "the tokens of %s are not what it made", request->name);
 }
 
+/* What may wake it: deadlines of those who were there when it looked at all of them, last. */
+static void audit_soonest(struct sim *sim)
+{
+        if (sim->now_ns < sim->soonest_ns)
+                return;
+        sim->soonest_ns = SIM_NEVER;
+        each_request(sim, r)
+        {
+                if (!r->decided && r->deadline_ns > sim->now_ns && r->deadline_ns < sim->soonest_ns)
+                        sim->soonest_ns = r->deadline_ns;
+        }
+}
+
 /* The stall of each, as the core has it, is one of those that the books allow. */
 void audit_before(struct sim *sim)
 {
+        audit_soonest(sim);
         each_request(sim, r)
         {
                 r->was_stalled = !r->decided && r->core.stalled;
@@ -128,12 +144,13 @@ static void audit_shape(struct sim *sim)
         }
 }
 
-/* What it would have come to alone; who was cancelled or stalled came less far. */
+/* What it would have come to alone; who was cancelled, stalled or late came less far. */
 static void audit_output(struct sim *sim, const struct sim_request *request)
 {
         uint32_t made = request->made, most = request->core.max_tokens;
         bool early = request->end_at && request->end_at <= most;
-        bool cut = request->reason == SMV_END_CANCELLED || request->reason == SMV_END_STALLED;
+        bool cut = request->reason == SMV_END_CANCELLED || request->reason == SMV_END_STALLED ||
+                   request->code == SMV_TIMEOUT;
         uint32_t alone = !early ? most : request->end_at - (request->verdict == SCHED_NUMERIC);
 
         sim_must(sim, cut ? made < (early ? request->end_at : most) : made == alone,
@@ -161,6 +178,26 @@ static bool has_room(struct sim *sim, const struct sim_request *request)
         return bytes <= sim->channels[request->channel].told;
 }
 
+/* Its end comes of itself, with this plan: it is late, or was stalled for too long. */
+static void audit_own_end(struct sim *sim, struct sim_request *request, const struct plan_end *end)
+{
+        request->reason = end->reason;
+        request->code = end->code;
+        if (sim->now_ns >= request->deadline_ns) {
+                sim_must(sim, end->reason == SMV_END_ERROR && end->code == SMV_TIMEOUT,
+                         "%s is late, and ends otherwise", request->name);
+                sim->late++;
+                return;
+        }
+        sim_must(sim, end->reason == SMV_END_STALLED && end->code == SMV_OK,
+                 "%s ends, and nobody asked for it", request->name);
+        sim_must(sim,
+                 request->stalled_first != SIM_NEVER &&
+                         sim->now_ns - request->stalled_first >= sim->conf.stall_ns,
+                 "%s was not stalled that long", request->name);
+        sim_must(sim, !has_room(sim, request), "%s is stalled, and there is room", request->name);
+}
+
 static void audit_ends(struct sim *sim)
 {
         for (uint32_t i = 0; i < sim->plan.end_count; i++) {
@@ -168,25 +205,21 @@ static void audit_ends(struct sim *sim)
                 struct sim_request *request = sim_of(sim, end->request);
 
                 sim_must(sim, request->alive && !request->ended, "%s ends twice", request->name);
-                if (!request->decided) {
-                        sim_must(sim, end->reason == SMV_END_STALLED && end->code == SMV_OK,
-                                 "%s ends, and nobody asked for it", request->name);
-                        sim_must(sim,
-                                 request->stalled_first != SIM_NEVER &&
-                                         sim->now_ns - request->stalled_first >= sim->conf.stall_ns,
-                                 "%s was not stalled that long", request->name);
-                        sim_must(sim, !has_room(sim, request), "%s is stalled, and there is room",
-                                 request->name);
-                        request->decided = true;
-                        request->reason = end->reason;
-                }
+                if (!request->decided)
+                        audit_own_end(sim, request, end);
+                request->decided = true;
                 sim_must(sim, end->reason == request->reason && end->code == request->code,
                          "%s ends for reason %u", request->name, end->reason);
                 request->ended = true;
                 sim->end_counts[end->reason]++;
                 audit_output(sim, request);
         }
-        each_request(sim, r) sim_must(sim, r->ended == r->decided, "the END of %s is due", r->name);
+        each_request(sim, r)
+        {
+                sim_must(sim, r->ended == r->decided, "the END of %s is due", r->name);
+                sim_must(sim, r->decided || sim->now_ns < r->deadline_ns, "%s is late, and goes on",
+                         r->name);
+        }
 }
 
 /* Who is over and has no row in flight is forgotten, in the same plan; nobody else. */
@@ -249,6 +282,7 @@ void audit_plan(struct sim *sim)
         audit_copies(sim);
         audit_rows(sim);
         audit_charge(sim, false);
+        audit_deadlines(sim);
         audit_left_out(sim);
         audit_counts(sim);
 }

@@ -43,6 +43,7 @@ struct sim_ask {
         uint32_t channel, prompt, most;
         uint32_t text, shared;      /* its first `shared` tokens are those of this text */
         uint32_t record_bytes;      /* 0: 10 */
+        uint64_t deadline_ns;       /* 0: none */
         uint32_t end_at;            /* its end_at-th token gets the verdict; 0: none does */
         enum sched_verdict verdict; /* ... this one */
 };
@@ -64,6 +65,7 @@ struct sim_request {
         enum request_class class;
         uint64_t arrival, turn; /* when it came, when it was let in: as numbers in a row */
         uint64_t since_ns;      /* ... when it came, by the clock */
+        uint64_t deadline_ns;   /* SIM_NEVER: it has none */
         bool admitted, decided, ended;
         enum smv_reason reason; /* once decided */
         enum smv_code code;
@@ -137,7 +139,7 @@ struct sim {
         uint64_t step_ns, row_ns; /* what a step costs, and each row of it */
 
         uint64_t seed, random;
-        uint64_t step_count, arrivals, turns;
+        uint64_t step_count, event_count, arrivals, turns;
         struct sim_request *requests; /* requests_max */
         struct sim_channel channels[SIM_CHANNELS];
         struct sim_flight flights[SIM_DEPTH];
@@ -156,10 +158,13 @@ struct sim {
         struct sim_request *blocked;               /* who is next and could not be let in */
         uint32_t *block_holders;                   /* page tables that a block is in */
         uint32_t *block_uid;                       /* for whom it was taken */
+        uint64_t *block_spoilt;                    /* not for who is let in at this turn or later */
+        uint64_t *block_copied;                    /* by this plan, last */
+        uint64_t soonest_ns;                       /* no deadline that may wake it is earlier */
         uint64_t found_rows, copies, swaps;        /* what sharing was good for */
         uint64_t steps_shared;                     /* ... with a block in two page tables */
         uint32_t passed_over;                      /* when a plan was made last */
-        uint64_t parked, resumed;                  /* how often */
+        uint64_t parked, resumed, late;            /* how often */
         uint64_t ground_counts[SIM_GROUND_N];      /* of all who were asked whether they may */
         uint64_t end_counts[SMV_END_ERROR + 1];    /* by reason */
 
@@ -244,6 +249,9 @@ void audit_pages(struct sim *sim);
 void audit_copies(struct sim *sim);
 void audit_blocks(struct sim *sim, const struct sched_counts *counts);
 
+/* What this request has computed is worth nothing, to nobody who comes from now on. */
+void audit_spoil(struct sim *sim, const struct sim_request *request);
+
 /* A page of a block that was found, or taken instead of another; else it is to be written. */
 bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
 
@@ -263,6 +271,7 @@ struct sim_stalls {
 void audit_rows(struct sim *sim);
 void audit_left_out(struct sim *sim);
 void audit_sleep(struct sim *sim, struct sim_stalls *stalls);
+void audit_deadlines(struct sim *sim);
 void audit_order(struct sim *sim, const uint64_t *room); /* ... of the channels, after this plan */
 bool audit_no_page_left(const struct sim *sim, const struct sim_request *request);
 bool audit_reads(const struct sim_request *request);         /* its next row was not yet its own */

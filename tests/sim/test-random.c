@@ -3,19 +3,21 @@
  *
  * Every seed is a world of its own: a pool, slots and budget that are mostly too
  * small, one to five users of whom the first ask most, requests that come in
- * crowds or drop by drop, readers that stop and go on, cancels at the worst
- * moments; in some, classes of which the better ones park the others, or batches, or
- * prompts that may not hold up decodes.  After `steps` steps the faults cease: readers
- * read and nobody is cancelled.  One user goes on asking for all he can, in no better
- * class; somebody who has nothing has to get a slot within as many turns as there were
- * rows to run when he came.  Then nobody comes any more, everybody has to end within
- * such a bound, and nothing may be left behind.
+ * crowds or drop by drop or twice at once, readers that stop and go on, cancels at the
+ * worst moments, connections that go, clocks that jump; in some, deadlines, or classes of
+ * which the better ones park the others, or batches, or prompts that may not hold up
+ * decodes, or at first no model.  After `steps` steps the faults cease: readers read and
+ * nobody is cancelled.  One user goes on asking for all he can, in no better class;
+ * somebody who has nothing has to get a slot within as many turns as there were rows to
+ * run when he came.  Then nobody comes any more, everybody has to end within such a
+ * bound, and nothing may be left behind.
  *
- *      SMV_SIM_SEEDS=n   how many seeds; SMV_SIM_STEPS=n of each
+ *      SMV_SIM_SEEDS=n   up to this seed, from SMV_SIM_FIRST=n or 1; SMV_SIM_STEPS=n of each
  *      SMV_SIM_SEED=n    only this one, with a trace
  */
 #include "tests/sim/sim.h"
 
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +25,15 @@
 #include <unistd.h>
 
 static struct moods {
-        uint32_t submit, cancel, reader, jump, meet, early; /* of 1000 */
+        uint32_t submit, cancel, reader, hang_up, jump, meet, early; /* of 1000 */
         uint32_t prompt_max, most_max, record_max;
         uint32_t users;
         uint32_t alike, texts; /* of 100 requests, those that begin as one of so many texts do */
         uint32_t verdicts;     /* of 100 requests, those that end before their time */
         uint32_t classes;      /* of 100 requests, those that are of any class but the first */
+        uint32_t twins;        /* of 100 requests, those that come twice */
+        uint32_t deadlines;    /* of 100 requests, those that have one */
+        uint32_t held;         /* steps before there is a model */
         bool split;            /* plans are asked for between the results of another */
 } moods;
 
@@ -37,15 +42,16 @@ static const uint32_t uids[] = { 1000, 0, UINT32_MAX, 1001, 65534 };
 #define USERS_MAX (sizeof(uids) / sizeof(*uids))
 #define STRANGER  4242u
 
-static uint64_t seed_now;
-static struct sim dice, world; /* a failed one is freed by its test's teardown */
+static uint64_t seed_now, steps_before; /* ... of all seeds before this one */
+static struct sim dice, world;          /* a failed one is freed by its test's teardown */
 
 /* An assert of the core ends the process: say which seed it was. */
 static void on_abort(int number)
 {
         char text[96];
-        int count = snprintf(text, sizeof(text), "aborted: SMV_SIM_SEED=%llu shows it\n",
-                             (unsigned long long)seed_now);
+        int count = snprintf(text, sizeof(text),
+                             "aborted after %" PRIu64 " steps: SMV_SIM_SEED=%" PRIu64 " shows it\n",
+                             steps_before + world.step_count, seed_now);
 
         (void)!write(STDERR_FILENO, text, (size_t)count);
         signal(number, SIG_DFL);
@@ -112,8 +118,12 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
                 ask.end_at = 1 + sim_below(sim, ask.most);
                 ask.verdict = (enum sched_verdict)(SCHED_EOS + sim_below(sim, 3));
         }
+        if (sim_below(sim, 100) < moods.deadlines)
+                ask.deadline_ns = sim->now_ns + sim_below(sim, 1000) * SIM_MS;
         snprintf(name, sizeof(name), "r%u", (unsigned)sim->arrivals % 100000);
         ask.name = name;
+        if (sim_below(sim, 100) < moods.twins)
+                sim_submit(sim, &ask);
         return sim_submit(sim, &ask);
 }
 
@@ -138,6 +148,19 @@ static void change_reader(struct sim *sim)
         sim_speed(sim, channel, speeds[sim_below(sim, 6)]);
 }
 
+/* All that it asked for is cancelled at once; then the number is another's. */
+static void hang_up(struct sim *sim)
+{
+        uint32_t channel = sim_below(sim, sim->conf.channels);
+
+        each_request(sim, r)
+        {
+                if (r->channel == channel)
+                        sim_cancel(sim, r);
+        }
+        sim->channels[channel].used = 0;
+}
+
 static void happen(struct sim *sim)
 {
         for (uint32_t crowd = 1 + sim_below(sim, 4); crowd && chance(sim, moods.submit); crowd--) {
@@ -149,6 +172,8 @@ static void happen(struct sim *sim)
                 cancel(sim);
         if (chance(sim, moods.reader))
                 change_reader(sim);
+        if (chance(sim, moods.hang_up))
+                hang_up(sim);
 }
 
 static void between(struct sim *sim)
@@ -161,18 +186,28 @@ static void between(struct sim *sim)
         }
 }
 
-/* To when somebody has been stalled too long, or just not yet; maybe its reader wakes then. */
+/* When it is late, or has been stalled too long. */
+static uint64_t deadline_of(struct sim *sim, const struct sim_request *request)
+{
+        bool grace = sim->conf.parks_max && sim_below(sim, 2);
+        uint64_t ns = grace ? sim->conf.grace_ns : sim->conf.stall_ns;
+
+        if (request->deadline_ns != SIM_NEVER && sim_below(sim, 2))
+                return request->deadline_ns;
+        if (request->stalled_surely == SIM_NEVER || ns == SIM_NEVER)
+                return SIM_NEVER;
+        return request->stalled_surely + ns;
+}
+
+/* To such a moment, or just before; maybe its reader wakes then. */
 static void meet_deadline(struct sim *sim)
 {
         const struct sim_request *request = &sim->requests[sim_below(sim, sim->conf.requests_max)];
-        bool grace = sim->conf.parks_max && sim_below(sim, 2);
-        uint64_t ns = grace ? sim->conf.grace_ns : sim->conf.stall_ns;
-        uint64_t then = request->stalled_surely + ns - sim_below(sim, 2);
+        uint64_t then = deadline_of(sim, request);
 
-        if (!request->alive || request->stalled_surely == SIM_NEVER || then < sim->now_ns ||
-            ns == SIM_NEVER)
+        if (!request->alive || then == SIM_NEVER || then <= sim->now_ns)
                 return;
-        sim->now_ns = then;
+        sim->now_ns = then - sim_below(sim, 2);
         if (sim_below(sim, 2))
                 sim_speed(sim, request->channel, SIM_FAST);
 }
@@ -247,6 +282,10 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
         moods.split = sim_below(&dice, 2);
         seed = sim_random(&dice);
+        moods.twins = sim_below(&dice, 3) ? 0 : sim_below(&dice, 101);
+        moods.deadlines = sim_below(&dice, 3) ? 0 : sim_below(&dice, 101);
+        moods.hang_up = sim_below(&dice, 3) ? 0 : sim_below(&dice, 20);
+        moods.held = sim_below(&dice, 4) ? 0 : 1 + sim_below(&dice, 50);
         sim_close(&dice);
 
         sim_open(&world, &conf, seed, trace);
@@ -264,7 +303,11 @@ static void live(struct sim *sim, uint64_t steps)
 {
         bool full;
 
+        if (moods.held)
+                sim_hold(sim, true);
         while (sim->step_count < steps) {
+                if (sim->held && sim->step_count >= moods.held)
+                        sim_hold(sim, false);
                 happen(sim);
                 pass_time(sim);
                 full = sim->flight_count == sim->conf.depth;
@@ -281,6 +324,8 @@ static void live(struct sim *sim, uint64_t steps)
 static void calm_down(struct sim *sim)
 {
         sim->between = NULL;
+        if (sim->held)
+                sim_hold(sim, false);
         for (uint32_t i = 0; i < sim->conf.channels; i++)
                 sim_speed(sim, i, SIM_FAST);
 }
@@ -360,7 +405,7 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone", 
                                                         "over slots", "over blocks" };
 
 struct sum {
-        uint64_t found_rows, copies, swaps, steps_shared, divergences, parked, resumed;
+        uint64_t found_rows, copies, swaps, steps_shared, divergences, parked, resumed, late;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -374,6 +419,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->divergences += sim->divergences;
         sum->parked += sim->parked;
         sum->resumed += sim->resumed;
+        sum->late += sim->late;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -382,26 +428,27 @@ static void add_up(struct sum *sum, const struct sim *sim)
 
 static void tell(const struct sum *sum, uint32_t depth, double seconds)
 {
-        print_message("depth %u: %.0f steps/s; %llu steps; ends: %llu eos, %llu stop, %llu length, "
-                      "%llu cancelled, %llu stalled, %llu error\n",
-                      depth, (double)sum->steps / seconds, (unsigned long long)sum->steps,
-                      (unsigned long long)sum->ends[1], (unsigned long long)sum->ends[2],
-                      (unsigned long long)sum->ends[3], (unsigned long long)sum->ends[4],
-                      (unsigned long long)sum->ends[5], (unsigned long long)sum->ends[6]);
-        print_message(
-                "        shared in %llu steps; found: %llu rows, copied: %llu, taken instead: "
-                "%llu\n",
-                (unsigned long long)sum->steps_shared, (unsigned long long)sum->found_rows,
-                (unsigned long long)sum->copies, (unsigned long long)sum->swaps);
-        print_message("        parked: %llu, and let in again: %llu\n",
-                      (unsigned long long)sum->parked, (unsigned long long)sum->resumed);
+        const uint64_t *ends = sum->ends;
+
+        print_message("depth %u: %.0f steps/s; %" PRIu64 " steps; ends: %" PRIu64 " eos, %" PRIu64
+                      " stop, %" PRIu64 " length, %" PRIu64 " cancelled, %" PRIu64
+                      " stalled, %" PRIu64 " error\n",
+                      depth, (double)sum->steps / seconds, sum->steps, ends[1], ends[2], ends[3],
+                      ends[4], ends[5], ends[6]);
+        print_message("        shared in %" PRIu64 " steps; found: %" PRIu64
+                      " rows, copied: %" PRIu64 ", taken instead: %" PRIu64 "\n",
+                      sum->steps_shared, sum->found_rows, sum->copies, sum->swaps);
+        print_message("        parked: %" PRIu64 ", and let in again: %" PRIu64 "; late: %" PRIu64
+                      "\n",
+                      sum->parked, sum->resumed, sum->late);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
-                print_message("        asked for a slot: %llu %s\n",
-                              (unsigned long long)sum->grounds[ground], ground_names[ground]);
+                print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
+                              ground_names[ground]);
 }
 
 static void lives(uint32_t depth)
 {
+        uint64_t first = number_from("SMV_SIM_FIRST", 1);
         uint64_t seeds = number_from("SMV_SIM_SEEDS", 300);
         uint64_t steps = number_from("SMV_SIM_STEPS", 2000);
         uint64_t only = number_from("SMV_SIM_SEED", 0);
@@ -411,7 +458,7 @@ static void lives(uint32_t depth)
         if (only && only % 2 != depth % 2) /* odd seeds run at depth one, even ones at two */
                 skip();
         clock_gettime(CLOCK_MONOTONIC, &begin);
-        for (seed_now = only ? only : 1; seed_now <= (only ? only : seeds); seed_now++) {
+        for (seed_now = only ? only : first; seed_now <= (only ? only : seeds); seed_now++) {
                 if (seed_now % 2 != depth % 2)
                         continue;
                 open_world(seed_now, depth, only != 0);
@@ -420,16 +467,17 @@ static void lives(uint32_t depth)
                 meet_a_flood(&world);
                 come_to_an_end(&world);
                 add_up(&sum, &world);
+                steps_before += world.step_count;
                 sim_close(&world);
         }
         clock_gettime(CLOCK_MONOTONIC, &end);
         tell(&sum, depth,
              (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9);
         assert_true(sum.steps > 0);
-        if (seeds < 100 || only)
+        if (seeds - first < 99 || only)
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
-        assert_true(sum.divergences && sum.parked && sum.resumed);
+        assert_true(sum.divergences && sum.parked && sum.resumed && sum.late);
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
         for (int ground = 0; ground < SIM_GROUND_N; ground++)

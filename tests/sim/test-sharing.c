@@ -62,6 +62,21 @@ static void what_runs_is_shared_at_once(void **state)
         sim_close(&sim);
 }
 
+static void what_the_plan_before_computed_is_found(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        ask("a", 1, 36, 36, 3);
+        sim_run(&sim, 10);
+        ask("b", 1, 36, 48, 2);
+        sim_run(&sim, 40);
+        sim_expect(&sim, "[  0] prefill a 0..36*; take 3 drop 0\n"
+                         "[ 10] decode a 36; prefill b 36..48*; take 1 drop 0; share 2 copy 1\n"
+                         "[ 20] decode a 37; decode b 48; take 1 drop 0\n"
+                         "[ 30] end a length; end b length; retire a; retire b; take 0 drop 5\n");
+        sim_close(&sim);
+}
+
 static void two_that_begin_alike_in_one_plan_go_on_as_one(void **state)
 {
         (void)state;
@@ -261,11 +276,33 @@ static void a_tail_that_is_left_is_known_all_the_same(void **state)
         sim_close(&sim);
 }
 
+/* A plan tells of one page a row, and beside of as many as one page table has: 16 here. */
+static void those_who_have_found_much_move_in_one_after_the_other(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .rows = 4 });
+        ask("a", 1, 192, 193, 1);
+        sim_run(&sim, 500);
+        assert_int_equal(sim_alive(&sim), 0);
+        ask("b", 1, 192, 193, 1);
+        ask("c", 1, 192, 193, 1);
+        ask("d", 1, 192, 193, 1);
+        for (int i = 0; i < 3; i++) {
+                sim_step(&sim);
+                assert_int_equal(sim.plan.row_count, 1);
+                assert_int_equal(sim.plan.page_count, 12 + 1);
+                sim_collect(&sim);
+        }
+        sim_run(&sim, 550);
+        sim_close(&sim);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_same_prompt_again_pays_for_its_last_token),
                 cmocka_unit_test(what_runs_is_shared_at_once),
+                cmocka_unit_test(what_the_plan_before_computed_is_found),
                 cmocka_unit_test(two_that_begin_alike_in_one_plan_go_on_as_one),
                 cmocka_unit_test(nothing_is_found_of_another_user),
                 cmocka_unit_test(a_whole_hit_ends_at_a_border_and_copies_nothing),
@@ -276,6 +313,7 @@ int main(void)
                 cmocka_unit_test(who_diverges_is_told_where_and_from_what),
                 cmocka_unit_test(nobody_is_told_of_another_user),
                 cmocka_unit_test(a_tail_that_is_left_is_known_all_the_same),
+                cmocka_unit_test(those_who_have_found_much_move_in_one_after_the_other),
         };
 
         return cmocka_run_group_tests_name("sim-sharing", tests, NULL, NULL);

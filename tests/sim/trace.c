@@ -68,7 +68,9 @@ static const char *reason_name(const struct plan_end *end)
         static const char *const names[] = { "?",         "eos",     "stop", "length",
                                              "cancelled", "stalled", "error" };
 
-        return end->code == SMV_NUMERIC ? "numeric" : names[end->reason];
+        return end->code == SMV_NUMERIC   ? "numeric"
+               : end->code == SMV_TIMEOUT ? "late"
+                                          : names[end->reason];
 }
 
 /* It had a slot before this plan, and has given it up: for ever, or parked. */

@@ -1,0 +1,128 @@
+/* Stories of deadlines, in simulated milliseconds; test-stories.c says how to read a line. */
+#include "tests/sim/sim.h"
+
+static struct sim sim;
+
+static void world(struct sched_conf conf)
+{
+        sim_open_small(&sim, &conf);
+}
+
+/* Every one is a user of his own, by his letter. */
+static void ask(const char *name, enum request_class class, uint32_t most, uint64_t deadline_ms)
+{
+        sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                            .uid = (uint32_t)name[0],
+                                            .class = class,
+                                            .prompt = 4,
+                                            .most = most,
+                                            .deadline_ns = deadline_ms * SIM_MS });
+}
+
+static void who_is_late_ends_while_it_waits_and_while_it_runs(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 1 });
+        ask("a", REQUEST_INTERACTIVE, 10, 25);
+        ask("b", REQUEST_INTERACTIVE, 10, 15);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill a 0..4*; take 1 drop 0\n"
+                         "[ 10] decode a 4\n"
+                         "[ 20] decode a 5; end b late; retire b\n"
+                         "[ 30] end a late; retire a; take 0 drop 1\n");
+        assert_int_equal(sim.late, 2);
+        sim_close(&sim);
+}
+
+static void rows_in_flight_of_one_who_is_late_are_thrown_away(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .depth = 2 });
+        ask("a", REQUEST_INTERACTIVE, 10, 15);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill a 0..4*; take 1 drop 0\n"
+                         "[  0] decode a 4 of 1/3\n"
+                         "[ 10] decode a 5 of 2/0\n"
+                         "[ 20] end a late\n"
+                         "[ 30] retire a; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void who_has_its_last_token_in_time_is_not_late(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        ask("a", REQUEST_INTERACTIVE, 2, 20);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill a 0..4*; take 1 drop 0\n"
+                         "[ 10] decode a 4\n"
+                         "[ 20] end a length; retire a; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void who_sleeps_wakes_for_the_deadline_of_one_who_is_stalled(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        sim.channels[0].capacity = 20;
+        sim_speed(&sim, 0, 0);
+        ask("a", REQUEST_INTERACTIVE, 10, 40);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill a 0..4*; take 1 drop 0\n"
+                         "[ 10] decode a 4\n"
+                         "[ 20] stalled 1; sleep until 40\n"
+                         "[ 40] end a late; retire a; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void who_is_parked_may_be_late(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 1, .parks_max = 1 });
+        ask("b", REQUEST_BACKGROUND, 10, 35);
+        sim_run(&sim, 20);
+        ask("i", REQUEST_INTERACTIVE, 3, 0);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] prefill b 0..4*; take 1 drop 0\n"
+                         "[ 10] decode b 4\n"
+                         "[ 20] prefill i 0..4*; parked b; take 1 drop 1\n"
+                         "[ 30] decode i 4\n"
+                         "[ 40] decode i 5; end b late; retire b\n"
+                         "[ 50] end i length; retire i; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
+static void who_waits_for_the_model_may_be_late(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        sim_hold(&sim, true);
+        ask("a", REQUEST_INTERACTIVE, 10, 15);
+        sim_run(&sim, 100);
+        sim_expect(&sim, "[  0] sleep until 15\n"
+                         "[ 15] end a late; retire a\n");
+        sim_close(&sim);
+}
+
+static int clear(void **state)
+{
+        (void)state;
+        sim_free(&sim);
+        return 0;
+}
+
+#define story(name) cmocka_unit_test_teardown(name, clear)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                story(who_is_late_ends_while_it_waits_and_while_it_runs),
+                story(rows_in_flight_of_one_who_is_late_are_thrown_away),
+                story(who_has_its_last_token_in_time_is_not_late),
+                story(who_sleeps_wakes_for_the_deadline_of_one_who_is_stalled),
+                story(who_is_parked_may_be_late),
+                story(who_waits_for_the_model_may_be_late),
+        };
+
+        return cmocka_run_group_tests_name("sim-deadlines", tests, NULL, NULL);
+}
