@@ -4,12 +4,14 @@
  * Bounded, one sender, one taker.  Ownership travels with the message: after
  * mailbox_post() the sender does not touch what it sent until it comes back.
  * Each mailbox is made large enough for everything that can be under way at
- * once (a request is submitted once and cancelled once, a channel's flags let
- * one message of a kind be under way), so a full one is a bug and asserted.
+ * once (a request is submitted once, alone or with siblings, and cancelled once, a
+ * channel's flags let one message of a kind be under way), so a full one is a bug
+ * and asserted.
  *
- * CANCEL may cross RETIRED on its way.  So the loop keeps a request it has sent
- * CANCEL for until the engine has taken that mail: taking it before RETIRED, the
- * engine sets cancel_taken; taking it after, it posts RETIRED once more.
+ * What is said about a request may cross RETIRED on its way: CANCEL, and the SUBMIT of
+ * forks, which begin with its tokens.  So the loop counts what it sends about one, and keeps
+ * it until the engine has taken all of that: what it takes before RETIRED, the engine
+ * counts in mails_taken; for each that it takes after, it posts RETIRED once more.
  *
  *      loop -> scribe      JOB                          scribe -> loop   JOB_DONE
  *      loop -> engine      SUBMIT CANCEL ROOM HANGUP STOP
@@ -33,7 +35,7 @@
 enum mail_kind {
         MAIL_JOB,      /* struct scribe_job */
         MAIL_JOB_DONE, /* struct scribe_job */
-        MAIL_SUBMIT,   /* struct request */
+        MAIL_SUBMIT,   /* struct request, with its siblings */
         MAIL_CANCEL,   /* struct request; reason and code of its END */
         MAIL_ROOM,     /* struct channel: its reader has read on after a stall */
         MAIL_HANGUP,   /* struct channel: write no more into it */

@@ -100,7 +100,7 @@ static int open_mailboxes(struct house *house)
                 return error_pass(house->bell);
         r = mailbox_new(2 * requests + 2 * channels + 1, -1, &house->to_engine);
         if (!r)
-                r = mailbox_new(2 * requests, -1, &house->retired);
+                r = mailbox_new(3 * requests, -1, &house->retired);
         if (!r)
                 r = mailbox_new(2 * channels + 2, -1, &house->to_waker);
         if (!r)

@@ -17,7 +17,7 @@ struct stats {
         /* engine */
         counter steps, rows, tokens_in, tokens_out, ends, numeric_faults;
         counter blocks_total, blocks_free, blocks_kept, blocks_held, blocks_promised;
-        counter blocks_evicted; /* so far */
+        counter blocks_evicted, blocks_copied; /* so far */
         counter waiting, running, stalled, ending, ends_waiting, passed_over, parks;
         counter channels_open;
         counter slot_ns, prompt_row_ns; /* how long a slot is had, what a row of a prompt takes */

@@ -167,6 +167,7 @@ static void move_in(struct sched *sched, struct plan *plan, struct slot *slot)
                         .to = slot->blocks[slot->block_count - 1],
                 };
                 flight->sources[flight->source_count++] = slot->tail;
+                sched->copies++;
                 slot->tail = BLOCK_NONE;
         }
         slot->moved = true;

@@ -23,6 +23,7 @@ struct served;  /* daemon/served.h */
 struct channel; /* daemon/channel.h */
 struct peer;    /* daemon/edge/peer.h */
 struct handle;  /* daemon/edge/handles.h */
+struct family;  /* daemon/edge/family.c */
 
 enum request_state {
         REQUEST_WAITING, /* in the queue, holds nothing */
@@ -47,12 +48,13 @@ struct sampling {
         uint32_t top_k;
         uint64_t seed;
         uint32_t logprobs; /* told with each token: its own and the likeliest; 0: none */
+        uint32_t choice;   /* of those who say the same, this one: they draw otherwise */
 };
 
 /* A run of tokens with KV: the prompt, then what was generated.  One a request, today. */
 struct sequence {
         struct request *request;
-        uint32_t *tokens; /* room for prompt_count + max_tokens; the core appends */
+        uint32_t *tokens; /* room for tokens_max; the core appends */
         uint32_t token_count;
         uint32_t cached_count; /* of the prompt, found in the pool instead of computed */
         uint32_t diverged_at;  /* there, what was known then goes on otherwise; 0: nowhere */
@@ -73,6 +75,7 @@ struct request {
         struct channel *channel;
         uint32_t prompt_count; /* tokens, at least 1 */
         uint32_t max_tokens;   /* at least 1; prompt_count + max_tokens fits the context */
+        uint32_t tokens_max;   /* prompt_count + max_tokens are no more */
         struct sampling sampling;
         bool ignore_eos;
         uint32_t stop_count;
@@ -82,6 +85,14 @@ struct request {
         uint32_t stop_tokens[SMV_STOPS_MAX];
         size_t record_bytes_max; /* no TOKENS record of it is larger, in the ring */
         size_t end_bytes_max;    /* its last text and its END, in the ring */
+
+        /*
+         * Who is submitted with it, in one mail, and of a fork the stream that it begins with: the
+         * engine, when it takes them, puts an end to both, and says prompt_count and, where that
+         * is 0, max_tokens.  Until then the loop keeps the parent.
+         */
+        struct request *sibling; /* the next, or NULL */
+        struct request *parent;  /* of all of them, or NULL */
 
         struct sequence sequence;
 
@@ -98,13 +109,17 @@ struct request {
 
         /* Engine only; the loop's to read once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;
-        bool cancel_taken;
+        uint32_t mails_taken; /* while it was alive: a cancel, and forks of it */
 
         /* Loop only. */
         struct peer *peer; /* NULL once the peer is gone */
         struct request *peer_next, *peer_prev;
         struct handle *handle; /* whose history it continues, until it has retired; or NULL */
         size_t charged_bytes;  /* to its uid, until it retires */
+        struct family *family; /* of one that has siblings, or was forked; or NULL */
+        uint32_t mails_sent;   /* about it, its own SUBMIT not counted */
+        uint32_t crossing;     /* of those, that will be answered; once it has retired */
+        bool unwanted;         /* cancelled before it was submitted */
         bool cancel_sent;
         bool retired; /* RETIRED has come; forgotten once its END was read, too */
 };

@@ -111,7 +111,7 @@ struct sched {
         struct shares shares;
         struct pace pace;
         uint32_t passed_over; /* when slots were dealt last, for their users' shares */
-        uint64_t parks;
+        uint64_t parks, copies;
 
         struct tally {                    /* for sched_check() to count anew */
                 uint32_t *holds;          /* per block */

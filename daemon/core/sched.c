@@ -352,6 +352,7 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .blocks_held = kvpool_held(&sched->prefix.pool),
                 .blocks_promised = sched->promised,
                 .evictions = sched->prefix.evictions,
+                .copies = sched->copies,
                 .waiting = sched->waiting.count,
                 .running = sched->running.count,
                 .stalled = sched->stalled.count,

@@ -1,4 +1,4 @@
-#include "daemon/edge/admit.h"
+#include "daemon/edge/admit-state.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,14 +10,6 @@
 #include "daemon/error.h"
 #include "daemon/sys.h"
 #include "daemon/text/tokenizer.h"
-
-struct admit {
-        struct admit_conf conf;
-        struct quota *quota;
-        uint32_t alive, jobs; /* together at most requests_max: the mailboxes hold that many */
-        uint32_t free_count;
-        uint32_t free_numbers[]; /* of requests, as a stack */
-};
 
 int admit_new(const struct admit_conf *conf, struct quota *quota, struct admit **ret_admit)
 {
@@ -157,8 +149,7 @@ static size_t stops_bytes(const struct wire_request *asked)
         return bytes;
 }
 
-/* The request itself and its stop strings, which stand behind it in the same memory. */
-static size_t own_bytes(const struct request *request)
+size_t admit_own_bytes(const struct request *request)
 {
         size_t bytes = sizeof(*request);
 
@@ -183,20 +174,27 @@ static size_t prompt_bytes(const struct served *served, const struct wire_reques
         return asked->prompt.count + ids * sizeof(uint32_t);
 }
 
+char *admit_add_stop(struct request *request, char *at, const char *bytes, size_t count)
+{
+        memcpy(at, bytes, count);
+        request->stops[request->stop_count] = at;
+        request->stop_bytes[request->stop_count++] = (uint16_t)count;
+        return at + count;
+}
+
+void admit_add_stop_tokens(struct request *request, const uint32_t *tokens, uint32_t count)
+{
+        request->stop_token_count = count;
+        memcpy(request->stop_tokens, tokens, count * sizeof(uint32_t));
+}
+
 static void copy_stops(struct request *request, const struct wire_request *asked)
 {
         char *at = (char *)(request + 1);
 
-        request->stop_count = asked->stop_count;
-        for (uint32_t i = 0; i < asked->stop_count; i++) {
-                memcpy(at, asked->stop[i].bytes, asked->stop[i].count);
-                request->stops[i] = at;
-                request->stop_bytes[i] = (uint16_t)asked->stop[i].count;
-                at += asked->stop[i].count;
-        }
-        request->stop_token_count = asked->stop_token_count;
-        memcpy(request->stop_tokens, asked->stop_tokens,
-               asked->stop_token_count * sizeof(uint32_t));
+        for (uint32_t i = 0; i < asked->stop_count; i++)
+                at = admit_add_stop(request, at, asked->stop[i].bytes, asked->stop[i].count);
+        admit_add_stop_tokens(request, asked->stop_tokens, asked->stop_token_count);
 }
 
 static const enum request_class classes[] = {
@@ -205,17 +203,25 @@ static const enum request_class classes[] = {
         [WIRE_BACKGROUND] = REQUEST_BACKGROUND,
 };
 
+enum request_class admit_class(const struct wire_request *asked)
+{
+        return classes[asked->class];
+}
+
+uint64_t admit_deadline(const struct wire_request *asked)
+{
+        return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
+}
+
 static void fill(const struct admit *admit, struct request *request, struct served *served,
                  const struct wire_request *asked)
 {
         const struct admit_conf *conf = &admit->conf;
         size_t stop_max = 0;
 
-        request->stream = asked->id;
-        request->model = served;
-        request->class = classes[asked->class];
+        request->class = admit_class(asked);
         if (asked->deadline_ms)
-                request->deadline_ns = sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
+                request->deadline_ns = admit_deadline(asked);
         request->max_tokens = asked->max_tokens;
         request->sampling = (struct sampling){
                 .temperature = asked->temperature,
@@ -224,6 +230,7 @@ static void fill(const struct admit *admit, struct request *request, struct serv
                 .top_k = asked->top_k,
                 .seed = wire_has(asked, WIRE_F_SEED) ? asked->seed : conf->seed(),
                 .logprobs = wire_has(asked, WIRE_F_LOGPROBS) ? 1 + asked->logprobs : 0,
+                .choice = asked->choice,
         };
         request->ignore_eos = asked->ignore_eos;
         copy_stops(request, asked);
@@ -233,8 +240,6 @@ static void fill(const struct admit *admit, struct request *request, struct serv
         request->record_bytes_max = conf->record_bytes_max(tokenizer_piece_max(served->tokenizer),
                                                            stop_max, request->sampling.logprobs);
         request->end_bytes_max = conf->end_bytes_max(stop_max);
-        request->sequence.request = request;
-        request->sequence.slot = SEQUENCE_NO_SLOT;
 }
 
 /* How many tokens it may have; 0 or WIRE_E_REFUSED. */
@@ -275,9 +280,8 @@ static int measure(const struct admit *admit, const struct request *request, siz
         return 0;
 }
 
-/* From what was charged for the prompt to what the request holds from now on. */
-static int recharge(struct admit *admit, struct request *request, size_t bytes,
-                    struct wire_problem *ret_problem)
+int admit_recharge(struct admit *admit, struct request *request, size_t bytes,
+                   struct wire_problem *ret_problem)
 {
         int r = 0;
 
@@ -304,7 +308,7 @@ static int finish(struct admit *admit, struct request *request, const uint32_t *
         if (r)
                 return error_pass(r);
         room = (count + max_tokens) * sizeof(uint32_t);
-        r = recharge(admit, request, own_bytes(request) + room, ret_problem);
+        r = admit_recharge(admit, request, admit_own_bytes(request) + room, ret_problem);
         if (r)
                 return error_pass(r);
         sequence->tokens = malloc(room);
@@ -314,54 +318,73 @@ static int finish(struct admit *admit, struct request *request, const uint32_t *
         sequence->token_count = (uint32_t)count;
         request->prompt_count = (uint32_t)count;
         request->max_tokens = max_tokens;
+        request->tokens_max = request->prompt_count + max_tokens;
         return 0;
 }
 
 int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
                    struct wire_problem *ret_problem)
 {
-        return error_pass(recharge(admit, request, own_bytes(request) + bytes, ret_problem));
+        return error_pass(
+                admit_recharge(admit, request, admit_own_bytes(request) + bytes, ret_problem));
 }
 
 int admit_finish(struct admit *admit, struct request *request, const char *field,
                  const uint32_t *ids, size_t id_count, struct wire_problem *ret_problem)
 {
-        int r;
+        int r = 0;
 
         assert(!request->sequence.tokens);
         if (!id_count)
                 return wire_refuse(ret_problem, SMV_BAD_VALUE, request->stream, field,
                                    "%s has no tokens", field);
-        r = finish(admit, request, ids, id_count, field, ret_problem);
+        for (struct request *s = request; !r && s; s = s->sibling)
+                r = finish(admit, s, ids, id_count, field, ret_problem);
+        ret_problem->id = request->stream; /* whichever of them it was */
         return error_pass(r);
 }
 
-/* Everything but the prompt's tokens. */
-static int make(struct admit *admit, uint32_t uid, struct served *served,
-                const struct wire_request *asked, struct request **ret_request,
-                struct wire_problem *ret_problem)
+int admit_make(struct admit *admit, uint32_t uid, struct served *served, uint32_t stream,
+               size_t own, size_t more, struct request **ret_request,
+               struct wire_problem *ret_problem)
 {
-        size_t own = sizeof(struct request) + stops_bytes(asked);
-        size_t charged = own + prompt_bytes(served, asked);
         struct request *request;
         int r;
 
-        r = enter(admit, uid, asked->id, charged, ret_problem);
+        r = enter(admit, uid, stream, own + more, ret_problem);
         if (r)
                 return error_pass(r);
         request = calloc(1, own);
         if (!request) {
-                leave(admit, uid, charged);
+                leave(admit, uid, own + more);
                 return error_raise(-ENOMEM);
         }
         admit->alive++;
         request->number = admit->free_numbers[--admit->free_count];
         request->uid = uid;
-        request->charged_bytes = charged;
-        fill(admit, request, served, asked);
+        request->stream = stream;
+        request->model = served;
+        request->charged_bytes = own + more;
+        request->sequence.request = request;
+        request->sequence.slot = SEQUENCE_NO_SLOT;
         served->holds++;
         *ret_request = request;
         return 0;
+}
+
+/* Everything but the prompt's tokens. */
+static int make_asked(struct admit *admit, uint32_t uid, struct served *served,
+                      const struct wire_request *asked, struct request **ret_request,
+                      struct wire_problem *ret_problem)
+{
+        size_t own = sizeof(struct request) + stops_bytes(asked);
+        int r;
+
+        r = admit_make(admit, uid, served, asked->id, own, prompt_bytes(served, asked), ret_request,
+                       ret_problem);
+        if (!r)
+                fill(admit, *ret_request, served, asked);
+        return error_pass(r);
 }
 
 int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
@@ -374,14 +397,16 @@ int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
         r = admit_check(admit, served, asked, ret_problem);
         if (r)
                 return error_pass(r);
-        r = make(admit, uid, served, asked, &request, ret_problem);
+        r = make_asked(admit, uid, served, asked, &request, ret_problem);
         if (r)
                 return error_pass(r);
-        if (asked->token_count)
-                r = finish(admit, request, asked->tokens, asked->token_count,
-                           wire_has(asked, WIRE_F_HANDLE) ? "handle" : "tokens", ret_problem);
+        r = admit_siblings(admit, request, asked, ret_problem);
+        if (!r && asked->token_count)
+                r = admit_finish(admit, request,
+                                 wire_has(asked, WIRE_F_HANDLE) ? "handle" : "tokens",
+                                 asked->tokens, asked->token_count, ret_problem);
         if (r) {
-                admit_forget(admit, request);
+                admit_forget_all(admit, request);
                 return error_pass(r);
         }
         *ret_request = request;
@@ -390,7 +415,7 @@ int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
 
 uint32_t *admit_take_tokens(struct admit *admit, struct request *request)
 {
-        size_t room = ((size_t)request->prompt_count + request->max_tokens) * sizeof(uint32_t);
+        size_t room = (size_t)request->tokens_max * sizeof(uint32_t);
         uint32_t *tokens = request->sequence.tokens;
 
         assert(tokens && request->charged_bytes >= room);
@@ -408,10 +433,21 @@ struct request *admit_forget(struct admit *admit, struct request *request)
         admit->alive--;
         admit->free_numbers[admit->free_count++] = request->number;
         request->model->holds--;
+        admit_leave_family(request);
         leave(admit, request->uid, request->charged_bytes);
         free(request->sequence.tokens);
         free(request);
         return NULL;
+}
+
+void admit_forget_all(struct admit *admit, struct request *first)
+{
+        while (first) {
+                struct request *next = first->sibling;
+
+                admit_forget(admit, first);
+                first = next;
+        }
 }
 
 uint32_t admit_alive(const struct admit *admit)

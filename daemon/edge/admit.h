@@ -7,7 +7,11 @@
  * fit is refused here with both numbers, the rest waits in the scheduler.  For
  * a prompt of ids admit_ask() does both.
  * Whatever was charged is uncharged by admit_forget(), exactly once, whichever
- * way the request went.  Loop thread only.
+ * way the request went.
+ *
+ * Who asks for many streams gets as many requests, the others the first one's siblings, or none;
+ * each is charged as if it had come alone.  They are of one family, and so is what is forked of
+ * any of them: no two of a family have the same choice, unless the client says so.  Loop thread only.
  */
 #ifndef DAEMON_EDGE_ADMIT_H
 #define DAEMON_EDGE_ADMIT_H
@@ -34,15 +38,22 @@ int admit_new(const struct admit_conf *conf, struct quota *quota, struct admit *
 struct admit *admit_free(struct admit *admit);
 
 /*
- * 0: *ret_request is ours, with copies of what the frame held, charged to uid.
+ * 0: *ret_request and its siblings are ours, with copies of what the frame held, charged to uid.
  * If the wire had ids its tokens are there.  If it had text, a copy of that and
- * the ids it may have are charged; the copy is the caller's, for the scribe.  If it
+ * the ids it may have are charged, once; the copy is the caller's, for the scribe.  If it
  * had messages, a copy of them is.
  * WIRE_E_REFUSED or -ENOMEM: nothing is charged.
  */
 int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
               const struct wire_request *asked, struct request **ret_request,
               struct wire_problem *ret_problem);
+
+/*
+ * Forks of a stream that is alive, with the same outcomes: they ask what that did, where nothing
+ * else was asked.  What they begin with the engine says; here it is as much as that could be.
+ */
+int admit_fork(struct admit *admit, struct request *parent, const struct wire_request *asked,
+               struct request **ret_request, struct wire_problem *ret_problem);
 
 /*
  * What of an open or an append is known at once, as of a generate: the ids are the model's, and
@@ -59,7 +70,7 @@ int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
                    struct wire_problem *ret_problem);
 
 /*
- * ids (copied) of what was given in this field.  0, WIRE_E_REFUSED or -ENOMEM; the request stays
+ * ids (copied) of what was given in this field, for it and its siblings.  0, WIRE_E_REFUSED or -ENOMEM; the request stays
  * the caller's.
  */
 int admit_finish(struct admit *admit, struct request *request, const char *field,
@@ -70,6 +81,8 @@ uint32_t *admit_take_tokens(struct admit *admit, struct request *request);
 
 /* Frees a request and takes its charges back.  Takes NULL. */
 struct request *admit_forget(struct admit *admit, struct request *request);
+/* The same with its siblings: of what was never submitted. */
+void admit_forget_all(struct admit *admit, struct request *first);
 
 /*
  * Work for the scribe that is no generation counts as a request of its uid, and

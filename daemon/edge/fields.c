@@ -44,7 +44,10 @@ static const char *const op_names[WIRE_OP_N] = {
 
 /* They will mean something: a request that uses one must not be understood without it. */
 static const char *const reserved[] = {
-        "principal", "adapter", "n", "draft", "snapshot",
+        "principal",
+        "adapter",
+        "draft",
+        "snapshot",
 };
 
 static const char *const kind_names[] = {
@@ -480,7 +483,8 @@ static int read_vars(struct reading *in, const struct field *field, const struct
 #define CLOSE      (1u << WIRE_CLOSE)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define TALK       (GENERATE | TEMPLATE | OPEN)
-#define HANDLED    (APPEND | TRUNCATE | FORK | CLOSE)
+#define HANDLED    (APPEND | TRUNCATE | CLOSE)
+#define DRAWN      (GENERATE | FORK)
 #define MODELLED   (TALK | TOKENIZE | DETOKENIZE)
 #define AT(member) offsetof(struct wire_request, member)
 
@@ -497,28 +501,30 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "model",       WIRE_F_MODEL,       "text",    1, SMV_NAME_BYTES_MAX, 0, 0,               MODELLED, 0 },            read_text,        AT(model) },
         { { "prompt",      WIRE_F_PROMPT,      "text",    0, U32_MAX, 0, 0,                          GENERATE | OPEN, 0 },     read_text,        AT(prompt) },
         { { "tokens",      WIRE_F_TOKENS,      "ids",     1, SMV_TOKENS_MAX, 0, 0,                   GENERATE | OPEN | APPEND | DETOKENIZE, DETOKENIZE }, read_tokens, 0 },
-        { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          GENERATE, 0 },            read_uint32,      AT(max_tokens) },
-        { { "temperature", WIRE_F_TEMPERATURE, "float",   0, 100, 0, 0,                              GENERATE, 0 },            read_float,       AT(temperature) },
-        { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    GENERATE, 0 },            read_uint32,      AT(top_k) },
-        { { "top_p",       WIRE_F_TOP_P,       "float",   0, 1, 1, 0,                                GENERATE, 0 },            read_float,       AT(top_p) },
-        { { "min_p",       WIRE_F_MIN_P,       "float",   0, 1, 0, 0,                                GENERATE, 0 },            read_float,       AT(min_p) },
-        { { "seed",        WIRE_F_SEED,        "uint",    0, U64_LIMIT, 0, 0,                        GENERATE, 0 },            read_uint64,      AT(seed) },
+        { { "max_tokens",  WIRE_F_MAX_TOKENS,  "uint",    1, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(max_tokens) },
+        { { "temperature", WIRE_F_TEMPERATURE, "float",   0, 100, 0, 0,                              DRAWN, 0 },               read_float,       AT(temperature) },
+        { { "top_k",       WIRE_F_TOP_K,       "uint",    0, SMV_TOP_K_MAX, 0, 0,                    DRAWN, 0 },               read_uint32,      AT(top_k) },
+        { { "top_p",       WIRE_F_TOP_P,       "float",   0, 1, 1, 0,                                DRAWN, 0 },               read_float,       AT(top_p) },
+        { { "min_p",       WIRE_F_MIN_P,       "float",   0, 1, 0, 0,                                DRAWN, 0 },               read_float,       AT(min_p) },
+        { { "seed",        WIRE_F_SEED,        "uint",    0, U64_LIMIT, 0, 0,                        DRAWN, 0 },               read_uint64,      AT(seed) },
         { { "stop",        WIRE_F_STOP,        "texts",   1, SMV_STOPS_MAX, 0, SMV_STOP_BYTES_MAX,   GENERATE, 0 },            read_stop,        0 },
         { { "stop_tokens", WIRE_F_STOP_TOKENS, "ids",     0, SMV_STOPS_MAX, 0, 0,                    GENERATE, 0 },            read_stop_tokens, 0 },
         { { "ignore_eos",  WIRE_F_IGNORE_EOS,  "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(ignore_eos) },
-        { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL, CANCEL },         read_uint32,      AT(stream) },
+        { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL | FORK, CANCEL },  read_uint32,      AT(stream) },
         { { "text",        WIRE_F_TEXT,        "text",    0, U32_MAX, 0, 0,                          TOKENIZE | APPEND, TOKENIZE }, read_text,   AT(text) },
         { { "messages",    WIRE_F_MESSAGES,    "maps",    1, SMV_MESSAGES_MAX, 0, 0,                 TALK, TEMPLATE },         read_maps,        AT(talk.messages) },
         { { "tools",       WIRE_F_TOOLS,       "maps",    0, SMV_MESSAGES_MAX, 0, 0,                 TALK, 0 },                read_maps,        AT(talk.tools) },
         { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     TALK, 0 },                read_vars,        AT(talk.template_vars) },
         { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               TALK, 0 },                read_bool,        AT(talk.add_generation_prompt) },
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
-        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         GENERATE, 0 },            read_class,       0 },
-        { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          GENERATE, 0 },            read_uint32,      AT(deadline_ms) },
-        { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        HANDLED | GENERATE, HANDLED }, read_uint64, AT(handle) },
+        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         DRAWN, 0 },               read_class,       0 },
+        { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(deadline_ms) },
+        { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        HANDLED | DRAWN, HANDLED }, read_uint64,   AT(handle) },
         { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE, TRUNCATE },     read_uint32,      AT(length) },
         { { "count",       WIRE_F_COUNT,       "uint",    1, SMV_FORKS_MAX, 0, 0,                    FORK, FORK },             read_uint32,      AT(count) },
         { { "logprobs",    WIRE_F_LOGPROBS,    "uint",    0, SMV_LOGPROBS_MAX, 0, 0,                 GENERATE, 0 },            read_uint32,      AT(logprobs) },
+        { { "n",           WIRE_F_N,           "uint",    1, SMV_CHOICES_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(n) },
+        { { "choice",      WIRE_F_CHOICE,      "uint",    0, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(choice) },
 };
 /* clang-format on */
 

@@ -188,9 +188,14 @@ static int check_new(struct peer *peer, const struct wire_request *asked, enum e
         struct edge *edge = peer->edge;
         struct served *served;
 
-        if (stream_find(peer, asked->id) || task_find(peer, asked->id))
-                return wire_refuse(ret_problem, SMV_DUP_ID, asked->id, "id",
-                                   "id %u belongs to a request that is still alive", asked->id);
+        uint32_t streams = wire_streams(asked), i = 0;
+
+        do
+                if (stream_find(peer, asked->id + i) || task_find(peer, asked->id + i))
+                        return wire_refuse(ret_problem, SMV_DUP_ID, asked->id, "id",
+                                           "id %u belongs to a request that is still alive",
+                                           asked->id + i);
+        while (++i < streams);
         if (edge->phase >= until)
                 return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, asked->id, NULL,
                                    "the daemon is stopping");
@@ -266,7 +271,7 @@ static int handle_cancel(struct peer *peer, struct wire_request *asked,
         if (request)
                 stream_cancel(peer->edge, request, SMV_END_CANCELLED, SMV_OK);
         if (task)
-                task_call_off(task, SMV_CANCELLED);
+                task_cancel(task, asked->stream);
         if (!peer_reply(peer, &writer))
                 return 0;
         wire_put_ok(&writer, asked->id, 0);
@@ -338,6 +343,32 @@ static int handle_append(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
+/* The engine may have ended it meanwhile; then that is what the forks' ENDs say. */
+static int begin_fork(struct peer *peer, struct wire_request *asked,
+                      struct wire_problem *ret_problem)
+{
+        struct edge *edge = peer->edge;
+        struct request *parent = stream_find(peer, asked->stream), *first = NULL;
+        int r;
+
+        counter_add(&edge->conf.stats->requests_seen, 1);
+        if (!parent || parent->retired || parent->cancel_sent)
+                return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream", "stream %u %s",
+                                   asked->stream,
+                                   parent                           ? "has ended"
+                                   : task_find(peer, asked->stream) ? "has not begun"
+                                                                    : "is none that is alive");
+        r = admit_fork(edge->admit, parent, asked, &first, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = stream_claim(peer, first, ret_problem);
+        if (!r)
+                r = stream_begin(peer, first, ret_problem);
+        if (r)
+                stream_drop(edge, first);
+        return error_pass(r);
+}
+
 static int handle_fork(struct peer *peer, struct wire_request *asked,
                        struct wire_problem *ret_problem)
 {
@@ -345,7 +376,11 @@ static int handle_fork(struct peer *peer, struct wire_request *asked,
         int r;
 
         r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
-        if (!r)
+        if (r)
+                return error_pass(r);
+        if (wire_has(asked, WIRE_F_STREAM))
+                r = begin_fork(peer, asked, ret_problem);
+        else
                 r = holder_fork(peer, asked, ret_problem);
         return error_pass(r);
 }
@@ -390,7 +425,7 @@ static int handle(struct peer *peer, struct wire_request *asked, struct wire_pro
                 return WIRE_E_REFUSED;
         }
         r = handlers[asked->op](peer, asked, ret_problem);
-        if (r && asked->op == WIRE_GENERATE)
+        if (r && wire_streams(asked))
                 counter_add(&peer->edge->conf.stats->requests_refused, 1);
         return error_pass(r);
 }

@@ -29,8 +29,10 @@ static int find_idle(struct peer *peer, const struct wire_request *asked,
                 return r;
         return wire_refuse(ret_problem, SMV_HANDLE_BUSY, asked->id, "handle",
                            "handle %" PRIu64 " %s", asked->handle,
-                           (*ret_handle)->request ? "is generating; its END has not come yet"
-                                                  : "waits for a text that is being read");
+                           (*ret_handle)->request
+                                   ? "is generating; its END has not come yet, but that "
+                                     "stream can be forked"
+                                   : "waits for a text that is being read");
 }
 
 uint32_t holder_room(const struct peer *peer, const struct handle *handle)

@@ -62,6 +62,7 @@ static void put_blocks(struct wire_writer *writer, const struct stats *stats)
                 PAIR("held", counter_get(&stats->blocks_held)),
                 PAIR("promised", counter_get(&stats->blocks_promised)),
                 PAIR("evicted", counter_get(&stats->blocks_evicted)),
+                PAIR("copied", counter_get(&stats->blocks_copied)),
         };
 
         put_map(writer, "blocks", pairs, COUNT_OF(pairs));

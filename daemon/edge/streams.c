@@ -34,7 +34,7 @@ static void list_remove(struct request **list, struct request *request)
 
 static bool is_over(const struct request *request)
 {
-        return request->retired && !request->cancel_sent;
+        return request->retired && !request->crossing;
 }
 
 /* ---- going down ---- */
@@ -49,15 +49,17 @@ int stream_claim(struct peer *peer, struct request *request, struct wire_problem
                                       request->stream, ret_problem);
         if (r)
                 return error_pass(r);
-        request->channel = peer->channel;
-        request->peer = peer;
+        for (; request; request = request->sibling) {
+                request->channel = peer->channel;
+                request->peer = peer;
+        }
         return 0;
 }
 
 void stream_drop(struct edge *edge, struct request *request)
 {
         holder_return(request);
-        admit_forget(edge->admit, request);
+        admit_forget_all(edge->admit, request);
 }
 
 /* How many stand before it, and about how long until its first token: a guess, from how long
@@ -76,12 +78,54 @@ static void foresee(const struct edge *edge, const struct request *request, uint
         *ret_wait_ms = ns / 1000000;
 }
 
+static void reply_begun(struct peer *peer, const struct request *request, uint64_t position,
+                        uint64_t wait_ms)
+{
+        struct wire_writer writer;
+
+        if (!peer_reply(peer, &writer))
+                return;
+        wire_put_ok(&writer, request->stream, request->parent ? 3 : 4);
+        wire_put_text(&writer, "position");
+        wire_put_uint(&writer, position);
+        wire_put_text(&writer, "wait_ms");
+        wire_put_uint(&writer, wait_ms);
+        if (request->parent) {
+                wire_put_text(&writer, "choice");
+                wire_put_uint(&writer, request->sampling.choice);
+        } else {
+                wire_put_text(&writer, "prompt_tokens");
+                wire_put_uint(&writer, request->prompt_count);
+                wire_put_text(&writer, "max_tokens");
+                wire_put_uint(&writer, request->max_tokens);
+        }
+        peer_replied(peer, &writer);
+}
+
+/* From the mail on it is the engine's, with its siblings; so who is unwanted is looked for before. */
+static void submit(struct edge *edge, struct request *first)
+{
+        struct request *unwanted[SMV_CHOICES_MAX];
+        uint32_t count = 0;
+
+        for (struct request *request = first; request; request = request->sibling) {
+                list_add(&request->peer->requests, request);
+                edge->live_count++;
+                if (request->unwanted)
+                        unwanted[count++] = request;
+        }
+        if (first->parent)
+                first->parent->mails_sent++;
+        mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_SUBMIT, .what = first });
+        while (count)
+                stream_cancel(edge, unwanted[--count], SMV_END_CANCELLED, SMV_OK);
+}
+
 /* Over a socket the reply is in front of every record: both go through peer->out. */
 int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
         uint64_t position, wait_ms, now_ns = sys_clock_ns();
-        struct wire_writer writer;
 
         foresee(edge, request, &position, &wait_ms);
         if (request->deadline_ns && now_ns + wait_ms * 1000000 >= request->deadline_ns)
@@ -92,25 +136,11 @@ int stream_begin(struct peer *peer, struct request *request, struct wire_problem
                                    now_ns < request->deadline_ns
                                            ? (request->deadline_ns - now_ns) / 1000000
                                            : 0);
-        if (peer_reply(peer, &writer)) {
-                wire_put_ok(&writer, request->stream, 4);
-                wire_put_text(&writer, "position");
-                wire_put_uint(&writer, position);
-                wire_put_text(&writer, "wait_ms");
-                wire_put_uint(&writer, wait_ms);
-                wire_put_text(&writer, "prompt_tokens");
-                wire_put_uint(&writer, request->prompt_count);
-                wire_put_text(&writer, "max_tokens");
-                wire_put_uint(&writer, request->max_tokens);
-                peer_replied(peer, &writer);
-        }
-        if (peer->doomed) {
+        reply_begun(peer, request, position, wait_ms);
+        if (peer->doomed)
                 stream_drop(edge, request);
-                return 0;
-        }
-        list_add(&peer->requests, request);
-        edge->live_count++;
-        mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_SUBMIT, .what = request });
+        else
+                submit(edge, request);
         return 0;
 }
 
@@ -128,6 +158,7 @@ void stream_cancel(struct edge *edge, struct request *request, enum smv_reason r
         if (request->cancel_sent || request->retired)
                 return;
         request->cancel_sent = true;
+        request->mails_sent++;
         mailbox_post(edge->conf.to_engine, &(struct mail){ .kind = MAIL_CANCEL,
                                                            .reason = reason,
                                                            .code = code,
@@ -147,15 +178,17 @@ static void let_go(struct edge *edge, struct request *request)
 
 void stream_retired(struct edge *edge, struct request *request)
 {
-        if (request->peer && !request->retired)
-                request->peer->channel->retired_heard++;
-        if (!request->retired)
-                holder_take_back(edge, request);
-        if (request->cancel_sent && !request->cancel_taken && !request->retired) {
-                request->retired = true; /* crossed */
-        } else {
+        if (!request->retired) {
                 request->retired = true;
-                request->cancel_sent = false;
+                request->crossing = request->mails_sent - request->mails_taken;
+                if (request->peer)
+                        request->peer->channel->retired_heard++;
+                holder_take_back(edge, request);
+        } else {
+                assert(request->crossing);
+                request->crossing--;
+        }
+        if (!request->crossing) {
                 assert(edge->live_count);
                 edge->live_count--;
         }

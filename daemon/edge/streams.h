@@ -2,15 +2,18 @@
  * Streams: a peer's requests that are with the engine, and their records.
  *
  * A request is in peer->requests from its submission until RETIRED has come; where we
- * drain its ring, until its END was read, which is later.  CANCEL may cross RETIRED
- * (mailbox.h), so there may be two of them; then the second forgets the request.  By
- * its two flags it is
+ * drain its ring, until its END was read, which is later.  CANCEL, and the SUBMIT of its
+ * forks, may cross RETIRED (mailbox.h), so there may be more of them; then the last forgets the
+ * request.  It is
  *
- *      cancel_sent  retired
- *           -          -      alive
- *          yes         -      ending
- *          yes        yes     crossed: one more RETIRED comes
- *           -         yes     over: nobody else knows it
+ *      cancel_sent  retired  crossing
+ *           -          -                alive
+ *          yes         -                ending
+ *                     yes       n       crossed: n more RETIRED come
+ *                     yes       0       over: nobody else knows it
+ *
+ * Who asks for many at once gets them as the siblings of one, which all functions on what is not
+ * submitted yet take along.  They are submitted by one mail.
  *
  * Loop thread only.
  */
@@ -23,7 +26,7 @@
  * stream_drop(): 0, WIRE_E_REFUSED or -ENOMEM. */
 int stream_claim(struct peer *peer, struct request *request, struct wire_problem *ret_problem);
 
-/* Replies ok, then submits: 0.  WIRE_E_REFUSED: its deadline would pass before it had begun. */
+/* Replies ok, then submits: 0.  A fork's parent is kept until the engine has taken that.  WIRE_E_REFUSED: its deadline would pass before it had begun. */
 int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem);
 
 /* Never submitted: forgets it.  Its peer may be gone. */

@@ -500,10 +500,20 @@ void peer_job_done(struct edge *edge, struct scribe_job *job)
 
 /* ---- while they are out ---- */
 
+/* It waits for the work, or a stream of that number does. */
+static bool is_of(const struct peer_task *task, uint32_t id)
+{
+        const struct request *request = task->request;
+
+        while (request && request->stream != id)
+                request = request->sibling;
+        return request || task->id == id;
+}
+
 struct peer_task *task_find(struct peer *peer, uint32_t id)
 {
         for (struct peer_task *task = peer->tasks; task; task = task->next)
-                if (task->id == id && !task->reads)
+                if (!task->reads && is_of(task, id))
                         return task;
         for (struct peer_task *task = peer->made; task; task = task->next)
                 if (task->id == id)
@@ -516,6 +526,18 @@ void task_call_off(struct peer_task *task, enum smv_code code)
         if (!task->called_off)
                 task->called_off = code;
         task->job.cancelled = true;
+}
+
+void task_cancel(struct peer_task *task, uint32_t stream)
+{
+        bool wanted = false;
+
+        for (struct request *request = task->request; request; request = request->sibling) {
+                request->unwanted |= request->stream == stream;
+                wanted |= !request->unwanted;
+        }
+        if (!wanted)
+                task_call_off(task, SMV_CANCELLED);
 }
 
 /* Many megabytes, perhaps: the scribe frees them, as long as there is time for jobs. */

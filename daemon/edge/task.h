@@ -71,6 +71,8 @@ int task_history(struct peer *peer, struct handle *handle, struct wire_request *
 
 struct peer_task *task_find(struct peer *peer, uint32_t id);
 void task_call_off(struct peer_task *task, enum smv_code code);
+/* The client wants this stream of it no more: of many, the others go on. */
+void task_cancel(struct peer_task *task, uint32_t stream);
 
 /* Is there a long reply that waits, and nothing left of the one before?  Then it may go. */
 bool tasks_may_pass_reply(const struct peer *peer);

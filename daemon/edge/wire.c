@@ -277,6 +277,47 @@ static int check_start(struct reading *in)
         return r;
 }
 
+/* Of a generate and a fork: the number of each of its streams is one. */
+static int check_streams(struct reading *in)
+{
+        struct wire_request *request = in->request;
+        enum wire_field number = request->op == WIRE_FORK ? WIRE_F_COUNT : WIRE_F_N;
+        const char *name = wire_row(number)->name;
+        uint32_t streams = wire_streams(request);
+
+        if (streams < 2 || request->id <= UINT32_MAX - (streams - 1))
+                return 0;
+        return wire_refuse(in->problem, SMV_BAD_VALUE, request->id, name,
+                           "%s is %u; from the id %u on there are %u numbers", name, streams,
+                           request->id, UINT32_MAX - request->id + 1);
+}
+
+static int check_generate(struct reading *in)
+{
+        int r = check_start(in);
+
+        if (!r)
+                r = check_alone(in, WIRE_F_N, wire_has(in->request, WIRE_F_HANDLE),
+                                "with a handle, which has one history: fork it");
+        return r ? r : check_streams(in);
+}
+
+/* A handle's fork is no stream, so it draws nothing. */
+static int check_fork(struct reading *in)
+{
+        static const enum wire_field of[] = { WIRE_F_HANDLE, WIRE_F_STREAM };
+        static const enum wire_field drawn[] = {
+                WIRE_F_MAX_TOKENS, WIRE_F_TEMPERATURE, WIRE_F_TOP_K, WIRE_F_TOP_P,  WIRE_F_MIN_P,
+                WIRE_F_SEED,       WIRE_F_DEADLINE_MS, WIRE_F_CLASS, WIRE_F_CHOICE,
+        };
+        int r = check_one_of(in, of, 2, "stream, or a handle in its place,");
+
+        for (size_t i = 0; !r && i < sizeof(drawn) / sizeof(*drawn); i++)
+                r = check_alone(in, drawn[i], !wire_has(in->request, WIRE_F_STREAM),
+                                "without a stream");
+        return r ? r : check_streams(in);
+}
+
 static int check_append(struct reading *in)
 {
         static const enum wire_field parts[] = { WIRE_F_TOKENS, WIRE_F_TEXT };
@@ -295,8 +336,11 @@ static int check_whole(struct reading *in)
         case WIRE_HELLO:
                 return check_hello(in);
         case WIRE_GENERATE:
+                return check_generate(in);
         case WIRE_OPEN:
                 return check_start(in);
+        case WIRE_FORK:
+                return check_fork(in);
         case WIRE_APPEND:
                 return check_append(in);
         default:

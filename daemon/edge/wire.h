@@ -75,6 +75,8 @@ enum wire_field {
         WIRE_F_LENGTH,
         WIRE_F_COUNT,
         WIRE_F_LOGPROBS,
+        WIRE_F_N,
+        WIRE_F_CHOICE,
         WIRE_FIELD_N,
 };
 
@@ -127,11 +129,13 @@ struct wire_request {
         bool ignore_eos;
         enum wire_class class;
         uint32_t deadline_ms; /* 0: none */
-        uint32_t stream;      /* cancel: which */
+        uint32_t stream;      /* cancel, fork: which */
         uint64_t handle;      /* which; generate: in place of a prompt */
         uint32_t length;      /* truncate: to so many tokens */
         uint32_t count;       /* fork: so many times */
         uint32_t logprobs;    /* likeliest tokens to tell of, if given */
+        uint32_t n;           /* generate: streams; 0: one */
+        uint32_t choice;      /* of the first of them */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */
@@ -140,6 +144,14 @@ struct wire_request {
 static inline bool wire_has(const struct wire_request *request, enum wire_field field)
 {
         return request->given >> field & 1;
+}
+
+/* Streams that it asks for, whose numbers are id, id + 1 ... */
+static inline uint32_t wire_streams(const struct wire_request *request)
+{
+        if (request->op == WIRE_FORK)
+                return wire_has(request, WIRE_F_STREAM) ? request->count : 0;
+        return request->op != WIRE_GENERATE ? 0 : request->n ? request->n : 1;
 }
 
 /* Why something was refused: what an error reply says. */

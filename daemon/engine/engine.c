@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/channel.h"
 #include "daemon/engine/batch.h"
@@ -89,7 +90,49 @@ static void fail(struct engine *engine, int r)
         post(engine, MAIL_FAILED, NULL, r);
 }
 
-static void on_submit(struct engine *engine, struct request *request)
+/*
+ * The parent of a fork that was just taken; NULL: it has ended.  It is kept until here, so when it
+ * had retired already the loop hears of it once more.
+ */
+static const struct request *take_parent(struct engine *engine, struct request *parent)
+{
+        if (engine->requests[parent->number] != parent) {
+                post_retired(engine, parent);
+                return NULL;
+        }
+        parent->mails_taken++;
+        return parent->state == REQUEST_ENDING || parent->state == REQUEST_RETIRED ? NULL : parent;
+}
+
+/* All of its tokens that are known, and what of their text is not shown. */
+static void branch(struct engine *engine, struct request *request, const struct request *parent)
+{
+        const struct sequence *from = &parent->sequence;
+        struct sequence *to = &request->sequence;
+
+        to->token_count = request->prompt_count = from->token_count;
+        if (!request->max_tokens)
+                request->max_tokens = parent->prompt_count + parent->max_tokens - from->token_count;
+        assert((uint64_t)request->prompt_count + request->max_tokens <= request->tokens_max);
+        memcpy(to->tokens, from->tokens, from->token_count * sizeof(*to->tokens));
+        publish_fork(engine->publish, request, parent);
+}
+
+/* There is nothing that it could begin with.  The core never hears of it. */
+static void end_orphan(struct engine *engine, struct request *request)
+{
+        publish_begin(engine->publish, request);
+        request_move(request, REQUEST_ENDING);
+        request_move(request, REQUEST_RETIRED);
+        assert(engine->end_count < engine->conf.sched.requests_max);
+        engine->ends[engine->end_count++] = (struct plan_end){ .request = request,
+                                                               .reason = SMV_END_ERROR,
+                                                               .code = SMV_NO_STREAM };
+        counter_add(&engine->conf.stats->ends, 1);
+}
+
+/* It is alive from now on; its channel has a stream more. */
+static void list(struct engine *engine, struct request *request)
 {
         struct channel *channel = request->channel;
 
@@ -99,7 +142,12 @@ static void on_submit(struct engine *engine, struct request *request)
                 engine->active[engine->active_count++] = channel;
 
         request->accepted_ns = now_ns(engine);
-        publish_begin(engine->publish, request);
+}
+
+static void submit(struct engine *engine, struct request *request)
+{
+        struct channel *channel = request->channel;
+
         note(engine, &(struct sched_event){ .kind = SCHED_SUBMIT,
                                             .request = request,
                                             .channel = channel->number });
@@ -109,6 +157,29 @@ static void on_submit(struct engine *engine, struct request *request)
                 cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
 }
 
+/* With its siblings, so that forks all begin at one place. */
+static void on_submit(struct engine *engine, struct request *first)
+{
+        bool forks = first->parent;
+        const struct request *parent = forks ? take_parent(engine, first->parent) : NULL;
+        struct request *next;
+
+        for (struct request *request = first; request; request = next) {
+                next = request->sibling;
+                request->sibling = request->parent = NULL;
+                list(engine, request);
+                if (forks && !parent) {
+                        end_orphan(engine, request);
+                        continue;
+                }
+                if (forks)
+                        branch(engine, request, parent);
+                else
+                        publish_begin(engine->publish, request);
+                submit(engine, request);
+        }
+}
+
 static void on_cancel(struct engine *engine, const struct mail *mail)
 {
         struct request *request = mail->what;
@@ -116,7 +187,7 @@ static void on_cancel(struct engine *engine, const struct mail *mail)
         if (engine->requests[request->number] != request) {
                 post_retired(engine, request);
         } else {
-                request->cancel_taken = true;
+                request->mails_taken++;
                 cancel(engine, request, mail->reason, mail->code);
         }
 }
@@ -287,6 +358,7 @@ static void count(struct engine *engine)
         counter_set(&stats->blocks_held, counts.blocks_held);
         counter_set(&stats->blocks_promised, counts.blocks_promised);
         counter_set(&stats->blocks_evicted, counts.evictions);
+        counter_set(&stats->blocks_copied, counts.copies);
         counter_set(&stats->waiting, counts.waiting);
         counter_set(&stats->running, counts.running);
         counter_set(&stats->stalled, counts.stalled);

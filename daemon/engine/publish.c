@@ -105,6 +105,13 @@ void publish_begin(struct publish *publish, const struct request *request)
                     request->stop_count);
 }
 
+void publish_fork(struct publish *publish, const struct request *request,
+                  const struct request *parent)
+{
+        publish_begin(publish, request);
+        detok_follow(&stream_of(publish, request)->detok, &stream_of(publish, parent)->detok);
+}
+
 static int look(struct channel *channel, uint64_t *ret_bytes)
 {
         struct ring_writer *writer = &channel->writer;

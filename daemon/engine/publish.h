@@ -42,6 +42,13 @@ size_t publish_end_bytes_max(size_t stop_bytes_max);
 /* A request was submitted: its stream begins. */
 void publish_begin(struct publish *publish, const struct request *request);
 
+/*
+ * The same of a fork: what its parent has not shown yet of its text is the fork's to show, too; so
+ * the parent's text up to here and the fork's are those of one stream.
+ */
+void publish_fork(struct publish *publish, const struct request *request,
+                  const struct request *parent);
+
 /* For SCHED_ROOM: what TOKENS may take of its ring now.  -EPROTO: its reader lies. */
 int publish_room(struct channel *channel, uint64_t *ret_bytes);
 

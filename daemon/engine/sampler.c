@@ -11,6 +11,7 @@ void sampler_pick(const struct request *request, uint32_t position, struct pick 
                 .min_p = asked->min_p,
                 .top_k = asked->top_k,
                 .seed = asked->seed,
+                .choice = asked->choice,
                 .position = position,
                 .logprobs = asked->logprobs,
         };

@@ -33,6 +33,13 @@ void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const c
         detok->held_count = 0;
 }
 
+void detok_follow(struct detok *detok, const struct detok *other)
+{
+        assert(detok->tokenizer == other->tokenizer && detok->stop_count == other->stop_count);
+        detok->held_count = other->held_count;
+        memcpy(detok->held, other->held, other->held_count);
+}
+
 /* The first stop string to end after `old`: true, and where it began. */
 static bool find_stop(const struct detok *detok, const char *text, size_t old, size_t n,
                       size_t *ret_start)

@@ -39,6 +39,9 @@ enum detok_outcome { DETOK_E_STOP = 1 }; /* a stop string is complete: the strea
 void detok_begin(struct detok *detok, const struct tokenizer *tokenizer, const char *const *stops,
                  const uint16_t *stop_bytes, uint32_t stop_count);
 
+/* It goes on where another is, which has the same tokenizer and the same stops: holds what that holds. */
+void detok_follow(struct detok *detok, const struct detok *other);
+
 /* ret_text has room for DETOK_HELD_MAX + the tokenizer's piece_max.  0 or DETOK_E_STOP. */
 int detok_feed(struct detok *detok, uint32_t id, char *ret_text, size_t *ret_bytes);
 

@@ -37,7 +37,8 @@
 #define SMV_NAME_BYTES_MAX 64u  /* of a model's name */
 #define SMV_TOP_K_MAX      1024u
 #define SMV_LOGPROBS_MAX   32u   /* likeliest tokens told of beside each that is picked */
-#define SMV_FORKS_MAX      1024u /* of a handle, in one request */
+#define SMV_FORKS_MAX      1024u /* of a handle or a stream, in one request */
+#define SMV_CHOICES_MAX    64u   /* streams of one generate */
 
 /* Where it is found without --socket: $XDG_RUNTIME_DIR, else /run, then this. */
 #define SMV_SOCKET_PATH "samovar/sock"

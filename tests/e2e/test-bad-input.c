@@ -114,7 +114,6 @@ static const struct bad_value {
         }
         RESERVED("principal"),
         RESERVED("adapter"),
-        RESERVED("n"),
         RESERVED("draft"),
         RESERVED("snapshot"),
 #define FOREIGN(field)                                                                             \

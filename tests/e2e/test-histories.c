@@ -384,7 +384,7 @@ static void what_makes_no_sense_is_refused_by_name(void **state)
                 talk_ask(talk, "op=s handle=q model=s", "generate", history.handle, "babble"),
                 SMV_BAD_FIELD, "model");
         assert_refused(talk_ask(talk, "op=s handle=q n=u", "generate", history.handle, 2u),
-                       SMV_RESERVED, "n");
+                       SMV_BAD_FIELD, "n");
         assert_refused(talk_ask(talk, "op=s handle=q prompt=s", "generate", history.handle, "x"),
                        SMV_BAD_FIELD, "handle");
         assert_refused(talk_ask(talk, "op=s", "open"), SMV_MISSING, "prompt");

@@ -83,18 +83,68 @@ static bool say_ends(void)
         return moved;
 }
 
-static void on_submit(struct request *request)
+/* NULL: it has ended. */
+static struct request *take_parent(struct request *parent)
 {
-        assert(request->number < REQUESTS && !world.live[request->number]);
-        assert(request->state == REQUEST_WAITING && !request->channel->hung_up);
+        if (parent->state == REQUEST_RETIRED) {
+                post_retired(parent);
+                publish_flush(world.publish);
+                return NULL;
+        }
+        parent->mails_taken++;
+        return parent->state == REQUEST_ENDING ? NULL : parent;
+}
+
+static void branch(struct request *request, const struct request *parent)
+{
+        uint32_t outputs = world.outputs[parent->number];
+
+        request->prompt_count = parent->prompt_count + outputs;
+        if (!request->max_tokens)
+                request->max_tokens = parent->max_tokens - outputs;
+        assert(request->prompt_count + request->max_tokens <= request->tokens_max);
+        memset(request->sequence.tokens, 0, request->prompt_count * sizeof(uint32_t));
+        publish_fork(world.publish, request, parent);
+}
+
+static void begin(struct request *request, const struct request *parent)
+{
+        if (parent)
+                branch(request, parent);
+        else
+                publish_begin(world.publish, request);
         assert(request->prompt_count && request->max_tokens);
-        world.live[request->number] = request;
-        world.outputs[request->number] = 0;
-        world.waits[request->number] = false;
-        request->channel->live_count++;
-        publish_begin(world.publish, request);
+        assert(request->prompt_count + request->max_tokens <= request->tokens_max);
         if (world.failed)
                 end_so(request, SMV_END_ERROR, SMV_INTERNAL);
+}
+
+static void begin_orphan(struct request *request)
+{
+        publish_begin(world.publish, request);
+        end_so(request, SMV_END_ERROR, SMV_NO_STREAM);
+}
+
+static void on_submit(struct request *first)
+{
+        bool forks = first->parent;
+        const struct request *parent = forks ? take_parent(first->parent) : NULL;
+        struct request *next;
+
+        for (struct request *request = first; request; request = next) {
+                next = request->sibling;
+                assert(request->number < REQUESTS && !world.live[request->number]);
+                assert(request->state == REQUEST_WAITING && !request->channel->hung_up);
+                world.live[request->number] = request;
+                world.outputs[request->number] = 0;
+                world.waits[request->number] = false;
+                request->channel->live_count++;
+                request->sibling = request->parent = NULL;
+                if (forks && !parent)
+                        begin_orphan(request);
+                else
+                        begin(request, parent);
+        }
 }
 
 static void on_cancel(const struct mail *mail)
@@ -106,7 +156,7 @@ static void on_cancel(const struct mail *mail)
                 publish_flush(world.publish);
                 return;
         }
-        request->cancel_taken = true;
+        request->mails_taken++;
         end_so(request, mail->reason, mail->code);
 }
 

@@ -280,6 +280,28 @@ static inline bool is_live(struct house *house, const struct request *request)
         return false;
 }
 
+/* Forks of one that is gone end as the engine ends them. */
+static inline void on_submit(struct house *house, struct request *first)
+{
+        struct request *parent = first->parent, *next;
+        bool orphans = parent && !is_live(house, parent);
+
+        house->submits++;
+        for (struct request *request = first; request; request = next) {
+                next = request->sibling;
+                request->sibling = request->parent = NULL;
+                if (parent && !orphans)
+                        request->prompt_count = parent->prompt_count;
+                house->live[house->live_count++] = request;
+                if (orphans)
+                        end(house, request, SMV_END_ERROR, SMV_NO_STREAM);
+        }
+        if (orphans)
+                retired(house, parent);
+        else if (parent)
+                parent->mails_taken++;
+}
+
 static inline void on_cancel(struct house *house, const struct mail *mail)
 {
         struct request *request = mail->what;
@@ -295,7 +317,7 @@ static inline void on_cancel(struct house *house, const struct mail *mail)
                 retired(house, request);
                 return;
         }
-        request->cancel_taken = true;
+        request->mails_taken++;
         end(house, request, mail->reason, mail->code);
 }
 
@@ -323,8 +345,7 @@ static inline bool engine(struct house *house, uint64_t ms)
         if (!mailbox_take(house->to_engine, &mail, 1, sys_clock_ns() + ms * 1000000u))
                 return false;
         if (mail.kind == MAIL_SUBMIT) {
-                house->live[house->live_count++] = mail.what;
-                house->submits++;
+                on_submit(house, mail.what);
         } else if (mail.kind == MAIL_CANCEL) {
                 on_cancel(house, &mail);
         } else if (mail.kind == MAIL_HANGUP) {

@@ -72,7 +72,7 @@ static void every_number_is_held_to_its_range(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 14);
+        assert_int_equal(walked, 16);
 }
 
 static void integer_is_a_float_but_no_float_is_an_integer(void **state)
@@ -225,9 +225,108 @@ static void prompt_and_tokens_exclude_each_other(void **state)
         expect_refused(&body, SMV_BAD_FIELD, "tokens");
 }
 
+static void begin_fork(struct body *body, enum wire_field of, enum wire_field more)
+{
+        body_begin(body, more == WIRE_FIELD_N ? 4 : 5);
+        wire_put_text(&body->writer, "op");
+        wire_put_text(&body->writer, "fork");
+        wire_put_text(&body->writer, "id");
+        wire_put_uint(&body->writer, 77);
+        wire_put_text(&body->writer, wire_row(of)->name);
+        wire_put_uint(&body->writer, 9);
+        wire_put_text(&body->writer, "count");
+        wire_put_uint(&body->writer, 3);
+        if (more != WIRE_FIELD_N)
+                wire_put_text(&body->writer, wire_row(more)->name);
+}
+
+/* Only a stream's forks are streams, and can be told how to draw. */
+static void a_fork_is_of_a_handle_or_of_a_stream(void **state)
+{
+        static const enum wire_field of_streams[] = {
+                WIRE_F_MAX_TOKENS, WIRE_F_TEMPERATURE, WIRE_F_TOP_K,
+                WIRE_F_TOP_P,      WIRE_F_MIN_P,       WIRE_F_SEED,
+                WIRE_F_CLASS,      WIRE_F_DEADLINE_MS, WIRE_F_CHOICE,
+        };
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_fork(&body, WIRE_F_HANDLE, WIRE_FIELD_N);
+        expect_taken(&body, &request);
+        assert_int_equal(wire_streams(&request), 0);
+        begin_fork(&body, WIRE_F_STREAM, WIRE_FIELD_N);
+        expect_taken(&body, &request);
+        assert_int_equal(wire_streams(&request), 3);
+        begin_fork(&body, WIRE_F_STREAM, WIRE_F_HANDLE);
+        wire_put_uint(&body.writer, 1);
+        expect_refused(&body, SMV_BAD_FIELD, "stream");
+        begin_without(&body, WIRE_FORK, WIRE_F_STREAM, 0);
+        expect_refused(&body, SMV_MISSING, "handle");
+        for (size_t i = 0; i < sizeof(of_streams) / sizeof(*of_streams); i++) {
+                const struct wire_row *row = wire_row(of_streams[i]);
+
+                for (size_t stream = 0; stream < 2; stream++) {
+                        begin_fork(&body, stream ? WIRE_F_STREAM : WIRE_F_HANDLE, of_streams[i]);
+                        if (!strcmp(row->type, "text"))
+                                wire_put_text(&body.writer, "background");
+                        else
+                                wire_put_uint(&body.writer, 1);
+                        if (stream)
+                                expect_taken(&body, &request);
+                        else
+                                expect_refused(&body, SMV_BAD_FIELD, row->name);
+                }
+        }
+}
+
+static void many_streams_have_numbers_in_a_row(void **state)
+{
+        static const struct {
+                uint32_t id, n;
+                bool taken;
+        } asked[] = {
+                { UINT32_MAX, 1, true },        { UINT32_MAX, 2, false },
+                { UINT32_MAX - 1, 2, true },    { UINT32_MAX - 63, 64, true },
+                { UINT32_MAX - 62, 64, false },
+        };
+        struct wire_request request;
+        struct wire_problem problem;
+        struct body body;
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(asked) / sizeof(*asked); i++) {
+                begin_without(&body, WIRE_GENERATE, WIRE_F_ID, 2);
+                wire_put_text(&body.writer, "id");
+                wire_put_uint(&body.writer, asked[i].id);
+                wire_put_text(&body.writer, "n");
+                wire_put_uint(&body.writer, asked[i].n);
+                assert_int_equal(judge(&body, &request, &problem),
+                                 asked[i].taken ? 0 : WIRE_E_REFUSED);
+                if (asked[i].taken)
+                        assert_int_equal(wire_streams(&request), asked[i].n);
+                else
+                        assert_string_equal(problem.field, "n");
+        }
+
+        /* 75 forks, as the sample has it. */
+        begin_without(&body, WIRE_FORK, WIRE_F_ID, 1);
+        wire_put_text(&body.writer, "id");
+        wire_put_uint(&body.writer, UINT32_MAX - 73);
+        assert_int_equal(judge(&body, &request, &problem), WIRE_E_REFUSED);
+        assert_string_equal(problem.field, "count");
+
+        begin_without(&body, WIRE_GENERATE, WIRE_F_HANDLE, 2);
+        wire_put_text(&body.writer, "handle");
+        wire_put_uint(&body.writer, 4);
+        wire_put_text(&body.writer, "n");
+        wire_put_uint(&body.writer, 2);
+        expect_refused(&body, SMV_BAD_FIELD, "n");
+}
+
 static void reserved_and_unknown_names_are_refused(void **state)
 {
-        static const char *const reserved[] = { "principal", "adapter", "n", "draft", "snapshot" };
+        static const char *const reserved[] = { "principal", "adapter", "draft", "snapshot" };
         struct body body;
 
         (void)state;
@@ -550,6 +649,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(every_required_field_is_missed_by_name),
                 cmocka_unit_test(no_field_is_given_twice),
                 cmocka_unit_test(prompt_and_tokens_exclude_each_other),
+                cmocka_unit_test(a_fork_is_of_a_handle_or_of_a_stream),
+                cmocka_unit_test(many_streams_have_numbers_in_a_row),
                 cmocka_unit_test(reserved_and_unknown_names_are_refused),
                 cmocka_unit_test(clients_words_are_made_fit_to_be_shown),
                 cmocka_unit_test(texts_and_arrays_are_held_to_their_counts),

@@ -123,8 +123,10 @@ static bool is_start(enum wire_op op, enum wire_field field, enum wire_field wit
 
         if (without == WIRE_F_TOKENS || without == WIRE_F_MESSAGES)
                 return false;
-        if (without == WIRE_F_HANDLE && op == WIRE_GENERATE)
+        if (without == WIRE_F_HANDLE && (op == WIRE_GENERATE || op == WIRE_FORK))
                 return false;
+        if (op == WIRE_FORK && field == WIRE_F_STREAM)
+                return without != WIRE_F_STREAM;
         return (starts && field == WIRE_F_PROMPT) || (op == WIRE_APPEND && field == WIRE_F_TEXT);
 }
 

@@ -1,0 +1,48 @@
+/*
+ * Between admit.c and family.c only: what the one has for the other.
+ */
+#ifndef DAEMON_EDGE_ADMIT_STATE_H
+#define DAEMON_EDGE_ADMIT_STATE_H
+
+#include "daemon/edge/admit.h"
+
+struct admit {
+        struct admit_conf conf;
+        struct quota *quota;
+        uint32_t alive, jobs; /* together at most requests_max: the mailboxes hold that many */
+        uint32_t free_count;
+        uint32_t free_numbers[]; /* of requests, as a stack */
+};
+
+/* ---- admit.c ---- */
+
+/*
+ * A request that asks nothing yet: `own` are its bytes, with its stop strings, and `more` what is
+ * charged beside.
+ */
+int admit_make(struct admit *admit, uint32_t uid, struct served *served, uint32_t stream,
+               size_t own, size_t more, struct request **ret_request,
+               struct wire_problem *ret_problem);
+
+/* From what was charged to what the request holds from now on. */
+int admit_recharge(struct admit *admit, struct request *request, size_t bytes,
+                   struct wire_problem *ret_problem);
+
+/* The request itself and its stop strings, which stand behind it in the same memory. */
+size_t admit_own_bytes(const struct request *request);
+/* A copy at `at`; returns where the next one goes. */
+char *admit_add_stop(struct request *request, char *at, const char *bytes, size_t count);
+void admit_add_stop_tokens(struct request *request, const uint32_t *tokens, uint32_t count);
+
+enum request_class admit_class(const struct wire_request *asked);
+uint64_t admit_deadline(const struct wire_request *asked);
+
+/* ---- family.c ---- */
+
+/* The others of a generate with `n`: its siblings, or none. */
+int admit_siblings(struct admit *admit, struct request *request, const struct wire_request *asked,
+                   struct wire_problem *ret_problem);
+
+void admit_leave_family(struct request *request);
+
+#endif
