@@ -4,7 +4,11 @@
 
 static bool is_before(const struct prefix *prefix, block_t a, block_t b)
 {
-        return prefix->named[a].dropped < prefix->named[b].dropped;
+        const struct named *one = &prefix->named[a], *other = &prefix->named[b];
+
+        if (!one->anchor != !other->anchor)
+                return !one->anchor;
+        return one->dropped < other->dropped;
 }
 
 static void put(struct prefix *prefix, uint32_t at, block_t block)

@@ -6,6 +6,7 @@
  * last who held it drops it and nothing follows it, it is a leaf, too (leaves.c).
  */
 #include "daemon/core/prefix.h"
+#include "daemon/core/prefix-anchors.h"
 #include "daemon/core/prefix-leaves.h"
 #include "daemon/core/siphash.h"
 
@@ -33,8 +34,9 @@ int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t 
         prefix->starts = malloc(buckets * sizeof(*prefix->starts));
         prefix->wholes = malloc(buckets * sizeof(*prefix->wholes));
         prefix->leaves = calloc(blocks, sizeof(*prefix->leaves));
+        prefix->anchors = calloc((size_t)conf->anchors + 1, sizeof(*prefix->anchors));
         if (!prefix->named || !prefix->starts || !prefix->wholes || !prefix->leaves ||
-            kvpool_init(&prefix->pool, blocks)) {
+            !prefix->anchors || kvpool_init(&prefix->pool, blocks)) {
                 prefix_deinit(prefix);
                 return -ENOMEM;
         }
@@ -42,6 +44,8 @@ int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t 
         memset(prefix->wholes, 0xff, buckets * sizeof(*prefix->wholes));
         for (block_t block = 0; block < blocks; block++)
                 prefix->named[block].leaf_at = LEAF_NONE;
+        for (uint32_t i = 0; i <= conf->anchors; i++)
+                prefix->anchors[i].block = BLOCK_NONE;
         return 0;
 }
 
@@ -54,6 +58,7 @@ void prefix_deinit(struct prefix *prefix)
         free(prefix->starts);
         free(prefix->wholes);
         free(prefix->leaves);
+        free(prefix->anchors);
         *prefix = (struct prefix){ 0 };
 }
 
@@ -297,6 +302,7 @@ static void forget(struct prefix *prefix, block_t block)
         assert(named->filled && named->child == BLOCK_NONE);
         if (named->leaf_at != LEAF_NONE)
                 leaves_remove(prefix, block);
+        anchors_rise(prefix, block);
         unlink_start(prefix, block);
         if (named->filled == BLOCK_POSITIONS)
                 unlink_whole(prefix, block);
@@ -434,6 +440,7 @@ void prefix_check(const struct prefix *prefix)
 
         kvpool_check(&prefix->pool);
         leaves_check(prefix);
+        anchors_check(prefix);
         for (block_t block = 0; block < prefix->pool.total; block++) {
                 const struct named *named = &prefix->named[block];
                 bool is_kept = named->filled && !prefix->pool.holds[block];

@@ -20,6 +20,11 @@
  * the leaf that was dropped longest ago.  Who holds a block holds those before
  * it, so what is kept has leaves, and what is held is never evicted.
  *
+ * An anchor makes a text stay longer than others.  It is put at the text's last block, and
+ * that is enough for all before it: leaves go first.  It binds nobody: leaves with an anchor are
+ * evicted as well, when there are no others; then the anchor rises to the block before.  So
+ * whatever is promised of the pool holds as if there were no anchors.
+ *
  * One owner's own tokens name his blocks: whoever could name a block by tokens
  * that are not in it could have others read what he likes.  Engine thread only;
  * nothing here allocates after prefix_init().
@@ -35,6 +40,7 @@ struct prefix_conf {
         uint64_t key[2];   /* random: nobody outside can choose what collides */
         uint64_t world;    /* whose KV this is: a number of the model, its layout and type */
         uint64_t blind[2]; /* of a name's bits, those that do not count: none, but in a test */
+        uint32_t anchors;  /* there are so many, numbered from 1 on */
 };
 
 struct named {
@@ -50,6 +56,12 @@ struct named {
         block_t start_next, start_prev; /* in its bucket of `starts` */
         block_t whole_next;             /* ... of `wholes` */
         uint32_t leaf_at;               /* its place among the leaves, or LEAF_NONE */
+        uint32_t anchor;                /* one of those that are here, or 0 */
+};
+
+struct anchor {
+        block_t block;       /* BLOCK_NONE: it is nowhere */
+        uint32_t next, prev; /* others at the same block, or 0 */
 };
 
 struct prefix {
@@ -59,10 +71,12 @@ struct prefix {
         block_t *starts;     /* buckets: the block before and the first token */
         block_t *wholes;     /* ... by name */
         uint32_t bucket_mask;
-        block_t *leaves; /* a heap: kept, and nothing follows.  First who was dropped first */
+        block_t *leaves; /* a heap: kept, and nothing follows.  First those without an anchor,
+                            then who was dropped first */
         uint32_t leaf_count;
         uint64_t drops;
         uint64_t evictions;
+        struct anchor *anchors; /* by number */
 };
 
 /* What is known of a text. */
@@ -113,6 +127,9 @@ void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *t
  */
 block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, block_t block,
                     const uint32_t *tokens, uint32_t count);
+
+/* From wherever it is to this block, which has a name; or with BLOCK_NONE, away. */
+void prefix_anchor(struct prefix *prefix, uint32_t anchor, block_t block);
 
 /* Takes the names of this block and of all that follow: what they hold is not to be trusted. */
 void prefix_spoil(struct prefix *prefix, block_t block);

@@ -74,8 +74,10 @@ struct request {
         struct served *model;
         struct channel *channel;
         uint32_t prompt_count; /* tokens, at least 1 */
-        uint32_t max_tokens;   /* at least 1; prompt_count + max_tokens fits the context */
+        uint32_t max_tokens;   /* prompt_count + max_tokens fits the context.  0: its prompt is
+                                  computed, and that is all */
         uint32_t tokens_max;   /* prompt_count + max_tokens are no more */
+        uint32_t anchor;       /* of max_tokens 0: what is put there then; or 0 */
         struct sampling sampling;
         bool ignore_eos;
         uint32_t stop_count;
@@ -106,6 +108,7 @@ struct request {
         uint32_t charged;      /* positions for which its user's account was charged */
         bool stalled;          /* no room for its next record ... */
         uint64_t stalled_ns;   /* ... or there is again: since when */
+        bool anchored;         /* its anchor is set.  The loop's to read once RETIRED has come */
 
         /* Engine only; the loop's to read once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;

@@ -139,10 +139,10 @@ static inline struct slot *sched_slot(const struct sched *sched, const struct re
         return &sched->slots[request->sequence.slot];
 }
 
-/* Positions it may need KV for: its last token is never read back, so it has no row. */
+/* Positions it may need KV for: the last token that it makes is never read back, so it has no row. */
 static inline uint32_t request_positions(const struct request *request)
 {
-        return request->prompt_count + request->max_tokens - 1;
+        return request->prompt_count + request->max_tokens - (request->max_tokens > 0);
 }
 
 static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns) /* UINT64_MAX: never */
@@ -173,6 +173,8 @@ void sched_free_slot(struct sched *sched, struct request *request);
  */
 void sched_name(struct sched *sched, struct slot *slot, struct plan *plan);
 void sched_spoil(struct sched *sched, struct slot *slot);
+/* Where what it has read ends in the index, there its anchor goes. */
+void sched_anchor(struct sched *sched, struct slot *slot);
 /* Drops all that it has, its end first, and leaves it in the index. */
 void sched_let_go(struct sched *sched, struct slot *slot);
 

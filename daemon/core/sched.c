@@ -148,11 +148,10 @@ enum smv_code sched_fits(const struct sched_conf *conf, uint32_t prompt_count, u
         uint64_t positions = (uint64_t)prompt_count + max_tokens;
 
         assert(prompt_count > 0);
-        assert(max_tokens > 0);
 
         if (positions > conf->context)
                 return SMV_TOO_LONG;
-        if (blocks_for((uint32_t)positions - 1) > conf->blocks)
+        if (blocks_for((uint32_t)positions - (max_tokens > 0)) > conf->blocks)
                 return SMV_TOO_LARGE;
         return SMV_OK;
 }
@@ -201,7 +200,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         request->waiting_ns = sched->now_ns;
         request->skipped = 0;
         request->parks = request->charged = 0;
-        request->stalled = false;
+        request->stalled = request->anchored = false;
         request->sequence.slot = SEQUENCE_NO_SLOT;
         request->sequence.cached_count = request->sequence.diverged_at = 0;
         if (request->deadline_ns &&
@@ -267,6 +266,13 @@ static void on_result(struct sched *sched, const struct sched_event *event)
                 return;
         }
 
+        if (!request->max_tokens) {
+                if (request->anchor)
+                        sched_anchor(sched, slot);
+                sched_end(sched, request, SMV_END_LENGTH, SMV_OK);
+                return;
+        }
+
         assert(sequence->token_count < most);
         sequence->tokens[sequence->token_count++] = event->token;
         if (event->verdict == SCHED_EOS)
@@ -323,6 +329,9 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
                 return;
         case SCHED_DONE:
                 on_done(sched, event->plan);
+                return;
+        case SCHED_LIFT:
+                prefix_anchor(&sched->prefix, event->anchor, BLOCK_NONE);
                 return;
         case SCHED_HOLD:
                 assert(!sched->plans_made);

@@ -25,6 +25,11 @@
  * a copy, because a block that is written has one holder.  Its last token is
  * computed again in any case, without being written, for that gives the first of its own.
  *
+ * Reading only.  With max_tokens 0 the prompt is computed and nothing is drawn: its last
+ * row still wants a result, as that is how numbers that are none are noticed, but the token is
+ * nobody's, needs no room, and ends it.  Then its anchor is set (prefix.h): what it has read
+ * is evicted after all else, until SCHED_LIFT.
+ *
  * Room.  A token is computed only if its record is sure to fit: a channel has
  * the room the engine last told (it tells before every sched_next), less what
  * rows in flight may still write.  A request without room is stalled and left
@@ -76,6 +81,7 @@ enum sched_event_kind {
         SCHED_RESULT, /* plan, row: token and verdict; in the order of rows */
         SCHED_DONE,   /* plan: it has run; after its results, plans in order.  Results
                          of requests that are ending may be missing */
+        SCHED_LIFT,   /* anchor: what was read for it is as all else in the pool */
         SCHED_HOLD,   /* there is no model yet: plans have ends and no rows, until: */
         SCHED_GO,
 };
@@ -99,6 +105,7 @@ struct sched_event {
         uint32_t row;
         uint32_t token;
         enum sched_verdict verdict;
+        uint32_t anchor;
 };
 
 /* What `status` shows of the core. */

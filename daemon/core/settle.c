@@ -84,6 +84,23 @@ void sched_spoil(struct sched *sched, struct slot *slot)
         }
 }
 
+/* What it has read may be another's, who named it first; so it is looked up. */
+void sched_anchor(struct sched *sched, struct slot *slot)
+{
+        struct request *request = slot->request;
+        block_t *blocks = sched->probe.blocks, last;
+        struct prefix_hit hit;
+
+        sched_name(sched, slot, NULL);
+        prefix_find(&sched->prefix, request_domain(request), request->sequence.tokens,
+                    request->prompt_count, blocks, &hit);
+        last = hit.whole_count ? blocks[hit.whole_count - 1] : BLOCK_NONE;
+        if (hit.tail != BLOCK_NONE)
+                last = hit.tail;
+        prefix_anchor(&sched->prefix, request->anchor, last);
+        request->anchored = last != BLOCK_NONE;
+}
+
 void sched_let_go(struct sched *sched, struct slot *slot)
 {
         sched_name(sched, slot, NULL);

@@ -104,11 +104,12 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                           .deadline_ns = ask->deadline_ns,
                           .prompt_count = ask->prompt,
                           .max_tokens = ask->most,
+                          .anchor = ask->anchor,
                           .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
                           .end_bytes_max = 100,
                           .state = REQUEST_WAITING,
                           .sequence = { .token_count = ask->prompt, .slot = SEQUENCE_NO_SLOT } },
-                .worst = blocks_for(total - 1),
+                .worst = blocks_for(total - (ask->most > 0)),
                 .end_at = ask->end_at,
                 .verdict = ask->verdict,
                 .truth = request->truth,
@@ -124,6 +125,8 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .stalled_first = SIM_NEVER,
                 .stalled_surely = SIM_NEVER,
         };
+        if (!ask->most)
+                request->core.record_bytes_max = 0;
         snprintf(request->name, sizeof(request->name), "%s", ask->name);
         foretell(request, ask, sim_random(sim));
 

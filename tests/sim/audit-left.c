@@ -67,14 +67,13 @@ static bool is_paced(const struct sim *sim)
 static enum omission audit_omission(struct sim *sim, const struct sim_request *request,
                                     uint64_t room)
 {
-        uint32_t total = request->core.prompt_count + request->core.max_tokens;
         bool no_room = room < request->core.record_bytes_max;
         bool no_budget = sim->plan.row_count == sim->conf.rows || is_paced(sim);
 
         if (!audit_reads(request)) {
                 if (request->dealt > request->dealt_then)
                         return RAN;
-                if (request->dealt == total - 1)
+                if (request->dealt == sim_positions(request))
                         return OUT_OF_WORK;
                 sim_must(sim, no_room, "%s could decode, and is left out", request->name);
                 return OUT_OF_ROOM;

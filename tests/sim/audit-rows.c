@@ -79,7 +79,6 @@ void audit_rows(struct sim *sim)
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 const struct plan_row *row = &plan->rows[i];
                 struct sim_request *owner = sim_of(sim, row->sequence->request);
-                uint32_t prompt = owner->core.prompt_count;
                 bool first = !i || row[-1].slot != row->slot;
 
                 sim_must(sim, owner->alive && row->sequence == &owner->core.sequence,
@@ -94,8 +93,8 @@ void audit_rows(struct sim *sim)
                          "the rows of %s are not neighbours", owner->name);
                 sim_must(sim, row->position == owner->dealt, "%s at %u, but it stands at %u",
                          owner->name, row->position, owner->dealt);
-                sim_must(sim, row->position < prompt + owner->core.max_tokens - 1,
-                         "%s at %u is a row too many", owner->name, row->position);
+                sim_must(sim, row->position < sim_positions(owner), "%s at %u is a row too many",
+                         owner->name, row->position);
                 sim_must(sim, row->position / BLOCK_POSITIONS < owner->block_count,
                          "%s at %u has no block", owner->name, row->position);
                 sim_must(sim, row->write == (row->position >= owner->found),

@@ -50,13 +50,16 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
 {
         const struct sequence *sequence = &request->core.sequence;
         uint32_t prompt = request->core.prompt_count;
+        bool makes = request->core.max_tokens > 0; /* else nothing comes of it but its END */
 
         if (verdict == SCHED_NUMERIC)
                 audit_spoil(sim, request);
         if (!request->decided) {
-                request->made += verdict != SCHED_NUMERIC;
+                request->made += makes && verdict != SCHED_NUMERIC;
                 if (verdict == SCHED_NUMERIC)
                         audit_decide(sim, request, SMV_END_ERROR, SMV_NUMERIC);
+                else if (!makes)
+                        audit_decide(sim, request, SMV_END_LENGTH, SMV_OK);
                 else if (verdict == SCHED_EOS)
                         audit_decide(sim, request, SMV_END_EOS, SMV_OK);
                 else if (verdict == SCHED_STOP)
@@ -70,7 +73,7 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                                  "%s goes on as %s", request->name,
                                  request_state_name(request->core.state));
                 sim_must(sim,
-                         verdict == SCHED_NUMERIC ||
+                         !makes || verdict == SCHED_NUMERIC ||
                                  request->truth[prompt + request->made - 1] == token,
                          "%s made another token than alone", request->name);
         }
@@ -148,12 +151,13 @@ static void audit_shape(struct sim *sim)
 static void audit_output(struct sim *sim, const struct sim_request *request)
 {
         uint32_t made = request->made, most = request->core.max_tokens;
-        bool early = request->end_at && request->end_at <= most;
+        bool early = most ? request->end_at && request->end_at <= most
+                          : request->end_at == 1 && request->verdict == SCHED_NUMERIC;
         bool cut = request->reason == SMV_END_CANCELLED || request->reason == SMV_END_STALLED ||
                    request->code == SMV_TIMEOUT;
         uint32_t alone = !early ? most : request->end_at - (request->verdict == SCHED_NUMERIC);
 
-        sim_must(sim, cut ? made < (early ? request->end_at : most) : made == alone,
+        sim_must(sim, cut && most ? made < (early ? request->end_at : most) : made == alone,
                  "%s ends after %u tokens, alone after %u", request->name, made, alone);
         sim_must(sim, cut || early == (request->reason != SMV_END_LENGTH),
                  "%s ends for another reason than alone", request->name);

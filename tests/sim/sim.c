@@ -79,6 +79,7 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .gap_ns = conf->gap_ns,
                 .batch_size = conf->batch_size,
                 .window_ns = conf->window_ns,
+                .prefix.anchors = 2,
         };
 
         sim_open(sim, &all, 1, true);
@@ -155,6 +156,11 @@ void sim_hold(struct sim *sim, bool held)
 {
         sim->held = held;
         sim_note(sim, &(struct sched_event){ .kind = held ? SCHED_HOLD : SCHED_GO });
+}
+
+void sim_lift(struct sim *sim, uint32_t anchor)
+{
+        sim_note(sim, &(struct sched_event){ .kind = SCHED_LIFT, .anchor = anchor });
 }
 
 /* What a reader has read by now, at its speed of up to now. */

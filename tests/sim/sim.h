@@ -40,12 +40,13 @@ struct sim_ask {
         const char *name;
         uint32_t uid;
         enum request_class class;
-        uint32_t channel, prompt, most;
-        uint32_t text, shared;      /* its first `shared` tokens are those of this text */
-        uint32_t record_bytes;      /* 0: 10 */
-        uint64_t deadline_ns;       /* 0: none */
-        uint32_t end_at;            /* its end_at-th token gets the verdict; 0: none does */
-        enum sched_verdict verdict; /* ... this one */
+        uint32_t channel, prompt, most; /* most 0: it is read, and that is all */
+        uint32_t anchor;                /* of such a one; 0: none */
+        uint32_t text, shared;          /* its first `shared` tokens are those of this text */
+        uint32_t record_bytes;          /* 0: 10 */
+        uint64_t deadline_ns;           /* 0: none */
+        uint32_t end_at;                /* its end_at-th token gets the verdict; 0: none does */
+        enum sched_verdict verdict;     /* ... this one */
 };
 
 struct sim_request {
@@ -192,6 +193,7 @@ void sim_free(struct sim *sim);
 struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask); /* asks.c */
 void sim_cancel(struct sim *sim, struct sim_request *request);
 void sim_hold(struct sim *sim, bool held);
+void sim_lift(struct sim *sim, uint32_t anchor);
 void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
 
 /* Has this user ever asked, or been answered, what this one has up to `at`, and then that token? */
@@ -281,6 +283,13 @@ uint32_t audit_rows_of(const struct sim *sim, bool prompts); /* of this plan */
         for (struct sim_request *r = (sim)->requests;                                              \
              r < (sim)->requests + (sim)->conf.requests_max; r++)                                  \
                 if (r->alive)
+
+/* Rows that it has: what it makes last is never read back. */
+static inline uint32_t sim_positions(const struct sim_request *request)
+{
+        return request->core.prompt_count + request->core.max_tokens -
+               (request->core.max_tokens > 0);
+}
 
 /* Not by its number, which is gone once it has retired: a wrong plan must not lead astray. */
 static inline struct sim_request *sim_of(struct sim *sim, const struct request *request)

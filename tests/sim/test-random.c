@@ -30,6 +30,7 @@ static struct moods {
         uint32_t users;
         uint32_t alike, texts; /* of 100 requests, those that begin as one of so many texts do */
         uint32_t verdicts;     /* of 100 requests, those that end before their time */
+        uint32_t reads;        /* of 100 requests, those that are read and no more */
         uint32_t classes;      /* of 100 requests, those that are of any class but the first */
         uint32_t twins;        /* of 100 requests, those that come twice */
         uint32_t deadlines;    /* of 100 requests, those that have one */
@@ -105,17 +106,21 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
                 ask.text = sim_below(sim, moods.texts);
                 ask.shared = sim_below(sim, 3) ? sim_below(sim, ask.prompt + 1) : ask.prompt;
         }
+        if (moods.reads && sim_below(sim, 100) < moods.reads) {
+                ask.most = 0;
+                ask.anchor = sim_below(sim, sim->conf.prefix.anchors + 1);
+        }
         total = ask.prompt + ask.most;
         code = sched_fits(&sim->conf, ask.prompt, ask.most);
         sim_must(sim,
-                 code == (total > sim->conf.context                  ? SMV_TOO_LONG
-                          : blocks_for(total - 1) > sim->conf.blocks ? SMV_TOO_LARGE
-                                                                     : SMV_OK),
+                 code == (total > sim->conf.context                           ? SMV_TOO_LONG
+                          : blocks_for(total - !!ask.most) > sim->conf.blocks ? SMV_TOO_LARGE
+                                                                              : SMV_OK),
                  "%u and %u: code %u", ask.prompt, ask.most, code);
         if (code)
                 return NULL;
         if (sim_below(sim, 100) < moods.verdicts) {
-                ask.end_at = 1 + sim_below(sim, ask.most);
+                ask.end_at = 1 + (ask.most ? sim_below(sim, ask.most) : 0);
                 ask.verdict = (enum sched_verdict)(SCHED_EOS + sim_below(sim, 3));
         }
         if (sim_below(sim, 100) < moods.deadlines)
@@ -174,6 +179,8 @@ static void happen(struct sim *sim)
                 change_reader(sim);
         if (chance(sim, moods.hang_up))
                 hang_up(sim);
+        if (moods.reads && !sim_below(sim, 100))
+                sim_lift(sim, 1 + sim_below(sim, sim->conf.prefix.anchors));
 }
 
 static void between(struct sim *sim)
@@ -280,6 +287,8 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         if (!sim_below(&dice, 4))
                 conf.gap_ns = (1 + sim_below(&dice, 50)) * SIM_MS;
         moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
+        moods.reads = sim_below(&dice, 2) ? sim_below(&dice, 50) : 0;
+        conf.prefix.anchors = 1 + sim_below(&dice, 5);
         moods.split = sim_below(&dice, 2);
         seed = sim_random(&dice);
         moods.twins = sim_below(&dice, 3) ? 0 : sim_below(&dice, 101);

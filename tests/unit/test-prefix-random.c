@@ -3,6 +3,7 @@
  *
  * Readers come and go: each finds what is known of its text and holds it, takes
  * blocks for the rest, names them as it goes and drops all, its last block first.
+ * Anchors are put anywhere and taken away.
  * The list is searched from its one end to the other, and compares texts from
  * their first token, so there is nothing in it to go wrong.
  */
@@ -24,6 +25,7 @@ enum {
         TEXT_MAX = TEXT_BLOCKS * 16,
         READERS = 8,
         DOMAINS = 3,
+        ANCHORS = 3,
         KINDS = 4, /* of blocks that texts are made of */
         WORLD_STEPS = 6000,
 };
@@ -51,12 +53,14 @@ struct deeds {
         uint64_t steps, wholes, tails, evictions, inner_evictions, same, instead, spoilt, nameless;
         uint64_t ties, across;
         uint64_t border, inside, several, ended, across_diverged;
+        uint64_t spared, dragged, risen;
 };
 
 static struct world {
         struct prefix prefix;
         struct record records[BLOCKS_MAX];
         struct reader readers[READERS];
+        block_t anchors[ANCHORS]; /* where they are, or BLOCK_NONE */
         uint32_t kinds[KINDS][16];
         uint64_t random, drops, names, evictions;
         uint64_t digest; /* of all that was answered */
@@ -175,7 +179,16 @@ static bool model_has_children(block_t block)
         return false;
 }
 
-static block_t model_victim(void)
+static bool model_is_anchored(block_t block)
+{
+        for (uint32_t i = 0; i < ANCHORS; i++)
+                if (world.anchors[i] == block)
+                        return true;
+        return false;
+}
+
+/* The one of these that was dropped longest ago. */
+static block_t model_oldest(bool anchored)
 {
         block_t victim = BLOCK_NONE;
 
@@ -183,10 +196,41 @@ static block_t model_victim(void)
                 const struct record *record = &world.records[block];
 
                 if (!record->holders && record->named && !model_has_children(block) &&
+                    model_is_anchored(block) == anchored &&
                     (victim == BLOCK_NONE || record->dropped < world.records[victim].dropped))
                         victim = block;
         }
         return victim;
+}
+
+static block_t model_victim(void)
+{
+        block_t victim = model_oldest(false), anchored = model_oldest(true);
+
+        deeds.dragged += victim == BLOCK_NONE;
+        deeds.spared += victim != BLOCK_NONE && anchored != BLOCK_NONE &&
+                        world.records[anchored].dropped < world.records[victim].dropped;
+        return victim == BLOCK_NONE ? anchored : victim;
+}
+
+/* What this block holds is not known any more: its anchors go to what still is, before it. */
+static void model_unname(block_t block)
+{
+        struct record *record = &world.records[block];
+
+        if (!record->named)
+                return;
+        record->named = false;
+        for (uint32_t i = 0; i < ANCHORS; i++) {
+                uint32_t count = (record->count - 1) / 16 * 16;
+
+                if (world.anchors[i] != block)
+                        continue;
+                world.anchors[i] = BLOCK_NONE;
+                for (; count && world.anchors[i] == BLOCK_NONE; count -= 16)
+                        world.anchors[i] = model_find_whole(record->domain, record->text, count);
+                deeds.risen += world.anchors[i] != BLOCK_NONE;
+        }
 }
 
 static uint32_t model_free(void)
@@ -216,6 +260,8 @@ static void compare(void)
         assert_int_equal(world.prefix.pool.free_count, model_free());
         assert_int_equal(prefix_left(&world.prefix), world.prefix.pool.total - held);
         assert_int_equal(world.prefix.evictions, world.evictions);
+        for (uint32_t i = 0; i < ANCHORS; i++)
+                assert_int_equal(world.prefix.anchors[i + 1].block, world.anchors[i]);
 }
 
 static void hold(block_t block)
@@ -246,7 +292,7 @@ static block_t take(void)
         }
         assert_int_equal(world.records[block].holders, 0);
         assert_true(victim != BLOCK_NONE || !world.records[block].named);
-        world.records[block].named = false;
+        model_unname(block);
         world.records[block].holders = 1;
         return block;
 }
@@ -376,7 +422,7 @@ static block_t model_name(const struct reader *reader, uint32_t index, uint32_t 
         if (count == 16) {
                 same = model_find_whole(reader->domain, reader->text, whole);
                 if (same != BLOCK_NONE) {
-                        own->named = false;
+                        model_unname(reader->blocks[index]);
                         return same;
                 }
         }
@@ -455,8 +501,18 @@ static void spoil(block_t root)
                 if (block == root ||
                     (old.count % 16 == 0 && record->domain == old.domain &&
                      record->count > old.count && same_text(record->text, old.text, old.count)))
-                        record->named = false;
+                        model_unname(block);
         }
+}
+
+static void anchor(uint32_t index)
+{
+        block_t block = any(world.prefix.pool.total);
+
+        if (!world.records[block].named)
+                block = BLOCK_NONE;
+        prefix_anchor(&world.prefix, index + 1, block);
+        world.anchors[index] = block;
 }
 
 static void step(void)
@@ -474,6 +530,10 @@ static void step(void)
                 if (!any(6))
                         spoil(any(world.prefix.pool.total));
                 break;
+        case 3:
+                if (!any(8))
+                        anchor(any(ANCHORS));
+                break;
         case 2:
                 if (reader->runs && !any(2))
                         end(reader);
@@ -490,9 +550,13 @@ static void step(void)
 /* Returns a digest of all answers. */
 static uint64_t live(uint32_t blocks, uint64_t seed, uint64_t mask0, uint64_t mask1)
 {
-        struct prefix_conf conf = { .key = { seed, ~seed }, .blind = { ~mask0, ~mask1 } };
+        struct prefix_conf conf = { .key = { seed, ~seed },
+                                    .blind = { ~mask0, ~mask1 },
+                                    .anchors = ANCHORS };
 
         memset(&world, 0, sizeof(world));
+        for (uint32_t i = 0; i < ANCHORS; i++)
+                world.anchors[i] = BLOCK_NONE;
         world.random = seed;
         assert_int_equal(prefix_init(&world.prefix, &conf, blocks), 0);
         for (uint32_t i = 0; i < KINDS * 16; i++)
@@ -527,6 +591,7 @@ static void the_index_knows_what_a_list_knows(void **state)
         assert_true(deeds.spoilt > 500 && deeds.nameless > 500);
         assert_true(deeds.inside > 1000 && deeds.border > 500 && deeds.several > 500);
         assert_true(deeds.ended > 500 && deeds.across_diverged > 500);
+        assert_true(deeds.spared > 500 && deeds.dragged > 100 && deeds.risen > 500);
 }
 
 /* Where all names, or half of them, collide, everything is as where none do. */
