@@ -381,8 +381,7 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
         return put_stops(writer, o);
 }
 
-/* Before asking: once the daemon has begun a stream, nothing may fail. */
-static int reserve_stream(struct smv_client *client)
+int client_reserve_stream(struct smv_client *client)
 {
         size_t size = client->stream_size ? 2 * client->stream_size : 8;
         struct client_stream *streams;
@@ -395,6 +394,11 @@ static int reserve_stream(struct smv_client *client)
         client->streams = streams;
         client->stream_size = size;
         return 0;
+}
+
+void client_add_stream(struct smv_client *client, uint32_t id)
+{
+        client->streams[client->stream_count++] = (struct client_stream){ .id = id };
 }
 
 int client_take_generate(struct smv_client *client, const struct smv_generate *options,
@@ -442,7 +446,7 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         r = client_take_generate(client, options, &o);
         if (r)
                 return r;
-        r = reserve_stream(client);
+        r = client_reserve_stream(client);
         if (r)
                 return r;
 
@@ -456,7 +460,7 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
         if (r)
                 return r;
 
-        client->streams[client->stream_count++] = (struct client_stream){ .id = id };
+        client_add_stream(client, id);
         client->accepted = take_accepted(&frame);
         *ret_stream = id;
         return 0;

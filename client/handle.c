@@ -2,6 +2,7 @@
 #include "client/private.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* The reply to a request that was begun; what it says of the length. */
 static int ask_length(struct smv_client *client, struct codec_writer *writer, uint32_t id,
@@ -120,6 +121,37 @@ int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count, ui
                 return r;
         r = codec_get_uints(&frame, "handles", ret_handles, count);
         return r ? client_bad_answer(client, r, "handles") : 0;
+}
+
+int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
+                    enum smv_class priority, uint32_t *ret_stream)
+{
+        static const char *const classes[] = { [SMV_CLASS_NORMAL] = "normal",
+                                               [SMV_CLASS_INTERACTIVE] = "interactive",
+                                               [SMV_CLASS_BACKGROUND] = "background" };
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        if ((unsigned)priority >= sizeof(classes) / sizeof(*classes))
+                return client_fail(client, -EINVAL, "there is no class %u", (unsigned)priority);
+        r = begin(client, &writer, "hold", handle, &id);
+        if (r)
+                return r;
+        codec_put_uint(&writer, "ms", ms);
+        codec_put_text(&writer, "class", classes[priority], strlen(classes[priority]));
+        r = client_reserve_stream(client);
+        if (r) {
+                client->link.out.count = writer.frame;
+                return r;
+        }
+        r = client_ask(client, &writer, id, &frame);
+        if (r || !ms)
+                return r;
+        client_add_stream(client, id);
+        *ret_stream = id;
+        return 0;
 }
 
 int smv_handle_close(struct smv_client *client, uint64_t handle)

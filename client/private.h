@@ -126,6 +126,11 @@ int client_ask(struct smv_client *client, struct codec_writer *writer, uint32_t 
 /* An ok reply without the field that it is for: `error` is the codec's. */
 int client_bad_answer(struct smv_client *client, int error, const char *field);
 
+/* Before a stream is asked for: once the daemon has begun it, nothing may fail.  0 or -ENOMEM. */
+int client_reserve_stream(struct smv_client *client);
+/* The daemon has begun it. */
+void client_add_stream(struct smv_client *client, uint32_t id);
+
 /* A call that takes these options begins: as client_begin(), and what of them can not be sent. */
 int client_take_generate(struct smv_client *client, const struct smv_generate *options,
                          struct smv_generate *ret_options);

@@ -88,6 +88,7 @@ static const struct setting settings[] = {
         { "uid_requests",       KIND_COUNT,  AT(uid_requests),       "320",   1, 65536, { NULL }, false, "of one user, running and waiting" },
         { "uid_prompt_bytes",   KIND_BYTES,  AT(uid_prompt_bytes),   "64M",   1, 64 * G, { NULL }, false, "of one user's prompts, and of what his handles hold" },
         { "uid_handles",        KIND_COUNT,  AT(uid_handles),        "256",   1, 65536, { NULL }, false, "histories that one user holds" },
+        { "uid_held_percent",   KIND_COUNT,  AT(uid_held_percent),   "25",    0, 100, { NULL }, false, "of the KV pool: what one user may ask to be held" },
         { "uid_connects_burst", KIND_COUNT,  AT(uid_connects_burst), "64",    1, 65536, { NULL }, false, "new connections of one user at once" },
         { "uid_connects_per_s", KIND_COUNT,  AT(uid_connects_per_s), "10",    1, 65536, { NULL }, false, "new connections of one user after that" },
         { "uid_ring_bytes",     KIND_BYTES,  AT(uid_ring_bytes),     "16M",   64 * K, 64 * G, { NULL }, false, "of one user's rings; ring_bytes or more" },

@@ -55,6 +55,7 @@ struct config {
         uint32_t uid_requests;     /* running and waiting */
         uint64_t uid_prompt_bytes; /* handles' tokens included */
         uint32_t uid_handles;
+        uint32_t uid_held_percent; /* of the pool */
         uint32_t uid_connects_burst, uid_connects_per_s;
         uint64_t uid_ring_bytes;
 

@@ -14,7 +14,7 @@
  * counts in mails_taken; for each that it takes after, it posts RETIRED once more.
  *
  *      loop -> scribe      JOB                          scribe -> loop   JOB_DONE
- *      loop -> engine      SUBMIT CANCEL ROOM HANGUP STOP
+ *      loop -> engine      SUBMIT CANCEL ROOM LIFT HANGUP STOP
  *      engine -> loop      RETIRED
  *      engine -> waker     WAKE CHANNEL_GONE FAILED STOPPED
  *      waker -> loop       the same, in the same order
@@ -38,6 +38,7 @@ enum mail_kind {
         MAIL_SUBMIT,   /* struct request, with its siblings */
         MAIL_CANCEL,   /* struct request; reason and code of its END */
         MAIL_ROOM,     /* struct channel: its reader has read on after a stall */
+        MAIL_LIFT,     /* number: of an anchor */
         MAIL_HANGUP,   /* struct channel: write no more into it */
         MAIL_STOP,     /* nothing: the last mail down, when all requests and channels are gone */
         MAIL_WAKE,     /* struct channel: it has something to read */
@@ -52,6 +53,7 @@ struct mail {
         enum smv_reason reason;
         enum smv_code code;
         int result;
+        uint32_t number;
         void *what;
 };
 

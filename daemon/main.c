@@ -92,13 +92,15 @@ static int check_weights(struct house *house)
 static int open_mailboxes(struct house *house)
 {
         uint32_t requests = house->opening.sched.requests_max,
-                 channels = house->opening.sched.channels;
+                 channels = house->opening.sched.channels,
+                 anchors = house->opening.sched.prefix.anchors;
         int r;
 
         house->bell = sys_eventfd();
         if (house->bell < 0)
                 return error_pass(house->bell);
-        r = mailbox_new(2 * requests + 2 * channels + 1, -1, &house->to_engine);
+        /* An anchor is lifted once for each request that sets it, and may be set already. */
+        r = mailbox_new(3 * requests + anchors + 2 * channels + 1, -1, &house->to_engine);
         if (!r)
                 r = mailbox_new(3 * requests, -1, &house->retired);
         if (!r)

@@ -295,7 +295,8 @@ int opening_plan(struct opening *o)
                                         .gap_ns = config->gap_ms * MS,
                                         .batch_size = batch_size(config),
                                         .window_ns = window_ms(config) * MS,
-                                        .prefix = { .world = config->kv } };
+                                        .prefix = { .world = config->kv,
+                                                    .anchors = config->requests } };
         return error_pass(sys_random(o->sched.prefix.key, sizeof(o->sched.prefix.key)));
 }
 

@@ -118,6 +118,7 @@ struct request {
         struct peer *peer; /* NULL once the peer is gone */
         struct request *peer_next, *peer_prev;
         struct handle *handle; /* whose history it continues, until it has retired; or NULL */
+        bool reads_only;       /* max_tokens is to be 0 */
         size_t charged_bytes;  /* to its uid, until it retires */
         struct family *family; /* of one that has siblings, or was forked; or NULL */
         uint32_t mails_sent;   /* about it, its own SUBMIT not counted */

@@ -213,16 +213,14 @@ uint64_t admit_deadline(const struct wire_request *asked)
         return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
 }
 
-static void fill(const struct admit *admit, struct request *request, struct served *served,
-                 const struct wire_request *asked)
+/* What comes of it, if anything is to come. */
+static void fill_making(const struct admit *admit, struct request *request,
+                        const struct wire_request *asked)
 {
         const struct admit_conf *conf = &admit->conf;
+        struct served *served = request->model;
         size_t stop_max = 0;
 
-        request->class = admit_class(asked);
-        if (asked->deadline_ms)
-                request->deadline_ns = admit_deadline(asked);
-        request->max_tokens = asked->max_tokens;
         request->sampling = (struct sampling){
                 .temperature = asked->temperature,
                 .top_p = asked->top_p,
@@ -242,6 +240,20 @@ static void fill(const struct admit *admit, struct request *request, struct serv
         request->end_bytes_max = conf->end_bytes_max(stop_max);
 }
 
+static void fill(const struct admit *admit, struct request *request,
+                 const struct wire_request *asked)
+{
+        request->class = admit_class(asked);
+        if (asked->deadline_ms)
+                request->deadline_ns = admit_deadline(asked);
+        request->max_tokens = asked->max_tokens;
+        request->reads_only = asked->op == WIRE_HOLD;
+        if (request->reads_only)
+                request->end_bytes_max = admit->conf.end_bytes_max(0);
+        else
+                fill_making(admit, request, asked);
+}
+
 /* How many tokens it may have; 0 or WIRE_E_REFUSED. */
 static int measure(const struct admit *admit, const struct request *request, size_t count,
                    const char *field, uint32_t *ret_max_tokens, struct wire_problem *ret_problem)
@@ -252,7 +264,7 @@ static int measure(const struct admit *admit, const struct request *request, siz
         uint64_t most = request->max_tokens;
         enum smv_code code;
 
-        if (count >= context)
+        if (count >= context && !request->reads_only)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, request->stream, field,
                                    "the prompt has %zu tokens; with its continuation it may "
                                    "have %u",
@@ -262,7 +274,7 @@ static int measure(const struct admit *admit, const struct request *request, siz
                                    "the prompt has %zu tokens and max_tokens is %" PRIu64
                                    "; together they may be %u",
                                    count, most, context);
-        if (!most) {
+        if (!most && !request->reads_only) {
                 most = admit->conf.max_tokens;
                 if (most > context - count)
                         most = context - count;
@@ -383,7 +395,7 @@ static int make_asked(struct admit *admit, uint32_t uid, struct served *served,
         r = admit_make(admit, uid, served, asked->id, own, prompt_bytes(served, asked), ret_request,
                        ret_problem);
         if (!r)
-                fill(admit, *ret_request, served, asked);
+                fill(admit, *ret_request, asked);
         return error_pass(r);
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/edge/anchors.h"
 #include "daemon/edge/listener.h"
 #include "daemon/edge/peer.h"
 #include "daemon/edge/streams.h"
@@ -400,12 +401,15 @@ static void on_drain_timer(void *arg)
 static int begin(struct edge *edge)
 {
         const struct config *config = edge->conf.config;
+        const struct sched_conf *sched = &edge->conf.admit.sched;
         const struct quota_conf quota = {
                 .max = { [QUOTA_CONNECTIONS] = config->uid_connections,
                          [QUOTA_REQUESTS] = config->uid_requests,
                          [QUOTA_PROMPT_BYTES] = config->uid_prompt_bytes,
                          [QUOTA_RING_BYTES] = config->uid_ring_bytes,
-                         [QUOTA_HANDLES] = config->uid_handles },
+                         [QUOTA_HANDLES] = config->uid_handles,
+                         [QUOTA_HELD_BLOCKS] =
+                                 (uint64_t)sched->blocks * config->uid_held_percent / 100 },
                 .connects_burst = config->uid_connects_burst,
                 .connects_per_s = config->uid_connects_per_s,
         };
@@ -420,6 +424,12 @@ static int begin(struct edge *edge)
                 r = admit_new(&edge->conf.admit, edge->quota, &edge->admit);
         if (!r)
                 r = handles_new(edge->quota, &edge->handles);
+        if (!r)
+                r = anchors_new(&(struct anchors_conf){ .loop = edge->loop,
+                                                        .quota = edge->quota,
+                                                        .to_engine = edge->conf.to_engine,
+                                                        .max = sched->prefix.anchors },
+                                &edge->anchors);
         if (!r)
                 r = loop_timer_new(edge->loop, on_drain_timer, edge, &edge->drain_timer);
         if (!r)
@@ -465,6 +475,7 @@ struct edge *edge_free(struct edge *edge)
         loop_watch_free(edge->bell_watch);
         loop_timer_free(edge->drain_timer);
         loop_timer_free(edge->gone_timer);
+        anchors_free(edge->anchors);
         handles_free(edge->handles);
         admit_free(edge->admit);
         quota_free(edge->quota);

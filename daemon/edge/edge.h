@@ -26,6 +26,7 @@
 #include "daemon/stats.h"
 #include "daemon/sys.h"
 
+struct anchors;
 struct peer;
 struct listener;
 
@@ -60,6 +61,7 @@ struct edge {
         struct quota *quota;
         struct admit *admit;
         struct handles *handles;
+        struct anchors *anchors;
         struct loop_watch *bell_watch;
         struct loop_timer *drain_timer;
         struct peer *peers;

@@ -40,6 +40,7 @@ static const char *const op_names[WIRE_OP_N] = {
         [WIRE_TRUNCATE] = "truncate",
         [WIRE_FORK] = "fork",
         [WIRE_CLOSE] = "close",
+        [WIRE_HOLD] = "hold",
 };
 
 /* They will mean something: a request that uses one must not be understood without it. */
@@ -481,9 +482,10 @@ static int read_vars(struct reading *in, const struct field *field, const struct
 #define TRUNCATE   (1u << WIRE_TRUNCATE)
 #define FORK       (1u << WIRE_FORK)
 #define CLOSE      (1u << WIRE_CLOSE)
+#define HOLD       (1u << WIRE_HOLD)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define TALK       (GENERATE | TEMPLATE | OPEN)
-#define HANDLED    (APPEND | TRUNCATE | CLOSE)
+#define HANDLED    (APPEND | TRUNCATE | CLOSE | HOLD)
 #define DRAWN      (GENERATE | FORK)
 #define MODELLED   (TALK | TOKENIZE | DETOKENIZE)
 #define AT(member) offsetof(struct wire_request, member)
@@ -517,7 +519,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     TALK, 0 },                read_vars,        AT(talk.template_vars) },
         { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               TALK, 0 },                read_bool,        AT(talk.add_generation_prompt) },
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
-        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         DRAWN, 0 },               read_class,       0 },
+        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         DRAWN | HOLD, 0 },        read_class,       0 },
         { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(deadline_ms) },
         { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        HANDLED | DRAWN, HANDLED }, read_uint64,   AT(handle) },
         { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE, TRUNCATE },     read_uint32,      AT(length) },
@@ -525,6 +527,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "logprobs",    WIRE_F_LOGPROBS,    "uint",    0, SMV_LOGPROBS_MAX, 0, 0,                 GENERATE, 0 },            read_uint32,      AT(logprobs) },
         { { "n",           WIRE_F_N,           "uint",    1, SMV_CHOICES_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(n) },
         { { "choice",      WIRE_F_CHOICE,      "uint",    0, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(choice) },
+        { { "ms",          WIRE_F_MS,          "uint",    0, U32_MAX, 0, 0,                          HOLD, HOLD },             read_uint32,      AT(ms) },
 };
 /* clang-format on */
 

@@ -352,10 +352,11 @@ static int begin_fork(struct peer *peer, struct wire_request *asked,
         int r;
 
         counter_add(&edge->conf.stats->requests_seen, 1);
-        if (!parent || parent->retired || parent->cancel_sent)
+        if (!parent || parent->retired || parent->cancel_sent || parent->reads_only)
                 return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream", "stream %u %s",
                                    asked->stream,
-                                   parent                           ? "has ended"
+                                   parent && parent->reads_only     ? "only reads"
+                                   : parent                         ? "has ended"
                                    : task_find(peer, asked->stream) ? "has not begun"
                                                                     : "is none that is alive");
         r = admit_fork(edge->admit, parent, asked, &first, ret_problem);
@@ -382,6 +383,35 @@ static int handle_fork(struct peer *peer, struct wire_request *asked,
                 r = begin_fork(peer, asked, ret_problem);
         else
                 r = holder_fork(peer, asked, ret_problem);
+        return error_pass(r);
+}
+
+/* A request that only reads, and behind it a history that stays. */
+static int handle_hold(struct peer *peer, struct wire_request *asked,
+                       struct wire_problem *ret_problem)
+{
+        struct edge *edge = peer->edge;
+        struct request *request = NULL;
+        struct served *served = NULL; /* the handle has its own */
+        struct handle *handle = NULL;
+        int r;
+
+        if (!asked->ms)
+                return error_pass(holder_let_go(peer, asked, ret_problem));
+        r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
+        if (!r)
+                r = holder_lend(peer, asked, &handle, ret_problem);
+        if (!r)
+                r = admit_ask(edge->admit, peer->uid, handle->model, asked, &request, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = stream_claim(peer, request, ret_problem);
+        if (!r)
+                r = holder_hold(edge, handle, request, asked->ms, ret_problem);
+        if (!r)
+                r = stream_begin(peer, request, ret_problem);
+        if (r)
+                stream_drop(edge, request);
         return error_pass(r);
 }
 
@@ -412,6 +442,7 @@ static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *
         [WIRE_TRUNCATE] = holder_truncate,
         [WIRE_FORK] = handle_fork,
         [WIRE_CLOSE] = holder_close,
+        [WIRE_HOLD] = handle_hold,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)

@@ -302,7 +302,8 @@ static void leave_lists(struct handles *handles, struct handle *handle)
 
 void handles_close(struct handles *handles, struct handle *handle)
 {
-        assert(!handle_is_busy(handle) && handle->model->holds && handles->sum.open);
+        assert(!handle_is_busy(handle) && !handle->anchor);
+        assert(handle->model->holds && handles->sum.open);
         leave_lists(handles, handle);
         uncharge_bytes(handles, handle, own_bytes() + handle->count * sizeof(uint32_t));
         quota_uncharge(handles->quota, handle->uid, QUOTA_HANDLES, 1);

@@ -10,7 +10,8 @@
  * same ids sent as a whole give the same stream.
  *
  * What it can not do: it pins no block.  What was evicted meanwhile is computed again, which
- * cached_tokens of the END shows; nor does a handle outlive its owner, or the daemon.
+ * cached_tokens of the END shows; it may be asked to go after all else (anchors.h).  Nor does a
+ * handle outlive its owner, or the daemon.
  *
  * Tokens are shared by forks and never written while they are: who changes his first makes them
  * his own.  All who share have the same count, so every handle is charged for all of its tokens,
@@ -54,6 +55,11 @@ struct handle {
         struct handle_owner *owner;
         struct handle *owner_next, *owner_prev;
         struct handle *next; /* in its bucket */
+
+        uint32_t anchor; /* its number (anchors.h), or 0 */
+        uint32_t anchored_blocks, anchored_ms;
+        uint64_t anchored_until_ns;
+        struct handle *anchored_next, *anchored_prev;
 };
 
 struct handles;

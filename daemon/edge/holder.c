@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "daemon/edge/anchors.h"
 #include "daemon/edge/streams.h"
 #include "daemon/edge/task.h"
 #include "daemon/error.h"
@@ -258,11 +259,43 @@ void holder_begin(struct handle *handle, struct request *request)
         request->handle = handle;
 }
 
-void holder_return(struct request *request)
+int holder_hold(struct edge *edge, struct handle *handle, struct request *request, uint32_t ms,
+                struct wire_problem *ret_problem)
 {
-        if (request->handle)
-                request->handle->request = NULL;
+        int r = anchors_take(edge->anchors, handle, ms, request->stream, ret_problem);
+
+        if (r)
+                return error_pass(r);
+        request->anchor = handle->anchor;
+        holder_begin(handle, request);
+        return 0;
+}
+
+/* Who only reads leaves the history as it was; where he failed, what was held before goes, too. */
+static void take_anchor_back(struct edge *edge, struct handle *handle,
+                             const struct request *request)
+{
+        if (request->anchored)
+                anchors_begin(edge->anchors, handle);
+        else
+                anchors_lift(edge->anchors, handle);
+}
+
+static void part(struct request *request)
+{
+        request->handle->request = NULL;
         request->handle = NULL;
+}
+
+void holder_return(struct edge *edge, struct request *request)
+{
+        struct handle *handle = request->handle;
+
+        if (!handle)
+                return;
+        part(request);
+        if (request->anchor)
+                take_anchor_back(edge, handle, request);
 }
 
 void holder_take_back(struct edge *edge, struct request *request)
@@ -273,7 +306,11 @@ void holder_take_back(struct edge *edge, struct request *request)
 
         if (!handle)
                 return;
-        holder_return(request);
+        if (!request->max_tokens) {
+                holder_return(edge, request);
+                return;
+        }
+        part(request);
         r = handles_replace(edge->handles, handle, admit_take_tokens(edge->admit, request),
                             request->sequence.token_count, request->stream, &problem);
         assert(!r); /* it was charged for more */
@@ -286,19 +323,42 @@ static void close_one(struct edge *edge, struct handle *handle)
         struct request *request = handle->request;
 
         if (request) {
-                holder_return(request);
+                part(request);
                 stream_cancel(edge, request, SMV_END_CANCELLED, SMV_OK);
         }
         if (handle->task) {
                 task_call_off(handle->task, SMV_NO_HANDLE);
                 return_task(handle->task);
         }
+        anchors_lift(edge->anchors, handle); /* behind the cancel: nobody sets it once more */
         handles_close(edge->handles, handle);
+}
+
+static void reply_ok(struct peer *peer, uint32_t id)
+{
+        struct wire_writer writer;
+
+        if (!peer_reply(peer, &writer))
+                return;
+        wire_put_ok(&writer, id, 0);
+        peer_replied(peer, &writer);
+}
+
+int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct handle *handle;
+        int r;
+
+        r = find_idle(peer, asked, &handle, ret_problem);
+        if (r)
+                return error_pass(r);
+        anchors_lift(peer->edge->anchors, handle);
+        reply_ok(peer, asked->id);
+        return 0;
 }
 
 int holder_close(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
-        struct wire_writer writer;
         struct handle *handle;
         int r;
 
@@ -306,10 +366,7 @@ int holder_close(struct peer *peer, struct wire_request *asked, struct wire_prob
         if (r)
                 return error_pass(r);
         close_one(peer->edge, handle);
-        if (!peer_reply(peer, &writer))
-                return 0;
-        wire_put_ok(&writer, asked->id, 0);
-        peer_replied(peer, &writer);
+        reply_ok(peer, asked->id);
         return 0;
 }
 

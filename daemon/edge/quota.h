@@ -17,6 +17,7 @@ enum quota_kind {
         QUOTA_PROMPT_BYTES,
         QUOTA_RING_BYTES,
         QUOTA_HANDLES, /* their tokens are prompt bytes */
+        QUOTA_HELD_BLOCKS,
         QUOTA_KIND_N,
 };
 

@@ -172,6 +172,7 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("uid_requests", config->uid_requests),
                 PAIR("uid_prompt_bytes", config->uid_prompt_bytes),
                 PAIR("uid_handles", config->uid_handles),
+                PAIR("uid_held_percent", config->uid_held_percent),
                 PAIR("uid_connects_burst", config->uid_connects_burst),
                 PAIR("uid_connects_per_s", config->uid_connects_per_s),
                 PAIR("uid_ring_bytes", config->uid_ring_bytes),

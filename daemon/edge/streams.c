@@ -58,7 +58,7 @@ int stream_claim(struct peer *peer, struct request *request, struct wire_problem
 
 void stream_drop(struct edge *edge, struct request *request)
 {
-        holder_return(request);
+        holder_return(edge, request);
         admit_forget_all(edge->admit, request);
 }
 

@@ -343,6 +343,10 @@ static int check_whole(struct reading *in)
                 return check_fork(in);
         case WIRE_APPEND:
                 return check_append(in);
+        case WIRE_HOLD:
+                if (!wire_has(request, WIRE_F_CLASS))
+                        request->class = WIRE_BACKGROUND; /* nobody waits for its tokens */
+                return 0;
         default:
                 return 0;
         }

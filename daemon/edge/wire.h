@@ -38,6 +38,7 @@ enum wire_op {
         WIRE_TRUNCATE,
         WIRE_FORK,
         WIRE_CLOSE,
+        WIRE_HOLD,
         WIRE_OP_N,
 };
 
@@ -77,6 +78,7 @@ enum wire_field {
         WIRE_F_LOGPROBS,
         WIRE_F_N,
         WIRE_F_CHOICE,
+        WIRE_F_MS,
         WIRE_FIELD_N,
 };
 
@@ -136,6 +138,7 @@ struct wire_request {
         uint32_t logprobs;    /* likeliest tokens to tell of, if given */
         uint32_t n;           /* generate: streams; 0: one */
         uint32_t choice;      /* of the first of them */
+        uint32_t ms;          /* hold: for so long; 0: no longer */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */

@@ -218,6 +218,9 @@ static void on_mail(struct engine *engine, const struct mail *mail)
         case MAIL_ROOM:
                 on_room(mail->what);
                 break;
+        case MAIL_LIFT:
+                note(engine, &(struct sched_event){ .kind = SCHED_LIFT, .anchor = mail->number });
+                break;
         case MAIL_HANGUP:
                 on_hangup(engine, mail->what);
                 break;
@@ -419,7 +422,7 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                         request->first_token_ns = request->last_token_ns;
                 verdict = publish_token(engine->publish, request, token, logprobs,
                                         batch->rows[row].position + 1, verdict);
-                counter_add(&engine->conf.stats->tokens_out, 1);
+                counter_add(&engine->conf.stats->tokens_out, request->max_tokens > 0);
         }
         note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
                                             .plan = batch->step.number,

@@ -204,7 +204,7 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
         struct stream *stream = stream_of(publish, request);
         size_t bytes = 0;
 
-        if (verdict == SCHED_NUMERIC)
+        if (verdict == SCHED_NUMERIC || !request->max_tokens)
                 return verdict;
         stream->output_count++;
         if (verdict == SCHED_GO_ON &&

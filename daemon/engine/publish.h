@@ -53,7 +53,7 @@ void publish_fork(struct publish *publish, const struct request *request,
 int publish_room(struct channel *channel, uint64_t *ret_bytes);
 
 /* One token, with as many logprobs as the request wants; the verdict comes back as STOP if its
- * text completed a stop string. */
+ * text completed a stop string.  Of one who only reads nothing is written. */
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
                                  uint32_t token, const struct logprob *logprobs, uint32_t position,
                                  enum sched_verdict verdict);

@@ -252,6 +252,13 @@ int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t lengt
 /* `count` more with the same history, which from then on go their own ways; 1 to 1024. */
 int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count,
                     uint64_t *ret_handles);
+/*
+ * Reads the history where it is not in the pool, so that every process of the user finds it there, and
+ * asks for it to be evicted after all else, for so long.  That is a stream without tokens, whose END
+ * says what it cost; then the time begins.  With ms 0 that is over, and there is no stream.
+ */
+int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
+                    enum smv_class priority, uint32_t *ret_stream);
 /* What is generated on it ends, as if cancelled. */
 int smv_handle_close(struct smv_client *client, uint64_t handle);
 

@@ -49,6 +49,7 @@ static const struct {
         { "charges.0.prompt_bytes", 0 },
         { "charges.0.ring_bytes", 0 },
         { "charges.0.handles", 0 },
+        { "charges.0.held_blocks", 0 },
         { "handles.open", 0 },
         { "handles.tokens", 0 },
         { "handles.bytes", 0 },

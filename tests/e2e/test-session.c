@@ -259,7 +259,8 @@ static void status_shows_every_count(void **state)
                 "connections.open connections.seen connections.refused connections.max "
                 "channels.open charges.0.uid charges.0.connections charges.0.requests "
                 "charges.0.prompt_bytes charges.0.ring_bytes charges.0.handles handles.open "
-                "handles.tokens handles.bytes limits.uid_handles limits.uid_connections "
+                "handles.tokens handles.bytes limits.uid_handles limits.uid_held_percent "
+                "limits.uid_connections "
                 "limits.uid_requests limits.uid_prompt_bytes limits.uid_ring_bytes "
                 "limits.stall_ms limits.frame_bytes limits.reply_bytes limits.max_seqs "
                 "limits.ctx";

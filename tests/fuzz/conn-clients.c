@@ -197,6 +197,14 @@ static void make_handle_frames(void)
         }
 }
 
+static void make_hold_frames(void)
+{
+        for (uint64_t handle = 1; handle < 4; handle++) {
+                make_held("hold", (uint32_t)handle + 3, handle, "ms", 60000);
+                make_held("hold", 20, handle, "ms", 0);
+        }
+}
+
 void make_frames(void)
 {
         make_hello(1, 0, 0, NULL); /* script bytes name these by their order: append only */
@@ -225,6 +233,7 @@ void make_frames(void)
         make_message("generate", 8, NULL);
         make_message("template", 11, "eleven");
         make_handle_frames();
+        make_hold_frames();
 }
 
 /* ---- clients ---- */

@@ -113,7 +113,7 @@ static void begin(struct request *request, const struct request *parent)
                 branch(request, parent);
         else
                 publish_begin(world.publish, request);
-        assert(request->prompt_count && request->max_tokens);
+        assert(request->prompt_count && !request->max_tokens == !request->record_bytes_max);
         assert(request->prompt_count + request->max_tokens <= request->tokens_max);
         if (world.failed)
                 end_so(request, SMV_END_ERROR, SMV_INTERNAL);
@@ -186,6 +186,8 @@ bool engine(void)
                 on_cancel(&mail);
         else if (mail.kind == MAIL_ROOM)
                 on_room(mail.what);
+        else if (mail.kind == MAIL_LIFT)
+                assert(mail.number && mail.number <= ANCHORS);
         else if (mail.kind == MAIL_HANGUP)
                 on_hangup(mail.what);
         else if (mail.kind == MAIL_STOP)
@@ -229,6 +231,11 @@ void emit(uint32_t n, uint32_t token, uint32_t times)
 
         if (!request || request->state == REQUEST_ENDING)
                 return;
+        if (!request->max_tokens) {
+                request->anchored = times > 1;
+                end_so(request, SMV_END_LENGTH, SMV_OK);
+                return;
+        }
         while (times-- && verdict == SCHED_GO_ON && world.tokens < TOKENS_MAX &&
                has_room(request)) {
                 world.tokens++;

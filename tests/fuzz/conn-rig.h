@@ -16,6 +16,7 @@
 #define CLIENTS      3u
 #define REQUESTS     16u
 #define CHANNELS     8u
+#define ANCHORS      2u
 #define VOCAB        300u
 #define BOS          256u
 #define MAILS        128u

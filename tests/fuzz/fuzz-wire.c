@@ -101,6 +101,7 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_STREAM, request->stream);
         check_range(request, WIRE_F_DEADLINE_MS, request->deadline_ms);
         check_range(request, WIRE_F_COUNT, request->count);
+        check_range(request, WIRE_F_MS, request->ms);
         check_range(request, WIRE_F_TEXT, request->text.count);
         check_range(request, WIRE_F_MESSAGES, request->talk.messages.count);
         check_range(request, WIRE_F_TOOLS, request->talk.tools.count);
@@ -232,6 +233,8 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->count);
         case WIRE_F_LOGPROBS:
                 return wire_put_uint(writer, request->logprobs);
+        case WIRE_F_MS:
+                return wire_put_uint(writer, request->ms);
         case WIRE_FIELD_N:
                 abort();
         }
@@ -261,6 +264,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->temperature == b->temperature && a->top_p == b->top_p && a->min_p == b->min_p);
         assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
         assert(a->handle == b->handle && a->length == b->length && a->count == b->count);
+        assert(a->ms == b->ms);
         assert(a->stream == b->stream && same_text(&a->model, &b->model));
         assert(same_text(&a->prompt, &b->prompt) && same_text(&a->text, &b->text));
         assert(a->token_count == b->token_count && same_ids(a->tokens, b->tokens, a->token_count));

@@ -50,7 +50,7 @@ struct house {
         struct channel *hung_up[LIVE];
         uint32_t hung_up_count;
         struct mail last_cancel;
-        uint32_t submits, cancels, rooms, hangups;
+        uint32_t submits, cancels, rooms, hangups, lifts, last_lift;
         bool lose_cancel; /* retire first, take the CANCEL afterwards */
         bool stopped;
 };
@@ -116,6 +116,7 @@ static inline struct house *house_new(void)
                 .uid_requests = 32,
                 .uid_prompt_bytes = 64 << 20,
                 .uid_handles = 8,
+                .uid_held_percent = 10,
                 .uid_connects_burst = 1000,
                 .uid_connects_per_s = 1000,
                 .uid_ring_bytes = 16 << 20,
@@ -145,7 +146,8 @@ static inline void house_start(struct house *house, bool with_scribe)
                                       .context = 2048,
                                       .depth = 1,
                                       .requests_max = house->config.requests,
-                                      .channels = house->config.connections * 2 },
+                                      .channels = house->config.connections * 2,
+                                      .prefix.anchors = 2 },
                            .max_tokens = house->config.max_tokens,
                            .requests_max = house->config.requests,
                            .record_bytes_max = record_bytes_max,
@@ -354,6 +356,9 @@ static inline bool engine(struct house *house, uint64_t ms)
         } else if (mail.kind == MAIL_ROOM) {
                 channel_lower(&((struct channel *)mail.what)->nudging);
                 house->rooms++;
+        } else if (mail.kind == MAIL_LIFT) {
+                house->lifts++;
+                house->last_lift = mail.number;
         } else {
                 assert_int_equal(mail.kind, MAIL_STOP);
                 up(house, MAIL_STOPPED, NULL);

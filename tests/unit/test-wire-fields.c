@@ -72,7 +72,7 @@ static void every_number_is_held_to_its_range(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 16);
+        assert_int_equal(walked, 17);
 }
 
 static void integer_is_a_float_but_no_float_is_an_integer(void **state)
@@ -544,6 +544,9 @@ static void a_class_is_a_word_and_normal_is_what_nobody_says(void **state)
         begin_without(&body, WIRE_GENERATE, WIRE_F_CLASS, 0);
         expect_taken(&body, &request);
         assert_int_equal(request.class, WIRE_NORMAL);
+        begin_without(&body, WIRE_HOLD, WIRE_F_CLASS, 0);
+        expect_taken(&body, &request);
+        assert_int_equal(request.class, WIRE_BACKGROUND); /* nobody waits for its tokens */
         for (unsigned i = 0; i < 3; i++) {
                 wire_put_text(begin_value(&body, wire_row(WIRE_F_CLASS)), classes[i]);
                 expect_taken(&body, &request);

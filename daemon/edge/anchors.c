@@ -1,0 +1,150 @@
+#include "daemon/edge/anchors.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/core/kvpool.h"
+#include "daemon/edge/admit.h"
+#include "daemon/error.h"
+#include "daemon/sys.h"
+
+struct anchors {
+        struct anchors_conf conf;
+        struct loop_timer *timer;
+        struct handle *first; /* of those that have one */
+        uint32_t free_count;
+        uint32_t free_numbers[]; /* as a stack */
+};
+
+static void lift_late(void *arg);
+
+int anchors_new(const struct anchors_conf *conf, struct anchors **ret_anchors)
+{
+        struct anchors *anchors = calloc(1, sizeof(*anchors) + conf->max * sizeof(uint32_t));
+        int r;
+
+        if (!anchors)
+                return error_raise(-ENOMEM);
+        anchors->conf = *conf;
+        anchors->free_count = conf->max;
+        for (uint32_t i = 0; i < conf->max; i++)
+                anchors->free_numbers[i] = conf->max - i;
+        r = loop_timer_new(conf->loop, lift_late, anchors, &anchors->timer);
+        if (r) {
+                free(anchors);
+                return error_pass(r);
+        }
+        *ret_anchors = anchors;
+        return 0;
+}
+
+struct anchors *anchors_free(struct anchors *anchors)
+{
+        if (!anchors)
+                return NULL;
+        assert(!anchors->first && anchors->free_count == anchors->conf.max);
+        loop_timer_free(anchors->timer);
+        free(anchors);
+        return NULL;
+}
+
+/* ---- time ---- */
+
+/* They are few: all are looked at for the one that is over first. */
+static void set_timer(struct anchors *anchors)
+{
+        uint64_t now_ns = sys_clock_ns(), next_ns = UINT64_MAX;
+
+        for (const struct handle *handle = anchors->first; handle; handle = handle->anchored_next)
+                if (handle->anchored_until_ns < next_ns)
+                        next_ns = handle->anchored_until_ns;
+        if (!anchors->first)
+                loop_timer_clear(anchors->timer);
+        else
+                loop_timer_set(anchors->timer, next_ns > now_ns ? next_ns - now_ns : 0);
+}
+
+static void lift_late(void *arg)
+{
+        struct anchors *anchors = arg;
+        struct handle *next;
+
+        for (struct handle *handle = anchors->first; handle; handle = next) {
+                next = handle->anchored_next;
+                /* While it is read its time has not begun. */
+                if (handle->anchored_until_ns <= sys_clock_ns())
+                        anchors_lift(anchors, handle);
+        }
+        set_timer(anchors);
+}
+
+void anchors_begin(struct anchors *anchors, struct handle *handle)
+{
+        assert(handle->anchor);
+        handle->anchored_until_ns = sys_clock_ns() + handle->anchored_ms * UINT64_C(1000000);
+        set_timer(anchors);
+}
+
+/* ---- to have one ---- */
+
+static int charge(struct anchors *anchors, struct handle *handle, uint32_t id,
+                  struct wire_problem *ret_problem)
+{
+        uint32_t before = handle->anchored_blocks, blocks = blocks_for(handle->count);
+        int r = 0;
+
+        if (blocks > before)
+                r = admit_charge(anchors->conf.quota, handle->uid, QUOTA_HELD_BLOCKS,
+                                 blocks - before, id, ret_problem);
+        else
+                quota_uncharge(anchors->conf.quota, handle->uid, QUOTA_HELD_BLOCKS,
+                               before - blocks);
+        if (!r)
+                handle->anchored_blocks = blocks;
+        return error_pass(r);
+}
+
+int anchors_take(struct anchors *anchors, struct handle *handle, uint32_t ms, uint32_t id,
+                 struct wire_problem *ret_problem)
+{
+        int r;
+
+        if (!handle->anchor && !anchors->free_count)
+                return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
+                                   "the daemon holds %u histories, and no more at once",
+                                   anchors->conf.max);
+        r = charge(anchors, handle, id, ret_problem);
+        if (r)
+                return error_pass(r);
+        handle->anchored_ms = ms;
+        handle->anchored_until_ns = UINT64_MAX;
+        if (handle->anchor)
+                return 0;
+        handle->anchor = anchors->free_numbers[--anchors->free_count];
+        handle->anchored_prev = NULL;
+        handle->anchored_next = anchors->first;
+        if (anchors->first)
+                anchors->first->anchored_prev = handle;
+        anchors->first = handle;
+        return 0;
+}
+
+void anchors_lift(struct anchors *anchors, struct handle *handle)
+{
+        if (!handle->anchor)
+                return;
+        if (handle->anchored_prev)
+                handle->anchored_prev->anchored_next = handle->anchored_next;
+        else
+                anchors->first = handle->anchored_next;
+        if (handle->anchored_next)
+                handle->anchored_next->anchored_prev = handle->anchored_prev;
+        quota_uncharge(anchors->conf.quota, handle->uid, QUOTA_HELD_BLOCKS,
+                       handle->anchored_blocks);
+        mailbox_post(anchors->conf.to_engine,
+                     &(struct mail){ .kind = MAIL_LIFT, .number = handle->anchor });
+        anchors->free_numbers[anchors->free_count++] = handle->anchor;
+        handle->anchor = handle->anchored_blocks = 0;
+        handle->anchored_next = handle->anchored_prev = NULL;
+}
