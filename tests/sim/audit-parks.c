@@ -38,6 +38,21 @@ static uint32_t count_tails(const struct walk *walk)
         return tails;
 }
 
+/* Blocks that were given up for another's by those who were asked before the line. */
+static uint32_t count_swaps(const struct sim *sim)
+{
+        uint32_t swaps = 0;
+
+        for (uint32_t i = 0; i < sim->plan.page_count; i++) {
+                const struct plan_page *page = &sim->plan.pages[i];
+                const struct sim_request *owner =
+                        page->slot < sim->conf.slots ? sim->slot_owner[page->slot] : NULL;
+
+                swaps += owner && owner->asked_first && page->index < owner->block_count;
+        }
+        return swaps;
+}
+
 /* Blocks that those with a slot hold or may still take, at least. */
 static uint32_t count_least(const struct walk *walk, struct sim_request *const *victims,
                             uint32_t count)
@@ -102,6 +117,7 @@ enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *re
                 return WALK_YES;
         if (!sim->shares)
                 return most + request->worst <= sim->conf.blocks ? WALK_PERHAPS : WALK_NO;
+        found += count_swaps(sim); /* ... or came free before the line */
         return count_least(walk, victims, count) + request->worst <= sim->conf.blocks + found
                        ? WALK_PERHAPS
                        : WALK_NO;

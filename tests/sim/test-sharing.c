@@ -276,6 +276,39 @@ static void a_tail_that_is_left_is_known_all_the_same(void **state)
         sim_close(&sim);
 }
 
+/*
+ * a says what c has said, in a block of its own, of which b is to copy the beginning as soon as
+ * its reader reads.  When a's is full it could take c's instead: so often it does.
+ */
+static uint64_t swaps_in(uint32_t blocks)
+{
+        world((struct sched_conf){ .blocks = blocks, .stall_ns = 1000 * SIM_MS });
+        sim.channels[1].capacity = 0;
+        ask("c", 1, 20, 20, 13);
+        sim_run(&sim, 130);
+        ask("a", 1, 20, 20, 14);
+        sim_run(&sim, 150);
+        sim_submit(&sim, &(struct sim_ask){ .name = "b",
+                                            .uid = 1,
+                                            .channel = 1,
+                                            .shared = 20,
+                                            .prompt = 20,
+                                            .most = 1 });
+        sim_run(&sim, 300);
+        sim.channels[1].capacity = 100;
+        sim_run(&sim, 400);
+        sim_close(&sim);
+        return sim.swaps;
+}
+
+/* One for all, c's second, a's second and third, b's second: of four, c's is promised. */
+static void nothing_is_taken_instead_that_is_promised_to_somebody(void **state)
+{
+        (void)state;
+        assert_int_equal(swaps_in(5), 1);
+        assert_int_equal(swaps_in(4), 0);
+}
+
 /* A plan tells of one page a row, and beside of as many as one page table has: 16 here. */
 static void those_who_have_found_much_move_in_one_after_the_other(void **state)
 {
@@ -314,6 +347,7 @@ int main(void)
                 cmocka_unit_test(nobody_is_told_of_another_user),
                 cmocka_unit_test(a_tail_that_is_left_is_known_all_the_same),
                 cmocka_unit_test(those_who_have_found_much_move_in_one_after_the_other),
+                cmocka_unit_test(nothing_is_taken_instead_that_is_promised_to_somebody),
         };
 
         return cmocka_run_group_tests_name("sim-sharing", tests, NULL, NULL);
