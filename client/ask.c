@@ -94,7 +94,7 @@ static int wait_reply(struct smv_client *client, uint32_t id, uint64_t deadline,
 void client_ask_begin(struct smv_client *client, struct codec_writer *writer, const char *op,
                       uint32_t *ret_id)
 {
-        *ret_id = client_new_id(client);
+        *ret_id = client_new_ids(client, 1);
         codec_begin(writer, &client->link.out, client->request_max, op, *ret_id);
 }
 
@@ -293,186 +293,6 @@ int client_hello(struct smv_client *client, const struct smv_connect *options, u
         return r;
 }
 
-static int put_stops(struct codec_writer *writer, const struct smv_generate *o)
-{
-        for (size_t i = 0; i < o->stop_count; i++)
-                if (!o->stops[i])
-                        return -EINVAL;
-        if (o->stop_count)
-                codec_put_texts(writer, "stop", o->stops, o->stop_count);
-        if (o->stop_token_count)
-                codec_put_ids(writer, "stop_tokens", o->stop_tokens, o->stop_token_count);
-        return 0;
-}
-
-static void put_model(struct codec_writer *writer, const char *model)
-{
-        if (model)
-                codec_put_text(writer, "model", model, strlen(model));
-}
-
-/* NULL, or what of it nobody could send. */
-static const char *check_talk(const struct smv_generate *o)
-{
-        if (o->messages && o->packed_messages.bytes)
-                return "messages are given twice, once packed";
-        for (size_t i = 0; i < o->message_count; i++)
-                if (!o->messages || !o->messages[i].role || !o->messages[i].content)
-                        return "a message lacks its role or its content";
-        return NULL;
-}
-
-static void put_talk(struct codec_writer *writer, const struct smv_generate *o)
-{
-        if (o->messages)
-                codec_put_messages(writer, "messages", o->messages, o->message_count);
-        if (o->packed_messages.bytes)
-                codec_put_packed(writer, "messages", &o->packed_messages);
-        if (o->packed_tools.bytes)
-                codec_put_packed(writer, "tools", &o->packed_tools);
-        if (o->packed_vars.bytes)
-                codec_put_packed(writer, "template_vars", &o->packed_vars);
-}
-
-static void put_class(struct codec_writer *writer, enum smv_class priority)
-{
-        if (priority == SMV_CLASS_INTERACTIVE)
-                codec_put_text(writer, "class", "interactive", strlen("interactive"));
-        else if (priority == SMV_CLASS_BACKGROUND)
-                codec_put_text(writer, "class", "background", strlen("background"));
-}
-
-void client_put_start(struct codec_writer *writer, const struct smv_generate *o)
-{
-        put_model(writer, o->model);
-        put_talk(writer, o);
-        if (o->prompt)
-                codec_put_text(writer, "prompt", o->prompt,
-                               o->prompt_bytes ? o->prompt_bytes : strlen(o->prompt));
-        if (o->tokens)
-                codec_put_ids(writer, "tokens", o->tokens, o->token_count);
-}
-
-/* Only what was given is sent: the defaults are the daemon's. */
-static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
-{
-        client_put_start(writer, o);
-        if (o->handle)
-                codec_put_uint(writer, "handle", o->handle);
-        if (o->max_tokens)
-                codec_put_uint(writer, "max_tokens", o->max_tokens);
-        if (o->temperature != 0 || (o->set & SMV_SET_TEMPERATURE))
-                codec_put_float(writer, "temperature", (double)o->temperature);
-        if (o->top_p != 0 || (o->set & SMV_SET_TOP_P))
-                codec_put_float(writer, "top_p", (double)o->top_p);
-        if (o->min_p != 0 || (o->set & SMV_SET_MIN_P))
-                codec_put_float(writer, "min_p", (double)o->min_p);
-        if (o->top_k || (o->set & SMV_SET_TOP_K))
-                codec_put_uint(writer, "top_k", o->top_k);
-        if (o->seed || (o->set & SMV_SET_SEED))
-                codec_put_uint(writer, "seed", o->seed);
-        if (o->ignore_eos)
-                codec_put_bool(writer, "ignore_eos", true);
-        put_class(writer, o->priority);
-        if (o->logprobs || (o->set & SMV_SET_LOGPROBS))
-                codec_put_uint(writer, "logprobs", o->logprobs);
-        if (o->deadline_ms)
-                codec_put_uint(writer, "deadline_ms", o->deadline_ms);
-        return put_stops(writer, o);
-}
-
-int client_reserve_stream(struct smv_client *client)
-{
-        size_t size = client->stream_size ? 2 * client->stream_size : 8;
-        struct client_stream *streams;
-
-        if (client->stream_count < client->stream_size)
-                return 0;
-        streams = reallocarray(client->streams, size, sizeof(*streams));
-        if (!streams)
-                return client_fail(client, -ENOMEM, "out of memory");
-        client->streams = streams;
-        client->stream_size = size;
-        return 0;
-}
-
-void client_add_stream(struct smv_client *client, uint32_t id)
-{
-        client->streams[client->stream_count++] = (struct client_stream){ .id = id };
-}
-
-int client_take_generate(struct smv_client *client, const struct smv_generate *options,
-                         struct smv_generate *ret_options)
-{
-        const char *wrong;
-        int r = client_begin(client);
-
-        if (r)
-                return r;
-        r = client_take(ret_options, sizeof(*ret_options), options);
-        if (r)
-                return client_fail(client, r, "struct smv_generate has %s",
-                                   r == -EINVAL ? "no size" : "fields that this library lacks");
-        wrong = check_talk(ret_options);
-        return wrong ? client_fail(client, -EINVAL, "%s", wrong) : 0;
-}
-
-/* The stream has begun, so nothing of this may fail: what a daemon does not say is 0. */
-static struct smv_accepted take_accepted(const struct codec_frame *frame)
-{
-        static const char *const names[] = { "prompt_tokens", "max_tokens", "position", "wait_ms" };
-        uint64_t values[sizeof(names) / sizeof(names[0])] = { 0 };
-
-        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-                if (codec_get_uint(frame, names[i], &values[i]))
-                        values[i] = 0;
-        return (struct smv_accepted){
-                .prompt_tokens = (uint32_t)values[0],
-                .max_tokens = (uint32_t)values[1],
-                .position = (uint32_t)values[2],
-                .wait_ms = values[3],
-        };
-}
-
-int smv_generate(struct smv_client *client, const struct smv_generate *options,
-                 uint32_t *ret_stream)
-{
-        struct codec_writer writer;
-        struct codec_frame frame;
-        struct smv_generate o;
-        uint32_t id;
-        int r;
-
-        r = client_take_generate(client, options, &o);
-        if (r)
-                return r;
-        r = client_reserve_stream(client);
-        if (r)
-                return r;
-
-        client_ask_begin(client, &writer, "generate", &id);
-        r = put_generate(&writer, &o);
-        if (r) {
-                client->link.out.count = writer.frame;
-                return client_fail(client, r, "a stop string is NULL");
-        }
-        r = client_ask(client, &writer, id, &frame);
-        if (r)
-                return r;
-
-        client_add_stream(client, id);
-        client->accepted = take_accepted(&frame);
-        *ret_stream = id;
-        return 0;
-}
-
-void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted)
-{
-        struct smv_accepted accepted = client->accepted;
-
-        client_give(ret_accepted, &accepted, sizeof(accepted));
-}
-
 int smv_cancel(struct smv_client *client, uint32_t stream)
 {
         struct codec_writer writer;
@@ -505,7 +325,7 @@ int smv_tokenize(struct smv_client *client, const char *model, const char *text,
         if (r)
                 return r;
         client_ask_begin(client, &writer, "tokenize", &id);
-        put_model(&writer, model);
+        client_put_model(&writer, model);
         codec_put_text(&writer, "text", text, text_bytes);
         r = client_ask(client, &writer, id, &frame);
         if (r)
@@ -532,7 +352,7 @@ int smv_detokenize(struct smv_client *client, const char *model, const uint32_t 
         if (r)
                 return r;
         client_ask_begin(client, &writer, "detokenize", &id);
-        put_model(&writer, model);
+        client_put_model(&writer, model);
         codec_put_ids(&writer, "tokens", tokens, token_count);
         r = client_ask(client, &writer, id, &frame);
         if (r)
@@ -561,8 +381,8 @@ int smv_template(struct smv_client *client, const struct smv_generate *options,
         if (r)
                 return r;
         client_ask_begin(client, &writer, "template", &id);
-        put_model(&writer, o.model);
-        put_talk(&writer, &o);
+        client_put_model(&writer, o.model);
+        client_put_talk(&writer, &o);
         if (ret_tokens)
                 codec_put_bool(&writer, "tokenize", true);
         r = client_ask(client, &writer, id, &frame);

@@ -136,12 +136,15 @@ int client_begin(struct smv_client *client)
         return 0;
 }
 
-uint32_t client_new_id(struct smv_client *client)
+uint32_t client_new_ids(struct smv_client *client, uint32_t count)
 {
-        do
+        uint32_t run = 0;
+
+        while (run < count) {
                 client->last_id++;
-        while (!client->last_id || client_stream(client, client->last_id));
-        return client->last_id;
+                run = !client->last_id || client_stream(client, client->last_id) ? 0 : run + 1;
+        }
+        return client->last_id - count + 1;
 }
 
 struct client_stream *client_stream(struct smv_client *client, uint32_t id)

@@ -136,22 +136,20 @@ int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
 
         if ((unsigned)priority >= sizeof(classes) / sizeof(*classes))
                 return client_fail(client, -EINVAL, "there is no class %u", (unsigned)priority);
-        r = begin(client, &writer, "hold", handle, &id);
+        r = client_begin(client);
+        if (!r)
+                r = client_ask_begin_streams(client, &writer, "hold", 1, &id);
         if (r)
                 return r;
+        codec_put_uint(&writer, "handle", handle);
         codec_put_uint(&writer, "ms", ms);
         codec_put_text(&writer, "class", classes[priority], strlen(classes[priority]));
-        r = client_reserve_stream(client);
-        if (r) {
-                client->link.out.count = writer.frame;
-                return r;
-        }
-        r = client_ask(client, &writer, id, &frame);
-        if (r || !ms)
-                return r;
-        client_add_stream(client, id);
-        *ret_stream = id;
-        return 0;
+        if (!ms)
+                return client_ask(client, &writer, id, &frame); /* no stream comes of it */
+        r = client_ask_streams(client, &writer, id, 1);
+        if (!r)
+                *ret_stream = id;
+        return r;
 }
 
 int smv_handle_close(struct smv_client *client, uint64_t handle)

@@ -1,8 +1,10 @@
 /*
  * A client, from the inside.
  *
- * client.c makes and ends it, ask.c makes its requests, handle.c those about handles, beam.c
- * searches with both, events.c reads what they bring.  Records stay where they are, in the ring or in the link's buffer, until
+ * client.c makes and ends it, ask.c makes its requests, streams.c begins
+ * streams, handle.c those about handles, fork.c those
+ * that fork streams, beam.c searches with them, events.c reads what they bring.  Records stay where
+ * they are, in the ring or in the link's buffer, until
  * smv_next() walks them, so events keep their order whichever call received them.
  */
 #ifndef CLIENT_PRIVATE_H
@@ -100,8 +102,8 @@ void client_refused(struct smv_client *client, const struct codec_frame *frame);
 /* A reply that nobody waits for.  One without an id refuses the connection itself. */
 void client_stray(struct smv_client *client, const struct codec_frame *frame);
 
-/* An id that no living stream has; never 0. */
-uint32_t client_new_id(struct smv_client *client);
+/* Ids in a row that no living stream has, so many; the first.  Never 0. */
+uint32_t client_new_ids(struct smv_client *client, uint32_t count);
 struct client_stream *client_stream(struct smv_client *client, uint32_t id);
 
 /*
@@ -123,17 +125,26 @@ void client_ask_begin(struct smv_client *client, struct codec_writer *writer, co
                       uint32_t *ret_id);
 int client_ask(struct smv_client *client, struct codec_writer *writer, uint32_t id,
                struct codec_frame *ret_frame);
+/*
+ * The same of a request that begins streams: there is room for them, whose ids are *ret_id and those
+ * that follow; and after the ok reply they are alive.
+ */
+int client_ask_begin_streams(struct smv_client *client, struct codec_writer *writer, const char *op,
+                             uint32_t count, uint32_t *ret_id);
+int client_ask_streams(struct smv_client *client, struct codec_writer *writer, uint32_t id,
+                       uint32_t count);
 /* An ok reply without the field that it is for: `error` is the codec's. */
 int client_bad_answer(struct smv_client *client, int error, const char *field);
-
-/* Before a stream is asked for: once the daemon has begun it, nothing may fail.  0 or -ENOMEM. */
-int client_reserve_stream(struct smv_client *client);
-/* The daemon has begun it. */
-void client_add_stream(struct smv_client *client, uint32_t id);
 
 /* A call that takes these options begins: as client_begin(), and what of them can not be sent. */
 int client_take_generate(struct smv_client *client, const struct smv_generate *options,
                          struct smv_generate *ret_options);
+/* How tokens are drawn, where that is said; who goes first. */
+void client_put_drawing(struct codec_writer *writer, const struct smv_generate *o);
+void client_put_class(struct codec_writer *writer, enum smv_class priority);
+void client_put_model(struct codec_writer *writer, const char *model); /* NULL: the default one */
+/* The conversation. */
+void client_put_talk(struct codec_writer *writer, const struct smv_generate *o);
 /* What of them says where a sequence starts, and of which model. */
 void client_put_start(struct codec_writer *writer, const struct smv_generate *o);
 

@@ -75,6 +75,7 @@ enum smv_set {
         SMV_SET_TOP_K = 1u << 3,
         SMV_SET_SEED = 1u << 4,
         SMV_SET_LOGPROBS = 1u << 5, /* 0 of them: only of the tokens that come */
+        SMV_SET_PRIORITY = 1u << 6, /* of a fork */
 };
 
 /* Who goes first, and who may have to wait again in the midst of it. */
@@ -124,7 +125,14 @@ struct smv_generate {
         struct smv_packed packed_messages; /* in place of messages */
         struct smv_packed packed_tools, packed_vars;
         enum smv_class priority;
-        uint64_t handle;      /* in place of a prompt: the history to continue; 0: none */
+        uint64_t handle; /* in place of a prompt: the history to continue; 0: none */
+        /*
+         * So many streams of one prompt, with numbers in a row; 0: one, at most 64.  They say the same
+         * and differ in their choice alone, which is `choice`, `choice` + 1, ...; so each of them can
+         * be had again by itself.
+         */
+        uint32_t n;
+        uint32_t choice;
         uint32_t deadline_ms; /* from now: it ends then, as it is, with SMV_TIMEOUT; 0: never */
         uint32_t logprobs; /* events tell of so many likeliest tokens, up to 32; or with `set`: 0 */
 };
@@ -136,6 +144,19 @@ struct smv_accepted {
         uint32_t max_tokens;
         uint32_t position; /* requests that wait before it */
         uint64_t wait_ms;  /* about, to its first token */
+};
+
+/* What is left zero is as the stream that is forked has it; `set` says which zeros are meant. */
+struct smv_fork {
+        size_t size;
+        uint32_t count;      /* 1 to 1024 */
+        uint32_t max_tokens; /* 0: what the stream has left */
+        uint32_t set;        /* enum smv_set */
+        float temperature, top_p, min_p;
+        uint32_t top_k;
+        uint64_t seed;
+        uint32_t choice; /* of the first; 0: the next that none of its family has */
+        enum smv_class priority;
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
@@ -183,12 +204,23 @@ int smv_connect(const struct smv_connect *options, struct smv_client **ret_clien
 /* Takes NULL.  Every stream still alive is cancelled by the hang-up. */
 struct smv_client *smv_close(struct smv_client *client);
 
-/* Begins a stream.  Returns once the daemon has accepted or refused it. */
+/* Begins a stream, or `n`, of which it returns the first's number.  Returns once the daemon has
+ * accepted or refused all of them. */
 int smv_generate(struct smv_client *client, const struct smv_generate *options,
                  uint32_t *ret_stream);
 
-/* Of the last stream that smv_generate() began on this client; all 0 before the first. */
+/* Of the stream that this client began last; all 0 before the first. */
 void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted);
+
+/*
+ * Begins `count` streams that go on from where that one is when the daemon takes this, which goes on
+ * itself; nothing before is computed again.  Their first event says by its position where that was; the text
+ * of the stream up to there and theirs are one text.  They ask what it did, and draw otherwise.  A
+ * stream that has ended is refused with SMV_NO_STREAM; where it ended on the way, so do the
+ * forks, at once, with that code.  ret_streams has room for all their numbers.
+ */
+int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
+             uint32_t *ret_streams);
 
 /*
  * The next event of any stream: 1 and *ret_event; 0 when nothing came within

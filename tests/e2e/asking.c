@@ -263,6 +263,7 @@ struct stream *stream_copy(const struct stream *stream)
         *copy = *stream;
         copy->tokens = malloc(stream->token_count * sizeof(uint32_t) + 1);
         copy->text = malloc(stream->text_bytes + 1);
+        copy->text_ends = NULL;
         assert(copy->tokens && copy->text);
         if (stream->token_count)
                 memcpy(copy->tokens, stream->tokens, stream->token_count * sizeof(uint32_t));
@@ -285,6 +286,7 @@ struct stream *stream_free(struct stream *stream)
                 free(stream->tokens);
                 free(stream->told);
                 free(stream->text);
+                free(stream->text_ends);
                 free(stream);
         }
         return NULL;

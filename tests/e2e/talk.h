@@ -39,7 +39,8 @@ struct stream {
         size_t token_count;
         char *text;
         size_t text_bytes;
-        uint32_t sequence; /* of its next record */
+        uint32_t *text_ends; /* by token: how much text had come when it had */
+        uint32_t sequence;   /* of its next record */
         bool ended, positioned;
         uint32_t position; /* of its next token */
         struct smv_record_end end;

@@ -1,0 +1,64 @@
+/* Forks of streams. */
+#include "client/private.h"
+
+#include <errno.h>
+#include <samovar/protocol.h>
+
+/* What is not said is the parent's, so nothing of it is sent. */
+static void put_fork(struct codec_writer *writer, uint32_t stream, const struct smv_fork *o)
+{
+        const struct smv_generate drawing = {
+                .set = o->set,
+                .temperature = o->temperature,
+                .top_p = o->top_p,
+                .min_p = o->min_p,
+                .top_k = o->top_k,
+                .seed = o->seed,
+                .choice = o->choice,
+        };
+
+        codec_put_uint(writer, "stream", stream);
+        codec_put_uint(writer, "count", o->count);
+        if (o->max_tokens)
+                codec_put_uint(writer, "max_tokens", o->max_tokens);
+        client_put_drawing(writer, &drawing);
+        if (o->priority || (o->set & SMV_SET_PRIORITY))
+                client_put_class(writer, o->priority);
+}
+
+static int take_fork(struct smv_client *client, const struct smv_fork *options,
+                     struct smv_fork *ret_options)
+{
+        int r = client_begin(client);
+
+        if (r)
+                return r;
+        r = client_take(ret_options, sizeof(*ret_options), options);
+        if (r)
+                return client_fail(client, r, "struct smv_fork has %s",
+                                   r == -EINVAL ? "no size" : "fields that this library lacks");
+        if (ret_options->count && ret_options->count <= SMV_FORKS_MAX)
+                return 0;
+        return client_fail(client, -EINVAL, "count is %u; it may be from 1 to %u",
+                           ret_options->count, SMV_FORKS_MAX);
+}
+
+int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
+             uint32_t *ret_streams)
+{
+        struct codec_writer writer;
+        struct smv_fork o;
+        uint32_t id;
+        int r;
+
+        r = take_fork(client, options, &o);
+        if (!r)
+                r = client_ask_begin_streams(client, &writer, "fork", o.count, &id);
+        if (r)
+                return r;
+        put_fork(&writer, stream, &o);
+        r = client_ask_streams(client, &writer, id, o.count);
+        for (uint32_t i = 0; !r && i < o.count; i++)
+                ret_streams[i] = id + i;
+        return r;
+}

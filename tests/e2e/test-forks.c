@@ -1,0 +1,432 @@
+/*
+ * Forks of live streams, and many of one prompt, by clients who can tell: whoever was forked, where
+ * and how often, what a stream brings is what its tokens bring that are sent as a whole, with the
+ * same seed and choice; and what its parents had shown until it branched, with what it shows, is
+ * one text.
+ *
+ * A party is several families that live at once: random streams of them are forked at random
+ * moments, deeper and deeper, while some are cancelled.  When all has ended each is replayed from
+ * scratch.  Babble's tokens are bytes, so its texts can be made from them here, and cut at a stop
+ * string as one cuts by hand.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <samovar/client.h>
+
+#include "tests/e2e/talk.h"
+
+#define FAMILIES 3
+#define MEMBERS  40 /* of one family, at most */
+#define TALKS    2
+#define CONTEXT  512
+#define BOS      256u
+#define REST     " n=u choice=u max_tokens=u temperature=f seed=q class=s ignore_eos=y"
+
+static const char prompt_words[] = "once upon a time there was a samovar and all the guests ";
+
+/* How its tokens are drawn. */
+struct drawing {
+        double temperature;
+        uint64_t seed;
+};
+
+struct member {
+        uint32_t id;
+        struct member *parent; /* NULL: it is of the generate */
+        struct drawing drawing;
+        uint32_t choice;
+        uint32_t max_tokens; /* of its own; 0: what its parent had left */
+        bool cancelled;
+        struct stream *stream; /* once it has ended */
+        uint32_t replay;       /* its number */
+
+        /* Told when it has ended: all its tokens, and of what is not prompt, its text. */
+        uint32_t tokens[CONTEXT];
+        uint32_t count, branched, most;
+        char text[CONTEXT];
+        size_t text_bytes;
+};
+
+struct family {
+        struct talk *talk;
+        uint32_t prompt[CONTEXT], prompt_count;
+        const char *stop, *class;
+        bool ignore_eos;
+        struct member members[MEMBERS];
+        uint32_t count, choices; /* that are taken */
+        uint32_t forks_left;
+};
+
+static struct counts {
+        uint32_t families, members, forks, late, orphans, stops, held;
+} counts;
+
+/* ---- life ---- */
+
+static struct member *add_member(struct family *family, uint32_t id)
+{
+        struct member *member = &family->members[family->count++];
+
+        assert_true(family->count <= MEMBERS);
+        *member = (struct member){ .id = id };
+        counts.members++;
+        return member;
+}
+
+static void begin_family(struct family *family, struct talk *talk)
+{
+        static const char *const stops[] = { NULL, NULL, NULL, "a", "aa", "oo ", "ee", ". " };
+        static const char *const classes[] = { "interactive", "normal", "normal", "background" };
+        struct drawing drawing = { .temperature = random_below(4) ? 1.2 : 0,
+                                   .seed = random_below(1000) };
+        uint32_t n = random_below(3) ? 1 : 1 + random_below(4), id = talk->last_id + 1;
+        uint32_t max_tokens = 1 + random_below(120), choice = random_below(3) ? 0 : random_below(9);
+        char text[CONTEXT] = "";
+
+        *family = (struct family){ .talk = talk,
+                                   .prompt_count = 1 + random_below(200),
+                                   .stop = stops[random_below(8)],
+                                   .class = classes[random_below(4)],
+                                   .ignore_eos = random_below(2),
+                                   .forks_left = random_below(6) };
+        family->prompt[0] = BOS;
+        for (uint32_t i = 1; i < family->prompt_count; i++)
+                family->prompt[i] = (uint8_t)prompt_words[i % (sizeof(prompt_words) - 1)];
+        for (uint32_t i = 1; i < family->prompt_count; i++)
+                text[i - 1] = (char)family->prompt[i];
+        talk->last_id += n;
+        if (random_below(2))
+                talk_say(talk,
+                         family->stop ? "op=s id=u tokens=I" REST " stop=s"
+                                      : "op=s id=u tokens=I" REST,
+                         "generate", id, family->prompt, (size_t)family->prompt_count, n, choice,
+                         max_tokens, drawing.temperature, drawing.seed, family->class,
+                         family->ignore_eos, family->stop);
+        else
+                talk_say(talk,
+                         family->stop ? "op=s id=u prompt=s" REST " stop=s"
+                                      : "op=s id=u prompt=s" REST,
+                         "generate", id, text, n, choice, max_tokens, drawing.temperature,
+                         drawing.seed, family->class, family->ignore_eos, family->stop);
+        for (uint32_t i = 0; i < n; i++) {
+                struct member *member = add_member(family, id + i);
+
+                member->drawing = drawing;
+                member->choice = choice + i;
+                member->max_tokens = max_tokens;
+        }
+        family->choices = choice + n;
+        counts.families++;
+}
+
+static bool has_ended(const struct family *family, const struct member *member)
+{
+        const struct stream *stream = talk_stream(family->talk, member->id);
+
+        return stream && stream->ended;
+}
+
+static void cancel(const struct family *family, struct member *member)
+{
+        struct talk *talk = family->talk;
+
+        member->cancelled = true;
+        talk_say(talk, "op=s id=u stream=u", "cancel", ++talk->last_id, member->id);
+}
+
+static void say_fork(struct talk *talk, uint32_t id, uint32_t stream, uint32_t count,
+                     const struct drawing *drawing, uint32_t max_tokens)
+{
+        if (drawing && max_tokens)
+                talk_say(talk, "op=s id=u stream=u count=u temperature=f seed=q max_tokens=u",
+                         "fork", id, stream, count, drawing->temperature, drawing->seed,
+                         max_tokens);
+        else if (drawing)
+                talk_say(talk, "op=s id=u stream=u count=u temperature=f seed=q", "fork", id,
+                         stream, count, drawing->temperature, drawing->seed);
+        else if (max_tokens)
+                talk_say(talk, "op=s id=u stream=u count=u max_tokens=u", "fork", id, stream, count,
+                         max_tokens);
+        else
+                talk_say(talk, "op=s id=u stream=u count=u", "fork", id, stream, count);
+}
+
+/* Perhaps the parent is cancelled with the same breath; perhaps it has ended and we do not know. */
+static void fork_member(struct family *family, struct member *parent)
+{
+        struct talk *talk = family->talk;
+        struct drawing drawing = parent->drawing;
+        bool other = !random_below(3), over = parent->cancelled || has_ended(family, parent);
+        uint32_t count = 1 + random_below(3),
+                 max_tokens = random_below(2) ? 1 + random_below(60) : 0;
+        uint32_t id = talk->last_id + 1;
+        struct reply *reply;
+
+        if (family->count + count > MEMBERS)
+                return;
+        if (other)
+                drawing = (struct drawing){ .temperature = 0.9, .seed = random_below(1000) };
+        talk->last_id += count;
+        say_fork(talk, id, parent->id, count, other ? &drawing : NULL, max_tokens);
+        if (!parent->cancelled && !random_below(4))
+                cancel(family, parent);
+        reply = talk_reply(talk, id);
+        counts.forks++;
+        if (!reply->ok) {
+                if (reply->code != SMV_NO_STREAM)
+                        fail_msg("%s", reply->message);
+                assert_string_equal(reply->field, "stream");
+                if (!parent->cancelled) /* it had ended, and its END is on its way */
+                        assert_int_not_equal(talk_end(talk, parent->id)->end.reason,
+                                             SMV_END_CANCELLED);
+                counts.late++;
+                return;
+        }
+        assert_false(over);
+        assert_int_equal(reply_uint(reply, "choice"), family->choices);
+        for (uint32_t i = 0; i < count; i++) {
+                struct member *member = add_member(family, id + i);
+
+                member->parent = parent;
+                member->drawing = drawing;
+                member->choice = family->choices + i;
+                member->max_tokens = max_tokens;
+        }
+        family->choices += count;
+}
+
+/* Something may happen to one of them now. */
+static bool act(struct family *family)
+{
+        struct member *member = &family->members[random_below(family->count)];
+        const struct stream *stream = talk_stream(family->talk, member->id);
+        uint32_t moment = random_below(40);
+
+        if (!family->forks_left)
+                return false;
+        if (stream && stream->token_count < moment && !stream->ended)
+                return true;
+        family->forks_left--;
+        if (!random_below(8) && !member->cancelled)
+                cancel(family, member);
+        else
+                fork_member(family, member);
+        return true;
+}
+
+/* ---- and after it ---- */
+
+static uint32_t add_text(uint32_t token, char *text, uint32_t bytes)
+{
+        assert_true(bytes < CONTEXT);
+        if (token < 256)
+                text[bytes++] = (char)token;
+        return bytes;
+}
+
+/* What its parents had shown when it branched, and then itself. */
+static void join_text(struct member *member, uint32_t prompt_count)
+{
+        const struct member *parent = member->parent;
+        const struct stream *stream = member->stream;
+        size_t before = 0;
+
+        if (parent && member->branched > parent->branched)
+                before = parent->text_bytes - parent->stream->text_bytes +
+                         parent->stream->text_ends[member->branched - parent->branched - 1];
+        else if (parent)
+                before = parent->text_bytes - parent->stream->text_bytes;
+        assert_true(before + stream->text_bytes <= CONTEXT);
+        if (before)
+                memcpy(member->text, parent->text, before);
+        if (stream->text_bytes)
+                memcpy(member->text + before, stream->text, stream->text_bytes);
+        member->text_bytes = before + stream->text_bytes;
+        if (before < member->branched - prompt_count)
+                counts.held++;
+}
+
+/* All that it has, and the room that it had: its parents come before it. */
+static void tell(struct family *family, struct member *member)
+{
+        const struct stream *stream = member->stream = talk_end(family->talk, member->id);
+        const uint32_t *from = family->prompt;
+        uint32_t most = family->prompt_count + family->members[0].max_tokens;
+
+        if (stream->end.code == SMV_NO_STREAM) {
+                assert_non_null(member->parent);
+                counts.orphans++;
+                return;
+        }
+        member->branched = stream->end.prompt_tokens;
+        if (member->parent) {
+                assert_in_range(member->branched, member->parent->branched, member->parent->count);
+                from = member->parent->tokens;
+                most = member->max_tokens ? member->branched + member->max_tokens
+                                          : member->parent->most;
+        }
+        member->most = most;
+        assert_true(member->branched + stream->token_count <= most);
+        memcpy(member->tokens, from, member->branched * sizeof(*from));
+        if (stream->token_count)
+                memcpy(member->tokens + member->branched, stream->tokens,
+                       stream->token_count * sizeof(*from));
+        member->count = member->branched + (uint32_t)stream->token_count;
+        join_text(member, family->prompt_count);
+}
+
+static void say_replay(struct family *family, struct talk *other, struct member *member)
+{
+        if (member->stream->end.code == SMV_NO_STREAM)
+                return;
+        member->replay = ++other->last_id;
+        talk_say(other,
+                 "op=s id=u tokens=I max_tokens=u temperature=f seed=q choice=u ignore_eos=y",
+                 "generate", member->replay, member->tokens, (size_t)member->branched,
+                 member->most - member->branched, member->drawing.temperature, member->drawing.seed,
+                 member->choice, family->ignore_eos);
+}
+
+/*
+ * Its tokens are the replay's, which knows of no stop; so the text of what is not prompt is made, and
+ * where a stop is complete, there it ends.
+ */
+static void judge(const struct family *family, struct talk *other, const struct member *member)
+{
+        const struct stream *stream = member->stream, *whole;
+        char text[CONTEXT + 1];
+        uint32_t bytes = 0, i = 0;
+        enum smv_reason reason;
+        const char *stop = NULL;
+
+        if (!member->replay)
+                return;
+        whole = talk_end(other, member->replay);
+        reason = (enum smv_reason)whole->end.reason;
+        for (i = family->prompt_count; i < member->branched; i++)
+                bytes = add_text(member->tokens[i], text, bytes);
+        for (i = 0; i < whole->token_count && !stop; i++) {
+                if (i == stream->token_count && stream->end.reason == SMV_END_CANCELLED)
+                        break;
+                assert_true(i < stream->token_count);
+                assert_int_equal(stream->tokens[i], whole->tokens[i]);
+                bytes = add_text(whole->tokens[i], text, bytes);
+                text[bytes] = '\0';
+                stop = family->stop ? strstr(text, family->stop) : NULL;
+        }
+        assert_int_equal(i, stream->token_count);
+        if (stop) {
+                reason = SMV_END_STOP;
+                bytes = (uint32_t)(stop - text);
+                counts.stops++;
+        }
+        if (stream->end.reason != SMV_END_CANCELLED || !member->cancelled)
+                assert_int_equal(stream->end.reason, reason);
+        assert_int_equal(member->text_bytes, bytes);
+        assert_memory_equal(member->text, text, bytes);
+}
+
+static void check(struct family *family, struct talk *other)
+{
+        for (uint32_t i = 0; i < family->count; i++) {
+                tell(family, &family->members[i]);
+                say_replay(family, other, &family->members[i]);
+        }
+        for (uint32_t i = 0; i < family->count; i++)
+                judge(family, other, &family->members[i]);
+}
+
+static void party(struct talk **talks, struct talk *other, struct family *families)
+{
+        uint32_t count = 1 + random_below(FAMILIES);
+        bool more = true;
+
+        for (uint32_t i = 0; i < count; i++)
+                begin_family(&families[i], talks[random_below(TALKS)]);
+        for (uint32_t i = 0; i < count; i++)
+                assert_true(talk_reply(families[i].talk, families[i].members[0].id)->ok);
+        while (more) {
+                more = false;
+                for (uint32_t i = 0; i < count; i++)
+                        more |= act(&families[i]);
+                if (random_below(10)) /* else they are slow to read */
+                        talks_turn(talks, TALKS, 1);
+                else
+                        sleep_ms(random_below(5));
+        }
+        for (uint32_t i = 0; i < count; i++)
+                check(&families[i], other);
+}
+
+static void parties(struct house *house, uint32_t times)
+{
+        struct family *families = calloc(FAMILIES, sizeof(*families));
+        uint64_t parked, evicted, copied;
+
+        counts = (struct counts){ 0 };
+        for (uint32_t i = 0; i < times;) {
+                struct talk *talks[TALKS], *other = talk_greet(house);
+
+                for (uint32_t j = 0; j < TALKS; j++)
+                        talks[j] = talk_greet(house);
+                /* A talk keeps all that it has read. */
+                for (uint32_t j = 0; j < 25 && i < times; j++, i++)
+                        party(talks, other, families);
+                for (uint32_t j = 0; j < TALKS; j++)
+                        talk_close(talks[j]);
+                talk_close(other);
+        }
+        parked = house_status(house, "requests.parked");
+        evicted = house_status(house, "blocks.evicted");
+        copied = house_status(house, "blocks.copied");
+        printf("# %u parties: %u families, %u streams, %u forks, %u late, %u orphans; %u stops, %u "
+               "held; "
+               "%u parked, %u blocks evicted, %u copied\n",
+               times, counts.families, counts.members, counts.forks, counts.late, counts.orphans,
+               counts.stops, counts.held, (unsigned)parked, (unsigned)evicted, (unsigned)copied);
+        assert_true(counts.forks > counts.late && copied > 0);
+        free(families);
+        house_stop(house);
+}
+
+static void a_fork_is_as_its_tokens_sent_as_a_whole(void **state)
+{
+        HOUSE(*state, "--uid-requests", "512");
+        parties(*state, scaled(40, 4000));
+}
+
+static void with_two_plans_in_flight_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--uid-requests", "512", "--depth", "2", "--threads", "1");
+        parties(*state, scaled(30, 3000));
+}
+
+static void where_few_have_place_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--uid-requests", "512", "--max-seqs", "2", "--step-tokens", "16", "--ctx",
+              "512", "--kv-bytes", "1048576", "--threads", "1");
+        parties(*state, scaled(20, 2000));
+}
+
+static void where_few_have_place_with_two_plans_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--uid-requests", "512", "--max-seqs", "3", "--step-tokens", "7", "--ctx",
+              "512", "--kv-bytes", "720896", "--threads", "1", "--depth", "2");
+        parties(*state, scaled(20, 2000));
+}
+
+int main(void)
+{
+        const struct CMUnitTest stories[] = {
+                STORY(a_fork_is_as_its_tokens_sent_as_a_whole),
+                STORY(with_two_plans_in_flight_it_is_the_same),
+                STORY(where_few_have_place_it_is_the_same),
+                STORY(where_few_have_place_with_two_plans_it_is_the_same),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        random_begin();
+        return cmocka_run_group_tests(stories, NULL, NULL);
+}
