@@ -76,7 +76,8 @@ struct channel {
         /* Loop only. */
         struct ring_reader reader; /* of a private one */
         struct peer *peer;
-        uint32_t uid;           /* who is charged for it, peer or no peer */
+        uint32_t uid;           /* who is charged for it, peer or no peer ... */
+        uint64_t charged;       /* ... and how much: nothing for one of our own */
         uint64_t retired_heard; /* requests of that peer whose RETIRED has come */
         bool line_held;
         struct channel *gone_next; /* of those that are to be freed */

@@ -89,6 +89,8 @@ static const struct setting settings[] = {
         { "uid_prompt_bytes",   KIND_BYTES,  AT(uid_prompt_bytes),   "64M",   1, 64 * G, { NULL }, false, "of one user's prompts, and of what his handles hold" },
         { "uid_handles",        KIND_COUNT,  AT(uid_handles),        "256",   1, 65536, { NULL }, false, "histories that one user holds" },
         { "uid_held_percent",   KIND_COUNT,  AT(uid_held_percent),   "25",    0, 100, { NULL }, false, "of the KV pool: what one user may ask to be held" },
+        { "uid_kept",           KIND_COUNT,  AT(uid_kept),           "16",    0, 4096, { NULL }, false, "streams of one user that outlive their connections" },
+        { "uid_kept_bytes",     KIND_BYTES,  AT(uid_kept_bytes),     "32M",   1, 64 * G, { NULL }, false, "what the records of these may take" },
         { "uid_connects_burst", KIND_COUNT,  AT(uid_connects_burst), "64",    1, 65536, { NULL }, false, "new connections of one user at once" },
         { "uid_connects_per_s", KIND_COUNT,  AT(uid_connects_per_s), "10",    1, 65536, { NULL }, false, "new connections of one user after that" },
         { "uid_ring_bytes",     KIND_BYTES,  AT(uid_ring_bytes),     "16M",   64 * K, 64 * G, { NULL }, false, "of one user's rings; ring_bytes or more" },
@@ -101,6 +103,7 @@ static const struct setting settings[] = {
 
         { "connections",        KIND_COUNT,  AT(connections),        "256",   1, 65536, { NULL }, false, "of all users" },
         { "requests",           KIND_COUNT,  AT(requests),           "1024",  1, 65536, { NULL }, false, "of all users, running and waiting" },
+        { "kept",               KIND_COUNT,  AT(kept),               "256",   0, 4096, { NULL }, false, "streams of all users that outlive their connections" },
         { "stall_ms",           KIND_COUNT,  AT(stall_ms),           "60000", 1, 86400000, { NULL }, false, "a stream whose reader does not read ends after this" },
         { "grace_ms",           KIND_COUNT,  AT(grace_ms),           "2000",  0, 86400000, { NULL }, false, "... and after this gives its place up, if others wait for one" },
         { "drain_ms",           KIND_COUNT,  AT(drain_ms),           "30000", 0, 86400000, { NULL }, false, "what runs may finish after SIGTERM for so long" },

@@ -56,6 +56,8 @@ struct config {
         uint64_t uid_prompt_bytes; /* handles' tokens included */
         uint32_t uid_handles;
         uint32_t uid_held_percent; /* of the pool */
+        uint32_t uid_kept;         /* streams */
+        uint64_t uid_kept_bytes;   /* ... their records, at most */
         uint32_t uid_connects_burst, uid_connects_per_s;
         uint64_t uid_ring_bytes;
 
@@ -68,6 +70,7 @@ struct config {
         /* the whole daemon */
         uint32_t connections;
         uint32_t requests;
+        uint32_t kept;     /* streams */
         uint32_t stall_ms; /* without room this long, a stream ends */
         uint32_t grace_ms; /* ... and this long, gives its slot up */
         uint32_t drain_ms; /* after SIGTERM */

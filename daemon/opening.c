@@ -282,21 +282,22 @@ int opening_plan(struct opening *o)
         o->model_conf.blocks = (uint32_t)blocks;
         model_measure(o->checkpoint, &served->traits, &o->model_conf, &o->bytes);
 
-        o->sched = (struct sched_conf){ .blocks = (uint32_t)blocks,
-                                        .slots = config->max_seqs,
-                                        .rows = config->step_tokens,
-                                        .context = served->context,
-                                        .depth = config->depth,
-                                        .requests_max = config->requests,
-                                        .channels = config->connections * 2,
-                                        .stall_ns = config->stall_ms * MS,
-                                        .grace_ns = config->grace_ms * MS,
-                                        .parks_max = config->max_parks,
-                                        .gap_ns = config->gap_ms * MS,
-                                        .batch_size = batch_size(config),
-                                        .window_ns = window_ms(config) * MS,
-                                        .prefix = { .world = config->kv,
-                                                    .anchors = config->requests } };
+        o->sched =
+                (struct sched_conf){ .blocks = (uint32_t)blocks,
+                                     .slots = config->max_seqs,
+                                     .rows = config->step_tokens,
+                                     .context = served->context,
+                                     .depth = config->depth,
+                                     .requests_max = config->requests,
+                                     .channels = config->connections * 2 + 2, /* and the keeper's */
+                                     .stall_ns = config->stall_ms * MS,
+                                     .grace_ns = config->grace_ms * MS,
+                                     .parks_max = config->max_parks,
+                                     .gap_ns = config->gap_ms * MS,
+                                     .batch_size = batch_size(config),
+                                     .window_ns = window_ms(config) * MS,
+                                     .prefix = { .world = config->kv,
+                                                 .anchors = config->requests } };
         return error_pass(sys_random(o->sched.prefix.key, sizeof(o->sched.prefix.key)));
 }
 

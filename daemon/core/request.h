@@ -24,6 +24,7 @@ struct channel; /* daemon/channel.h */
 struct peer;    /* daemon/edge/peer.h */
 struct handle;  /* daemon/edge/handles.h */
 struct family;  /* daemon/edge/family.c */
+struct kept;    /* daemon/edge/keeper.h */
 
 enum request_state {
         REQUEST_WAITING, /* in the queue, holds nothing */
@@ -67,7 +68,7 @@ struct request {
         uint32_t number; /* of a table of requests_max; the engine's key for what it keeps of it */
 
         /* What was asked: the loop writes it, then nobody. */
-        uint32_t stream; /* the client's id */
+        uint32_t stream; /* the client's id; what its records say */
         uint32_t uid;    /* of the peer, from the kernel */
         enum request_class class;
         uint64_t deadline_ns; /* it ends then, as it is; 0: never */
@@ -119,6 +120,8 @@ struct request {
         struct request *peer_next, *peer_prev;
         struct handle *handle; /* whose history it continues, until it has retired; or NULL */
         bool reads_only;       /* max_tokens is to be 0 */
+        uint32_t keep_ms;      /* its records outlive its connection so long; 0: they do not */
+        struct kept *kept;     /* from its submission until it has retired, if they do */
         size_t charged_bytes;  /* to its uid, until it retires */
         struct family *family; /* of one that has siblings, or was forked; or NULL */
         uint32_t mails_sent;   /* about it, its own SUBMIT not counted */

@@ -7,6 +7,8 @@
 #include <unistd.h>
 
 #include "daemon/edge/anchors.h"
+#include "daemon/edge/holder.h"
+#include "daemon/edge/keeper.h"
 #include "daemon/edge/listener.h"
 #include "daemon/edge/peer.h"
 #include "daemon/edge/streams.h"
@@ -131,32 +133,46 @@ static int find_number(struct edge *edge, uint32_t id, uint32_t *ret_number,
         return 0;
 }
 
-int edge_open_channel(struct edge *edge, struct peer *peer, enum channel_bell bell,
-                      uint64_t ring_bytes, uint32_t id, struct wire_problem *ret_problem)
+int edge_new_channel(struct edge *edge, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
+                     struct wire_problem *ret_problem, struct channel **ret_channel)
 {
         struct channel *channel = NULL;
         uint32_t number = 0;
         int r;
 
         r = find_number(edge, id, &number, ret_problem);
-        if (!r)
-                r = admit_charge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes, id,
-                                 ret_problem);
         if (r)
                 return error_pass(r);
         if (bell == CHANNEL_LOOP)
                 r = channel_new(number, ring_bytes, &channel);
         else
                 r = channel_new_shared(number, ring_bytes, bell, &channel);
+        if (r)
+                return error_pass(r);
+        edge->channels[number] = channel;
+        edge->channels_open++;
+        *ret_channel = channel;
+        return 0;
+}
+
+int edge_open_channel(struct edge *edge, struct peer *peer, enum channel_bell bell,
+                      uint64_t ring_bytes, uint32_t id, struct wire_problem *ret_problem)
+{
+        struct channel *channel = NULL;
+        int r;
+
+        r = admit_charge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes, id, ret_problem);
+        if (r)
+                return error_pass(r);
+        r = edge_new_channel(edge, bell, ring_bytes, id, ret_problem, &channel);
         if (r) {
                 quota_uncharge(edge->quota, peer->uid, QUOTA_RING_BYTES, ring_bytes);
                 return error_pass(r);
         }
         channel->peer = peer;
         channel->uid = peer->uid;
+        channel->charged = ring_bytes;
         peer->channel = channel;
-        edge->channels[number] = channel;
-        edge->channels_open++;
         return 0;
 }
 
@@ -168,7 +184,7 @@ static void free_channel(struct edge *edge, struct channel *channel)
 {
         assert(edge->channels[channel->number] == channel && !channel->peer);
         assert(edge->channels_open);
-        quota_uncharge(edge->quota, channel->uid, QUOTA_RING_BYTES, channel->writer.data_bytes);
+        quota_uncharge(edge->quota, channel->uid, QUOTA_RING_BYTES, channel->charged);
         edge->channels[channel->number] = NULL;
         edge->channels_open--;
         channel_free(channel, edge->phase >= EDGE_FLUSHING);
@@ -225,7 +241,7 @@ static void on_wake(struct edge *edge, struct channel *channel)
 {
         channel_lower(&channel->draining);
         edge_catch_up(edge);
-        if (channel->peer)
+        if (!keeper_hear(edge->keeper, channel) && channel->peer)
                 peer_settle(channel->peer);
 }
 
@@ -313,6 +329,7 @@ static void end_streams(struct edge *edge)
         log_info("ending requests=%u jobs=%u", admit_alive(edge->admit), edge->jobs_out);
         for (struct peer *peer = edge->peers; peer; peer = peer->next)
                 peer_cancel_all(peer, SMV_END_ERROR, SMV_SHUTTING_DOWN);
+        keeper_end_all(edge->keeper, SMV_END_ERROR, SMV_SHUTTING_DOWN);
 }
 
 /* From now on a peer to whom all was said is hung up; a second, then all of them are. */
@@ -322,6 +339,8 @@ static void begin_flushing(struct edge *edge)
 
         edge->phase = EDGE_FLUSHING;
         set_flush_timer(edge);
+        keeper_close(edge->keeper);
+        holder_close_shelves(edge);
         for (struct peer *peer = edge->peers; peer; peer = next) {
                 next = peer->next;
                 peer_settle(peer);
@@ -398,6 +417,12 @@ static void on_drain_timer(void *arg)
 
 /* ---- life ---- */
 
+/* Numbers outlive connections, and perhaps the daemon, in somebody's notes: then they name nothing. */
+static uint64_t first_number(const struct edge *edge)
+{
+        return edge->conf.admit.seed() >> 24;
+}
+
 static int begin(struct edge *edge)
 {
         const struct config *config = edge->conf.config;
@@ -409,13 +434,15 @@ static int begin(struct edge *edge)
                          [QUOTA_RING_BYTES] = config->uid_ring_bytes,
                          [QUOTA_HANDLES] = config->uid_handles,
                          [QUOTA_HELD_BLOCKS] =
-                                 (uint64_t)sched->blocks * config->uid_held_percent / 100 },
+                                 (uint64_t)sched->blocks * config->uid_held_percent / 100,
+                         [QUOTA_KEPT] = config->uid_kept,
+                         [QUOTA_KEPT_BYTES] = config->uid_kept_bytes },
                 .connects_burst = config->uid_connects_burst,
                 .connects_per_s = config->uid_connects_per_s,
         };
         int r;
 
-        edge->channel_count = config->connections * 2;
+        edge->channel_count = edge->conf.admit.sched.channels;
         edge->channels = calloc(edge->channel_count, sizeof(struct channel *));
         if (!edge->channels)
                 return error_raise(-ENOMEM);
@@ -423,7 +450,9 @@ static int begin(struct edge *edge)
         if (!r)
                 r = admit_new(&edge->conf.admit, edge->quota, &edge->admit);
         if (!r)
-                r = handles_new(edge->quota, &edge->handles);
+                r = handles_new(edge->quota, first_number(edge), &edge->handles);
+        if (!r)
+                r = keeper_new(edge, first_number(edge), &edge->keeper);
         if (!r)
                 r = anchors_new(&(struct anchors_conf){ .loop = edge->loop,
                                                         .quota = edge->quota,
@@ -475,8 +504,10 @@ struct edge *edge_free(struct edge *edge)
         loop_watch_free(edge->bell_watch);
         loop_timer_free(edge->drain_timer);
         loop_timer_free(edge->gone_timer);
+        holder_close_shelves(edge);
         anchors_free(edge->anchors);
         handles_free(edge->handles);
+        keeper_free(edge->keeper);
         admit_free(edge->admit);
         quota_free(edge->quota);
         free(edge);

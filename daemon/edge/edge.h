@@ -29,6 +29,8 @@
 struct anchors;
 struct peer;
 struct listener;
+struct keeper;
+struct shelf;
 
 struct edge_conf {
         const struct config *config;
@@ -62,6 +64,8 @@ struct edge {
         struct admit *admit;
         struct handles *handles;
         struct anchors *anchors;
+        struct shelf *shelves;
+        struct keeper *keeper;
         struct loop_watch *bell_watch;
         struct loop_timer *drain_timer;
         struct peer *peers;
@@ -99,6 +103,10 @@ void edge_arrive(struct edge *edge, int fd);
 
 /* Tells a stranger why he is not let in, if he listens, and closes.  Takes fd. */
 void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *message);
+
+/* A ring of nobody's: 0, WIRE_E_REFUSED, or a negative errno.  HANGUP gives it back. */
+int edge_new_channel(struct edge *edge, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
+                     struct wire_problem *ret_problem, struct channel **ret_channel);
 
 /*
  * A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED, or a negative errno.

@@ -41,6 +41,9 @@ static const char *const op_names[WIRE_OP_N] = {
         [WIRE_FORK] = "fork",
         [WIRE_CLOSE] = "close",
         [WIRE_HOLD] = "hold",
+        [WIRE_ATTACH] = "attach",
+        [WIRE_DETACH] = "detach",
+        [WIRE_DROP] = "drop",
 };
 
 /* They will mean something: a request that uses one must not be understood without it. */
@@ -483,6 +486,9 @@ static int read_vars(struct reading *in, const struct field *field, const struct
 #define FORK       (1u << WIRE_FORK)
 #define CLOSE      (1u << WIRE_CLOSE)
 #define HOLD       (1u << WIRE_HOLD)
+#define ATTACH     (1u << WIRE_ATTACH)
+#define DETACH     (1u << WIRE_DETACH)
+#define DROP       (1u << WIRE_DROP)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define TALK       (GENERATE | TEMPLATE | OPEN)
 #define HANDLED    (APPEND | TRUNCATE | CLOSE | HOLD)
@@ -512,7 +518,7 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "stop",        WIRE_F_STOP,        "texts",   1, SMV_STOPS_MAX, 0, SMV_STOP_BYTES_MAX,   GENERATE, 0 },            read_stop,        0 },
         { { "stop_tokens", WIRE_F_STOP_TOKENS, "ids",     0, SMV_STOPS_MAX, 0, 0,                    GENERATE, 0 },            read_stop_tokens, 0 },
         { { "ignore_eos",  WIRE_F_IGNORE_EOS,  "bool",    0, 1, 0, 0,                                GENERATE, 0 },            read_bool,        AT(ignore_eos) },
-        { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL | FORK, CANCEL },  read_uint32,      AT(stream) },
+        { { "stream",      WIRE_F_STREAM,      "uint",    1, U32_MAX, 0, 0,                          CANCEL | FORK | DETACH, CANCEL | DETACH }, read_uint32, AT(stream) },
         { { "text",        WIRE_F_TEXT,        "text",    0, U32_MAX, 0, 0,                          TOKENIZE | APPEND, TOKENIZE }, read_text,   AT(text) },
         { { "messages",    WIRE_F_MESSAGES,    "maps",    1, SMV_MESSAGES_MAX, 0, 0,                 TALK, TEMPLATE },         read_maps,        AT(talk.messages) },
         { { "tools",       WIRE_F_TOOLS,       "maps",    0, SMV_MESSAGES_MAX, 0, 0,                 TALK, 0 },                read_maps,        AT(talk.tools) },
@@ -528,6 +534,9 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "n",           WIRE_F_N,           "uint",    1, SMV_CHOICES_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(n) },
         { { "choice",      WIRE_F_CHOICE,      "uint",    0, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(choice) },
         { { "ms",          WIRE_F_MS,          "uint",    0, U32_MAX, 0, 0,                          HOLD, HOLD },             read_uint32,      AT(ms) },
+        { { "keep_ms",     WIRE_F_KEEP_MS,     "uint",    1, SMV_KEEP_MS_MAX, 0, 0,                  GENERATE | OPEN | FORK, 0 }, read_uint32,   AT(keep_ms) },
+        { { "kept",        WIRE_F_KEPT,        "uint",    1, U64_LIMIT, 0, 0,                        ATTACH | DROP, ATTACH | DROP }, read_uint64, AT(kept) },
+        { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH, 0 },              read_uint32,      AT(from) },
 };
 /* clang-format on */
 

@@ -6,9 +6,11 @@
 #include "daemon/edge/handlers.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "daemon/edge/holder.h"
+#include "daemon/edge/keeper.h"
 #include "daemon/edge/peer.h"
 #include "daemon/edge/status.h"
 #include "daemon/edge/streams.h"
@@ -191,7 +193,8 @@ static int check_new(struct peer *peer, const struct wire_request *asked, enum e
         uint32_t streams = wire_streams(asked), i = 0;
 
         do
-                if (stream_find(peer, asked->id + i) || task_find(peer, asked->id + i))
+                if (stream_find(peer, asked->id + i) || task_find(peer, asked->id + i) ||
+                    kept_find(peer, asked->id + i))
                         return wire_refuse(ret_problem, SMV_DUP_ID, asked->id, "id",
                                            "id %u belongs to a request that is still alive",
                                            asked->id + i);
@@ -259,23 +262,114 @@ static int handle_generate(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
+static void reply_ok(struct peer *peer, uint32_t id)
+{
+        struct wire_writer writer;
+
+        if (!peer_reply(peer, &writer))
+                return;
+        wire_put_ok(&writer, id, 0);
+        peer_replied(peer, &writer);
+}
+
+static int find_kept(struct peer *peer, const struct wire_request *asked, struct kept **ret_kept,
+                     struct wire_problem *ret_problem)
+{
+        *ret_kept = keeper_find(peer->edge->keeper, peer->uid, asked->kept);
+        if (*ret_kept)
+                return 0;
+        return wire_refuse(ret_problem, SMV_NO_KEPT, asked->id, "kept",
+                           "there is no kept stream %" PRIu64, asked->kept);
+}
+
+/* The record that comes next, or one that is there; of a stream that has ended, at least its END. */
+static int check_from(const struct kept *kept, const struct wire_request *asked,
+                      struct wire_problem *ret_problem)
+{
+        uint32_t last = kept->reel.count - kept->ended;
+
+        if (asked->from <= last)
+                return 0;
+        return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "from",
+                           "from is %u; the stream has %u records%s", asked->from, kept->reel.count,
+                           kept->ended ? ", its END included" : " so far");
+}
+
 /* A stream that has ended, and one that never was, are the same to a client that cancels. */
 static int handle_cancel(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
         struct request *request = stream_find(peer, asked->stream);
         struct peer_task *task = task_find(peer, asked->stream);
-        struct wire_writer writer;
+        struct kept *kept = kept_find(peer, asked->stream);
 
         (void)ret_problem;
         if (request)
                 stream_cancel(peer->edge, request, SMV_END_CANCELLED, SMV_OK);
         if (task)
                 task_cancel(task, asked->stream);
+        if (kept)
+                kept_cancel(kept);
+        reply_ok(peer, asked->id);
+        return 0;
+}
+
+static int handle_attach(struct peer *peer, struct wire_request *asked,
+                         struct wire_problem *ret_problem)
+{
+        struct served *served = NULL;
+        struct wire_writer writer;
+        struct kept *kept = NULL;
+        int r;
+
+        r = check_new(peer, asked, EDGE_ENDING, &served, ret_problem);
+        if (!r)
+                r = find_kept(peer, asked, &kept, ret_problem);
+        if (!r)
+                r = check_from(kept, asked, ret_problem);
+        if (r)
+                return error_pass(r);
         if (!peer_reply(peer, &writer))
                 return 0;
-        wire_put_ok(&writer, asked->id, 0);
+        wire_put_ok(&writer, asked->id, 3);
+        wire_put_text(&writer, "sequence");
+        wire_put_uint(&writer, kept->reel.count);
+        wire_put_text(&writer, "prompt_tokens");
+        wire_put_uint(&writer, kept->prompt_tokens);
+        wire_put_text(&writer, "max_tokens");
+        wire_put_uint(&writer, kept->max_tokens);
         peer_replied(peer, &writer);
+        if (!peer->doomed)
+                kept_attach(kept, peer, asked->id, asked->from);
+        return 0;
+}
+
+/* One that has ended is nobody's stream any more, and to let go of it is no error. */
+static int handle_detach(struct peer *peer, struct wire_request *asked,
+                         struct wire_problem *ret_problem)
+{
+        struct kept *kept = kept_find(peer, asked->stream);
+
+        if (stream_find(peer, asked->stream) || task_find(peer, asked->stream))
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "stream",
+                                   "stream %u was not asked to be kept", asked->stream);
+        if (kept)
+                kept_detach(kept);
+        reply_ok(peer, asked->id);
+        return 0;
+}
+
+static int handle_drop(struct peer *peer, struct wire_request *asked,
+                       struct wire_problem *ret_problem)
+{
+        struct kept *kept = NULL;
+        int r;
+
+        r = find_kept(peer, asked, &kept, ret_problem);
+        if (r)
+                return error_pass(r);
+        keeper_drop(kept);
+        reply_ok(peer, asked->id);
         return 0;
 }
 
@@ -348,7 +442,9 @@ static int begin_fork(struct peer *peer, struct wire_request *asked,
                       struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
-        struct request *parent = stream_find(peer, asked->stream), *first = NULL;
+        struct kept *kept = kept_find(peer, asked->stream);
+        struct request *parent = kept ? kept->request : stream_find(peer, asked->stream);
+        struct request *first = NULL;
         int r;
 
         counter_add(&edge->conf.stats->requests_seen, 1);
@@ -356,7 +452,7 @@ static int begin_fork(struct peer *peer, struct wire_request *asked,
                 return wire_refuse(ret_problem, SMV_NO_STREAM, asked->id, "stream", "stream %u %s",
                                    asked->stream,
                                    parent && parent->reads_only     ? "only reads"
-                                   : parent                         ? "has ended"
+                                   : parent || kept                 ? "has ended"
                                    : task_find(peer, asked->stream) ? "has not begun"
                                                                     : "is none that is alive");
         r = admit_fork(edge->admit, parent, asked, &first, ret_problem);
@@ -443,6 +539,9 @@ static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *
         [WIRE_FORK] = handle_fork,
         [WIRE_CLOSE] = holder_close,
         [WIRE_HOLD] = handle_hold,
+        [WIRE_ATTACH] = handle_attach,
+        [WIRE_DETACH] = handle_detach,
+        [WIRE_DROP] = handle_drop,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
@@ -480,7 +579,8 @@ void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
         int r;
 
         if (!count && peer->state == PEER_OPEN) {
-                streams_nudge(peer);
+                if (peer->channel)
+                        streams_nudge(peer->edge, peer->channel);
                 return;
         }
         r = wire_decode(body, count, &asked, &problem);

@@ -17,13 +17,14 @@ struct handles {
         struct handle *buckets[BUCKETS];
 };
 
-int handles_new(struct quota *quota, struct handles **ret_handles)
+int handles_new(struct quota *quota, uint64_t first, struct handles **ret_handles)
 {
         struct handles *handles = calloc(1, sizeof(*handles));
 
         if (!handles)
                 return error_raise(-ENOMEM);
         handles->quota = quota;
+        handles->last = first;
         *ret_handles = handles;
         return 0;
 }

@@ -18,8 +18,8 @@
  * and what it is charged covers the memory whoever goes first.
  *
  * While a request generates on a handle, or a text for it is with the scribe, it is busy: it is
- * only looked at, or closed.  It closes with its owner; that is a connection, and the place where
- * another kind of owner will be, for one who wants to come back for it.
+ * only looked at, or closed.  It closes with its owner; that is a connection, or a shelf (shelf.h)
+ * for who wants to come back for it.
  *
  * Loop thread only.
  */
@@ -35,12 +35,14 @@
 #include "daemon/served.h"
 
 struct handle;
+struct shelf;
 struct peer_task;
 struct request;
 
 /* Whoever has handles: with him they go. */
 struct handle_owner {
         struct handle *first;
+        struct shelf *shelf; /* which it is; NULL: a connection's */
 };
 
 struct handle {
@@ -64,7 +66,8 @@ struct handle {
 
 struct handles;
 
-int handles_new(struct quota *quota, struct handles **ret_handles);
+/* first: numbers begin after it, so that those of a daemon before this one name nothing. */
+int handles_new(struct quota *quota, uint64_t first, struct handles **ret_handles);
 struct handles *handles_free(struct handles *handles); /* asserts that none is open */
 
 /* NULL: there is none, or it is another user's, which is the same to who asks. */

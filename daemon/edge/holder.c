@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "daemon/edge/anchors.h"
+#include "daemon/edge/shelf.h"
 #include "daemon/edge/streams.h"
 #include "daemon/edge/task.h"
 #include "daemon/error.h"
@@ -15,8 +16,10 @@ static int find(struct peer *peer, const struct wire_request *asked, struct hand
                 struct wire_problem *ret_problem)
 {
         *ret_handle = handles_find(peer->edge->handles, peer->uid, asked->handle);
-        if (*ret_handle)
+        if (*ret_handle) {
+                shelf_renew((*ret_handle)->owner);
                 return 0;
+        }
         return wire_refuse(ret_problem, SMV_NO_HANDLE, asked->id, "handle",
                            "there is no handle %" PRIu64, asked->handle);
 }
@@ -99,6 +102,51 @@ static int fill_more(struct peer *peer, struct handle *handle, const uint32_t *i
         return error_pass(r);
 }
 
+/* Whose a new handle will be: 0 or -ENOMEM. */
+static int choose_owner(struct peer *peer, const struct wire_request *asked,
+                        struct handle_owner **ret_owner)
+{
+        struct shelf *shelf = NULL;
+        int r = 0;
+
+        if (asked->keep_ms)
+                r = shelf_new(peer->edge, asked->keep_ms, &shelf);
+        *ret_owner = shelf ? &shelf->owner : &peer->handles;
+        return error_pass(r);
+}
+
+/* A shelf is for one handle. */
+static void leave_owner(struct handle_owner *owner)
+{
+        if (owner->shelf)
+                shelf_free(owner->shelf);
+}
+
+static void close_idle(struct edge *edge, struct handle *handle)
+{
+        struct handle_owner *owner = handle->owner;
+
+        anchors_lift(edge->anchors, handle);
+        handles_close(edge->handles, handle);
+        leave_owner(owner);
+}
+
+static int open_one(struct peer *peer, struct served *served, const struct wire_request *asked,
+                    struct wire_problem *ret_problem, struct handle **ret_handle)
+{
+        struct handle_owner *owner;
+        int r;
+
+        r = choose_owner(peer, asked, &owner);
+        if (r)
+                return error_pass(r);
+        r = handles_open(peer->edge->handles, owner, peer->uid, served, asked->id, ret_problem,
+                         ret_handle);
+        if (r)
+                leave_owner(owner);
+        return error_pass(r);
+}
+
 int holder_open(struct peer *peer, struct served *served, struct wire_request *asked,
                 struct wire_problem *ret_problem)
 {
@@ -108,8 +156,7 @@ int holder_open(struct peer *peer, struct served *served, struct wire_request *a
 
         r = admit_check(edge->admit, served, asked, ret_problem);
         if (!r)
-                r = handles_open(edge->handles, &peer->handles, peer->uid, served, asked->id,
-                                 ret_problem, &handle);
+                r = open_one(peer, served, asked, ret_problem, &handle);
         if (r)
                 return error_pass(r);
         if (!asked->token_count)
@@ -118,7 +165,7 @@ int holder_open(struct peer *peer, struct served *served, struct wire_request *a
                 r = fill_new(peer, handle, &asked->memory, asked->token_count, asked->id, "tokens",
                              ret_problem);
         if (r)
-                handles_close(edge->handles, handle);
+                close_idle(edge, handle);
         else if (!handle->task)
                 reply_length(peer, handle, asked->id, true);
         return error_pass(r);
@@ -175,7 +222,7 @@ void holder_give_up(struct edge *edge, struct peer_task *task)
 
         return_task(task);
         if (task->op == WIRE_OPEN)
-                handles_close(edge->handles, handle);
+                close_idle(edge, handle);
 }
 
 /* ---- the others ---- */
@@ -211,6 +258,21 @@ static void reply_forks(struct peer *peer, const struct handle *last, uint32_t c
         peer_replied(peer, &writer);
 }
 
+static int fork_one(struct peer *peer, struct handle *handle, const struct wire_request *asked,
+                    struct wire_problem *ret_problem, struct handle **ret_fork)
+{
+        struct handle_owner *owner;
+        int r;
+
+        r = choose_owner(peer, asked, &owner);
+        if (r)
+                return error_pass(r);
+        r = handles_fork(peer->edge->handles, handle, owner, asked->id, ret_problem, ret_fork);
+        if (r)
+                leave_owner(owner);
+        return error_pass(r);
+}
+
 /* All of them or none. */
 int holder_fork(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
@@ -221,14 +283,14 @@ int holder_fork(struct peer *peer, struct wire_request *asked, struct wire_probl
 
         r = find_idle(peer, asked, &handle, ret_problem);
         while (!r && made < asked->count) {
-                r = handles_fork(handles, handle, &peer->handles, asked->id, ret_problem, &fork);
+                r = fork_one(peer, handle, asked, ret_problem, &fork);
                 made += !r;
         }
         if (!r)
                 reply_forks(peer, fork, made, asked->id);
         else
-                while (made--) /* the newest stand first */
-                        handles_close(handles, peer->handles.first);
+                for (uint64_t number = made ? fork->number : 0; made--; number--)
+                        close_idle(peer->edge, handles_find(handles, peer->uid, number));
         return error_pass(r);
 }
 
@@ -318,7 +380,7 @@ void holder_take_back(struct edge *edge, struct request *request)
 
 /* ---- the end ---- */
 
-static void close_one(struct edge *edge, struct handle *handle)
+void holder_drop(struct edge *edge, struct handle *handle)
 {
         struct request *request = handle->request;
 
@@ -330,8 +392,7 @@ static void close_one(struct edge *edge, struct handle *handle)
                 task_call_off(handle->task, SMV_NO_HANDLE);
                 return_task(handle->task);
         }
-        anchors_lift(edge->anchors, handle); /* behind the cancel: nobody sets it once more */
-        handles_close(edge->handles, handle);
+        close_idle(edge, handle); /* behind the cancel: nobody sets its anchor once more */
 }
 
 static void reply_ok(struct peer *peer, uint32_t id)
@@ -365,7 +426,7 @@ int holder_close(struct peer *peer, struct wire_request *asked, struct wire_prob
         r = find(peer, asked, &handle, ret_problem);
         if (r)
                 return error_pass(r);
-        close_one(peer->edge, handle);
+        holder_drop(peer->edge, handle);
         reply_ok(peer, asked->id);
         return 0;
 }
@@ -373,5 +434,11 @@ int holder_close(struct peer *peer, struct wire_request *asked, struct wire_prob
 void holder_leave(struct peer *peer)
 {
         while (peer->handles.first)
-                close_one(peer->edge, peer->handles.first);
+                holder_drop(peer->edge, peer->handles.first);
+}
+
+void holder_close_shelves(struct edge *edge)
+{
+        while (edge->shelves)
+                holder_drop(edge, edge->shelves->owner.first);
 }

@@ -12,6 +12,9 @@
  * for it is charged already, so this cannot fail.  The peer that generates need not be the one
  * that opened it, only of the same user.
  *
+ * A handle that was asked to be kept is on a shelf instead of the peer's, until nobody has named it
+ * for so long.
+ *
  * A handle that is closed, or whose owner goes, ends what is under way on it: its stream is
  * cancelled and has its END, its text is refused.
  * Loop thread only.
@@ -60,7 +63,12 @@ int holder_fill(struct peer_task *task, struct wire_problem *ret_problem);
 /* They will not come: it is as it was, or it never was. */
 void holder_give_up(struct edge *edge, struct peer_task *task);
 
+/* It closes, and what is under way on it ends. */
+void holder_drop(struct edge *edge, struct handle *handle);
+
 /* The peer goes: its handles close. */
 void holder_leave(struct peer *peer);
+/* The daemon ends: the others do. */
+void holder_close_shelves(struct edge *edge);
 
 #endif

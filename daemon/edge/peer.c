@@ -6,6 +6,7 @@
 
 #include "daemon/edge/handlers.h"
 #include "daemon/edge/holder.h"
+#include "daemon/edge/keeper.h"
 #include "daemon/edge/streams.h"
 #include "daemon/edge/task.h"
 #include "daemon/error.h"
@@ -243,6 +244,13 @@ static bool is_gone(const struct peer *peer)
         return (peer->read_shut || peer->reading) && sys_send(peer->fd, "", 0) < 0;
 }
 
+static bool take_records(struct peer *peer)
+{
+        bool some = streams_take(peer);
+
+        return kept_take(peer) || some;
+}
+
 /*
  * Records go out while the socket takes them; beyond a little that waits, they wait in the
  * ring, as long replies wait with their tasks.  One of those comes a turn, and after records:
@@ -253,7 +261,7 @@ static void pump(struct peer *peer)
         do {
                 peer_send(peer);
         } while (!peer->doomed && peer->state == PEER_OPEN &&
-                 buffer_count(&peer->out) < RECORDS_LOW && streams_take(peer));
+                 buffer_count(&peer->out) < RECORDS_LOW && take_records(peer));
         if (tasks_may_pass_reply(peer)) {
                 tasks_pass_reply(peer);
                 peer_send(peer);
@@ -284,7 +292,7 @@ static bool is_over(struct peer *peer)
         if (peer->state == PEER_CLOSING)
                 return true;
         return (peer->read_shut || peer->edge->phase >= EDGE_FLUSHING) && !peer->requests &&
-               !peer->tasks && !peer->made && !may_linger(peer);
+               !peer->tasks && !peer->made && !peer->kept && !may_linger(peer);
 }
 
 static void watch(struct peer *peer)
@@ -336,6 +344,12 @@ static void on_again(void *arg)
         if (peer->more)
                 read_in(peer);
         peer_settle(peer);
+}
+
+/* Without memory for it, when something happens to it. */
+void peer_call(struct peer *peer)
+{
+        (void)loop_timer_set(peer->again, 0);
 }
 
 static void on_deadline(void *arg)
@@ -438,6 +452,7 @@ struct peer *peer_free(struct peer *peer)
         holder_leave(peer);
         tasks_leave(peer);
         streams_leave(peer);
+        kept_leave(peer);
         quota_uncharge(edge->quota, uid, QUOTA_PROMPT_BYTES, peer->frame_charged);
         if (peer->prev)
                 peer->prev->next = peer->next;

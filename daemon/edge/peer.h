@@ -25,7 +25,7 @@
  * sends or asks for holds the loop for a millisecond.
  *
  * peer.c has the bytes that come, outgoing.c those that go, handlers.c the operations, task.c the work for the scribe,
- * streams.c what the engine has and what comes back, holder.c its handles.  None of them frees a peer
+ * streams.c what the engine has and what comes back, keeper.c and kept.c what outlives it, holder.c its handles.  None of them frees a peer
  * under another's feet: they doom it, and peer_settle(), last in every turn of it,
  * flushes, watches, or frees.
  * Loop thread only.
@@ -70,6 +70,7 @@ struct peer {
         struct channel *channel;  /* from hello, or of the socket kind from its first generate */
         struct request *requests; /* with the engine, or with an END to be drained */
         struct peer_task *tasks;  /* with the scribe */
+        struct kept *kept;        /* which it is attached to, in a round: who comes next */
         struct handle_owner handles;
         struct peer_task *made, **made_end; /* whose long replies wait for one another */
 };
@@ -78,6 +79,9 @@ struct peer {
  * peer_free(). */
 int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer **ret_peer);
 struct peer *peer_free(struct peer *peer);
+
+/* It will have a turn, behind all others. */
+void peer_call(struct peer *peer);
 
 /* What the scribe did for it, or for a peer that is gone meanwhile. */
 void peer_job_done(struct edge *edge, struct scribe_job *job);

@@ -15,9 +15,14 @@ struct quota {
 };
 
 static const char *const names[QUOTA_KIND_N] = {
-        [QUOTA_CONNECTIONS] = "connections",   [QUOTA_REQUESTS] = "requests",
-        [QUOTA_PROMPT_BYTES] = "prompt_bytes", [QUOTA_RING_BYTES] = "ring_bytes",
-        [QUOTA_HANDLES] = "handles",           [QUOTA_HELD_BLOCKS] = "held_blocks",
+        [QUOTA_CONNECTIONS] = "connections",
+        [QUOTA_REQUESTS] = "requests",
+        [QUOTA_PROMPT_BYTES] = "prompt_bytes",
+        [QUOTA_RING_BYTES] = "ring_bytes",
+        [QUOTA_HANDLES] = "handles",
+        [QUOTA_HELD_BLOCKS] = "held_blocks",
+        [QUOTA_KEPT] = "kept",
+        [QUOTA_KEPT_BYTES] = "kept_bytes",
 };
 
 int quota_new(const struct quota_conf *conf, struct quota **ret_quota)

@@ -16,8 +16,10 @@ enum quota_kind {
         QUOTA_REQUESTS, /* and jobs of the scribe, until they are done */
         QUOTA_PROMPT_BYTES,
         QUOTA_RING_BYTES,
-        QUOTA_HANDLES, /* their tokens are prompt bytes */
         QUOTA_HELD_BLOCKS,
+        QUOTA_HANDLES,    /* their tokens are prompt bytes */
+        QUOTA_KEPT,       /* streams that are kept ... */
+        QUOTA_KEPT_BYTES, /* ... and what their records may take */
         QUOTA_KIND_N,
 };
 

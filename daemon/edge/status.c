@@ -1,5 +1,6 @@
 #include "daemon/edge/status.h"
 
+#include "daemon/edge/keeper.h"
 #include "daemon/load-way.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
@@ -133,6 +134,19 @@ static void put_handles(struct wire_writer *writer, const struct edge *edge)
         put_map(writer, "handles", pairs, COUNT_OF(pairs));
 }
 
+static void put_kept(struct wire_writer *writer, const struct edge *edge)
+{
+        struct keeper_sum sum = keeper_sum(edge->keeper);
+        const struct pair pairs[] = {
+                PAIR("open", sum.open),
+                PAIR("attached", sum.attached),
+                PAIR("ended", sum.ended),
+                PAIR("bytes", sum.bytes),
+        };
+
+        put_map(writer, "kept", pairs, COUNT_OF(pairs));
+}
+
 static void put_charges(struct wire_writer *writer, const struct quota *quota)
 {
         const struct quota_account *account;
@@ -173,6 +187,8 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("uid_prompt_bytes", config->uid_prompt_bytes),
                 PAIR("uid_handles", config->uid_handles),
                 PAIR("uid_held_percent", config->uid_held_percent),
+                PAIR("uid_kept", config->uid_kept),
+                PAIR("uid_kept_bytes", config->uid_kept_bytes),
                 PAIR("uid_connects_burst", config->uid_connects_burst),
                 PAIR("uid_connects_per_s", config->uid_connects_per_s),
                 PAIR("uid_ring_bytes", config->uid_ring_bytes),
@@ -183,6 +199,7 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("frame_ms", config->frame_ms),
                 PAIR("connections", config->connections),
                 PAIR("requests", config->requests),
+                PAIR("kept", config->kept),
                 PAIR("stall_ms", config->stall_ms),
                 PAIR("grace_ms", config->grace_ms),
                 PAIR("drain_ms", config->drain_ms),
@@ -235,7 +252,7 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
 
         wire_put_ok(writer, id, 1);
         wire_put_text(writer, "status");
-        wire_put_map(writer, 10 + count);
+        wire_put_map(writer, 11 + count);
         wire_put_text(writer, "version");
         wire_put_text(writer, SAMOVAR_VERSION);
         put_pairs(writer, pairs, count);
@@ -245,6 +262,7 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
         put_requests(writer, edge);
         put_connections(writer, edge);
         put_handles(writer, edge);
+        put_kept(writer, edge);
         put_charges(writer, edge->quota);
         put_limits(writer, edge->conf.config);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "daemon/edge/holder.h"
+#include "daemon/edge/keeper.h"
 #include "daemon/error.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
@@ -44,7 +45,7 @@ int stream_claim(struct peer *peer, struct request *request, struct wire_problem
         struct edge *edge = peer->edge;
         int r = 0;
 
-        if (!peer->channel)
+        if (!peer->channel && !request->keep_ms)
                 r = edge_open_channel(edge, peer, CHANNEL_LOOP, edge->conf.config->ring_bytes,
                                       request->stream, ret_problem);
         if (r)
@@ -78,14 +79,21 @@ static void foresee(const struct edge *edge, const struct request *request, uint
         *ret_wait_ms = ns / 1000000;
 }
 
-static void reply_begun(struct peer *peer, const struct request *request, uint64_t position,
-                        uint64_t wait_ms)
+static void reply_begun(struct peer *peer, const struct request *request, const struct kept *kept,
+                        uint64_t position, uint64_t wait_ms)
 {
         struct wire_writer writer;
 
         if (!peer_reply(peer, &writer))
                 return;
-        wire_put_ok(&writer, request->stream, request->parent ? 3 : 4);
+        wire_put_ok(&writer, kept ? kept->stream : request->stream,
+                    kept              ? 5
+                    : request->parent ? 3
+                                      : 4);
+        if (kept) {
+                wire_put_text(&writer, "kept");
+                wire_put_uint(&writer, kept->number);
+        }
         wire_put_text(&writer, "position");
         wire_put_uint(&writer, position);
         wire_put_text(&writer, "wait_ms");
@@ -109,7 +117,8 @@ static void submit(struct edge *edge, struct request *first)
         uint32_t count = 0;
 
         for (struct request *request = first; request; request = request->sibling) {
-                list_add(&request->peer->requests, request);
+                if (!request->kept)
+                        list_add(&request->peer->requests, request);
                 edge->live_count++;
                 if (request->unwanted)
                         unwanted[count++] = request;
@@ -126,6 +135,8 @@ int stream_begin(struct peer *peer, struct request *request, struct wire_problem
 {
         struct edge *edge = peer->edge;
         uint64_t position, wait_ms, now_ns = sys_clock_ns();
+        struct kept *kept = NULL;
+        int r = 0;
 
         foresee(edge, request, &position, &wait_ms);
         if (request->deadline_ns && now_ns + wait_ms * 1000000 >= request->deadline_ns)
@@ -136,7 +147,13 @@ int stream_begin(struct peer *peer, struct request *request, struct wire_problem
                                    now_ns < request->deadline_ns
                                            ? (request->deadline_ns - now_ns) / 1000000
                                            : 0);
-        reply_begun(peer, request, position, wait_ms);
+        if (request->keep_ms)
+                r = keeper_begin(peer, request, &kept, ret_problem);
+        if (r)
+                return error_pass(r);
+        reply_begun(peer, request, kept, position, wait_ms);
+        if (peer->doomed && kept)
+                keeper_take_back(kept);
         if (peer->doomed)
                 stream_drop(edge, request);
         else
@@ -184,6 +201,8 @@ void stream_retired(struct edge *edge, struct request *request)
                 if (request->peer)
                         request->peer->channel->retired_heard++;
                 holder_take_back(edge, request);
+                if (request->kept)
+                        keeper_retired(request->kept);
         } else {
                 assert(request->crossing);
                 request->crossing--;
@@ -238,23 +257,21 @@ static int copy_records(struct peer *peer, struct buffer *to)
         return error_pass(r);
 }
 
-static void put_records(struct peer *peer, const struct buffer *records)
+void streams_put(struct peer *peer, const void *records, size_t bytes)
 {
         struct wire_writer writer;
 
         wire_begin(&writer, &peer->out);
         wire_put_map(&writer, 1);
         wire_put_text(&writer, "records");
-        wire_put_bin(&writer, records->bytes + records->start, buffer_count(records));
+        wire_put_bin(&writer, records, bytes);
         peer_replied(peer, &writer);
 }
 
-void streams_nudge(struct peer *peer)
+void streams_nudge(struct edge *edge, struct channel *channel)
 {
-        struct channel *channel = peer->channel;
-
-        if (channel && channel_is_up(&channel->stalled) && channel_raise(&channel->nudging))
-                mailbox_post(peer->edge->conf.to_engine,
+        if (channel_is_up(&channel->stalled) && channel_raise(&channel->nudging))
+                mailbox_post(edge->conf.to_engine,
                              &(struct mail){ .kind = MAIL_ROOM, .what = channel });
 }
 
@@ -274,8 +291,8 @@ bool streams_take(struct peer *peer)
         some = buffer_count(&records) && !peer->doomed;
         if (some) {
                 if (ring_release(&channel->reader))
-                        streams_nudge(peer);
-                put_records(peer, &records);
+                        streams_nudge(peer->edge, channel);
+                streams_put(peer, records.bytes + records.start, buffer_count(&records));
         }
         buffer_deinit(&records);
         return some;

@@ -40,11 +40,14 @@ void stream_cancel(struct edge *edge, struct request *request, enum smv_reason r
 void stream_retired(struct edge *edge, struct request *request);
 
 /* The client has read on: an engine that waits for it is told, if that is not on its way yet. */
-void streams_nudge(struct peer *peer);
+void streams_nudge(struct edge *edge, struct channel *channel);
 
 /* Moves about 32 KiB of records from the ring to peer->out; false if there were none,
  * or its client reads them itself. */
 bool streams_take(struct peer *peer);
+
+/* A frame of these records for the peer. */
+void streams_put(struct peer *peer, const void *records, size_t bytes);
 
 /* The peer goes: its requests and its channel retire on their own. */
 void streams_leave(struct peer *peer);

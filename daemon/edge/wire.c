@@ -299,6 +299,9 @@ static int check_generate(struct reading *in)
         if (!r)
                 r = check_alone(in, WIRE_F_N, wire_has(in->request, WIRE_F_HANDLE),
                                 "with a handle, which has one history: fork it");
+        if (!r)
+                r = check_alone(in, WIRE_F_KEEP_MS, in->request->n > 1,
+                                "with n: each that is to be kept is asked for by itself");
         return r ? r : check_streams(in);
 }
 
@@ -315,6 +318,9 @@ static int check_fork(struct reading *in)
         for (size_t i = 0; !r && i < sizeof(drawn) / sizeof(*drawn); i++)
                 r = check_alone(in, drawn[i], !wire_has(in->request, WIRE_F_STREAM),
                                 "without a stream");
+        if (!r)
+                r = check_alone(in, WIRE_F_KEEP_MS, wire_has(in->request, WIRE_F_STREAM),
+                                "with a stream: only handles are kept by a fork");
         return r ? r : check_streams(in);
 }
 

@@ -39,6 +39,9 @@ enum wire_op {
         WIRE_FORK,
         WIRE_CLOSE,
         WIRE_HOLD,
+        WIRE_ATTACH,
+        WIRE_DETACH,
+        WIRE_DROP,
         WIRE_OP_N,
 };
 
@@ -79,6 +82,9 @@ enum wire_field {
         WIRE_F_N,
         WIRE_F_CHOICE,
         WIRE_F_MS,
+        WIRE_F_KEEP_MS,
+        WIRE_F_KEPT,
+        WIRE_F_FROM,
         WIRE_FIELD_N,
 };
 
@@ -131,7 +137,7 @@ struct wire_request {
         bool ignore_eos;
         enum wire_class class;
         uint32_t deadline_ms; /* 0: none */
-        uint32_t stream;      /* cancel, fork: which */
+        uint32_t stream;      /* cancel, fork, detach: which */
         uint64_t handle;      /* which; generate: in place of a prompt */
         uint32_t length;      /* truncate: to so many tokens */
         uint32_t count;       /* fork: so many times */
@@ -139,6 +145,9 @@ struct wire_request {
         uint32_t n;           /* generate: streams; 0: one */
         uint32_t choice;      /* of the first of them */
         uint32_t ms;          /* hold: for so long; 0: no longer */
+        uint32_t keep_ms;     /* generate, open, fork; 0: not beyond the connection */
+        uint64_t kept;        /* attach, drop: which */
+        uint32_t from;        /* attach: this record */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */

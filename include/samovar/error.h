@@ -35,7 +35,9 @@
         X(21, NO_TEMPLATE,   "no_template",   "the model has no chat template that can be used") \
         X(22, NO_HANDLE,     "no_handle",     "there is no such handle") \
         X(23, HANDLE_BUSY,   "handle_busy",   "the handle is in use by an earlier request") \
-        X(24, NO_STREAM,     "no_stream",     "the stream has ended, or has not begun")
+        X(24, NO_STREAM,     "no_stream",     "the stream has ended, or has not begun") \
+        X(25, NO_KEPT,       "no_kept",       "there is no such kept stream")          \
+        X(26, MOVED,         "moved",         "the stream is read by another connection now")
 /* clang-format on */
 
 enum smv_code {

@@ -36,9 +36,10 @@
 #define SMV_STOP_BYTES_MAX 256u /* of one stop string */
 #define SMV_NAME_BYTES_MAX 64u  /* of a model's name */
 #define SMV_TOP_K_MAX      1024u
-#define SMV_LOGPROBS_MAX   32u   /* likeliest tokens told of beside each that is picked */
-#define SMV_FORKS_MAX      1024u /* of a handle or a stream, in one request */
-#define SMV_CHOICES_MAX    64u   /* streams of one generate */
+#define SMV_LOGPROBS_MAX   32u       /* likeliest tokens told of beside each that is picked */
+#define SMV_FORKS_MAX      1024u     /* of a handle or a stream, in one request */
+#define SMV_CHOICES_MAX    64u       /* streams of one generate */
+#define SMV_KEEP_MS_MAX    86400000u /* that something is kept for nobody */
 
 /* Where it is found without --socket: $XDG_RUNTIME_DIR, else /run, then this. */
 #define SMV_SOCKET_PATH "samovar/sock"

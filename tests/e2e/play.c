@@ -269,7 +269,10 @@ static const struct {
         { "status.charges.0.prompt_bytes", 0 },
         { "status.charges.0.ring_bytes", 0 },
         { "status.charges.0.handles", 0 },
+        { "status.charges.0.kept", 0 },
+        { "status.charges.0.kept_bytes", 0 },
         { "status.handles.bytes", 0 },
+        { "status.kept.bytes", 0 },
         { "status.numeric_faults", 0 },
 };
 #define GAUGES (sizeof(gauges) / sizeof(*gauges))

@@ -261,6 +261,8 @@ static void status_shows_every_count(void **state)
                 "charges.0.prompt_bytes charges.0.ring_bytes charges.0.handles handles.open "
                 "handles.tokens handles.bytes limits.uid_handles limits.uid_held_percent "
                 "limits.uid_connections "
+                "kept.open kept.attached kept.ended kept.bytes charges.0.kept "
+                "charges.0.kept_bytes limits.uid_kept limits.uid_kept_bytes limits.kept "
                 "limits.uid_requests limits.uid_prompt_bytes limits.uid_ring_bytes "
                 "limits.stall_ms limits.frame_bytes limits.reply_bytes limits.max_seqs "
                 "limits.ctx";

@@ -102,6 +102,7 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_DEADLINE_MS, request->deadline_ms);
         check_range(request, WIRE_F_COUNT, request->count);
         check_range(request, WIRE_F_MS, request->ms);
+        check_range(request, WIRE_F_KEEP_MS, request->keep_ms);
         check_range(request, WIRE_F_TEXT, request->text.count);
         check_range(request, WIRE_F_MESSAGES, request->talk.messages.count);
         check_range(request, WIRE_F_TOOLS, request->talk.tools.count);
@@ -235,6 +236,12 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->logprobs);
         case WIRE_F_MS:
                 return wire_put_uint(writer, request->ms);
+        case WIRE_F_KEEP_MS:
+                return wire_put_uint(writer, request->keep_ms);
+        case WIRE_F_KEPT:
+                return wire_put_uint(writer, request->kept);
+        case WIRE_F_FROM:
+                return wire_put_uint(writer, request->from);
         case WIRE_FIELD_N:
                 abort();
         }
@@ -275,6 +282,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(same_values(&a->talk.template_vars, &b->talk.template_vars));
         assert(a->talk.value_count == b->talk.value_count && a->tokenize == b->tokenize);
         assert(a->class == b->class && a->deadline_ms == b->deadline_ms);
+        assert(a->keep_ms == b->keep_ms && a->kept == b->kept && a->from == b->from);
         assert(a->talk.add_generation_prompt == b->talk.add_generation_prompt);
         assert(a->stop_count == b->stop_count);
         for (uint32_t i = 0; i < a->stop_count; i++)

@@ -69,6 +69,9 @@ static void defaults_are_those_that_are_documented(void **state)
         assert_int_equal(c.uid_prompt_bytes, 64 << 20);
         assert_int_equal(c.uid_handles, 256);
         assert_int_equal(c.uid_held_percent, 25);
+        assert_int_equal(c.uid_kept, 16);
+        assert_int_equal(c.uid_kept_bytes, 32 << 20);
+        assert_int_equal(c.kept, 256);
         assert_int_equal(c.uid_connects_burst, 64);
         assert_int_equal(c.uid_connects_per_s, 10);
         assert_int_equal(c.uid_ring_bytes, 16 << 20);

@@ -31,7 +31,7 @@ static int set_up(void **state)
         struct world *world = calloc(1, sizeof(*world));
 
         assert_int_equal(quota_new(&conf, &world->quota), 0);
-        assert_int_equal(handles_new(world->quota, &world->handles), 0);
+        assert_int_equal(handles_new(world->quota, 0, &world->handles), 0);
         *state = world;
         return 0;
 }

@@ -128,7 +128,8 @@ static void messages_have_numbers_and_never_texts(void **state)
         judge(&body, &request, &problem);
         assert_string_equal(problem.message, "op is none of hello, generate, cancel, tokenize, "
                                              "detokenize, status, template, open, append, "
-                                             "truncate, fork, close, hold");
+                                             "truncate, fork, close, hold, attach, detach, "
+                                             "drop");
 }
 
 /* ---- frames and the scan ---- */

@@ -106,6 +106,7 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         case WIRE_F_LENGTH:
         case WIRE_F_COUNT:
         case WIRE_F_MS:
+        case WIRE_F_KEPT:
                 wire_put_uint(writer, 75);
                 break;
         case WIRE_F_MESSAGES:
