@@ -16,7 +16,9 @@ int client_decode(struct smv_client *client, const char *body, size_t count,
 {
         int r = codec_decode(&client->codec, body, count, ret_frame);
 
-        return !r && ret_frame->records && client->shared.ring ? -EPROTO : r;
+        if (!r && ret_frame->records && client->shared.ring && !client_kept_count(client))
+                return -EPROTO;
+        return r;
 }
 
 /* The next frame that was not looked at yet, if it is the reply to `id`: 1, 0 or -ENOMEM. */

@@ -306,7 +306,8 @@ struct smv_client *smv_close(struct smv_client *client)
         shared_close(&client->shared);
         codec_deinit(&client->codec);
         bytes_deinit(&client->ids);
-        bytes_deinit(&client->logprobs);
+        bytes_deinit(&client->logprobs[0].at);
+        bytes_deinit(&client->logprobs[1].at);
         bytes_deinit(&client->text);
         bytes_deinit(&client->beam);
         free(client->streams);

@@ -11,6 +11,8 @@
 
 #include "client/record.h"
 
+#define BOTH_ROADS_NS 1000000u /* a sleep at the ring, while some come by the socket */
+
 /* The order of the others does not matter. */
 static void forget_stream(struct smv_client *client, struct client_stream *stream)
 {
@@ -18,24 +20,30 @@ static void forget_stream(struct smv_client *client, struct client_stream *strea
 }
 
 /* Those that came just before these tokens are theirs.  0, or -EPROTO: they are not. */
-static int add_logprobs(struct smv_client *client, struct smv_event *event)
+static int add_logprobs(struct client_logprobs *logprobs, struct smv_event *event)
 {
-        const struct bytes *logprobs = &client->logprobs;
-        size_t count = logprobs->count / sizeof(struct smv_logprob);
+        size_t count = logprobs->at.count / sizeof(struct smv_logprob);
 
-        if (!client->logprobs_of)
+        if (!logprobs->stream)
                 return 0;
-        if (client->logprobs_of != event->stream ||
-            count != event->token_count * (1 + client->top_count))
+        if (logprobs->stream != event->stream ||
+            count != event->token_count * (1 + logprobs->top_count))
                 return -EPROTO;
-        client->logprobs_of = 0;
-        event->logprobs = (const struct smv_logprob *)(const void *)logprobs->at;
-        event->top_count = client->top_count;
+        logprobs->stream = 0;
+        event->logprobs = (const struct smv_logprob *)(const void *)logprobs->at.at;
+        event->top_count = logprobs->top_count;
         return 0;
 }
 
+/* Where there is a ring, it has the streams that end with it, and frames have those that do not. */
+static bool is_its_road(const struct smv_client *client, const struct client_stream *stream,
+                        bool framed)
+{
+        return !client->shared.ring || framed == (stream->kept != 0);
+}
+
 /* One record to at most one event: 1, 0, -EPROTO or -ENOMEM. */
-static int read_record(struct smv_client *client, const struct record *record,
+static int read_record(struct smv_client *client, const struct record *record, bool framed,
                        struct smv_event *ret_event)
 {
         struct client_stream *stream;
@@ -44,20 +52,27 @@ static int read_record(struct smv_client *client, const struct record *record,
         if (record->head.type == SMV_RECORD_PAD)
                 return 0;
         stream = client_stream(client, record->head.stream);
-        if (!stream || record->head.sequence != stream->sequence)
+        if (!stream || record->head.sequence != stream->sequence ||
+            !is_its_road(client, stream, framed))
                 return -EPROTO;
+        if (stream->left) {
+                client->logprobs[framed].stream = 0;
+                stream->sequence++;
+                return 0;
+        }
 
         switch (record->head.type) {
         case SMV_RECORD_TOKENS:
                 r = record_tokens(record, &client->ids, ret_event);
                 if (!r)
-                        r = add_logprobs(client, ret_event);
+                        r = add_logprobs(&client->logprobs[framed], ret_event);
                 break;
         case SMV_RECORD_LOGPROBS:
-                r = record_logprobs(record, &client->logprobs, &client->top_count);
+                r = record_logprobs(record, &client->logprobs[framed].at,
+                                    &client->logprobs[framed].top_count);
                 if (r)
                         return r;
-                client->logprobs_of = record->head.stream;
+                client->logprobs[framed].stream = record->head.stream;
                 stream->sequence++;
                 return 0;
         case SMV_RECORD_END:
@@ -94,7 +109,7 @@ static int walk_frame(struct smv_client *client, struct smv_event *ret_event)
                 r = record_read(frame + client->record_at, client->record_end - client->record_at,
                                 &record);
                 if (!r)
-                        r = read_record(client, &record, ret_event);
+                        r = read_record(client, &record, true, ret_event);
                 if (r >= 0)
                         client->record_at += record.step;
         }
@@ -110,6 +125,7 @@ static int walk_frame(struct smv_client *client, struct smv_event *ret_event)
                 link_drop(link, link->start + client->frame_bytes);
         }
         client->frame_bytes = 0;
+        client_forget_left(client);
         return r;
 }
 
@@ -155,7 +171,7 @@ static int walk_ring(struct smv_client *client, struct smv_event *ret_event)
         if (r)
                 return r;
         while ((r = shared_next(shared, &record)) > 0) {
-                r = read_record(client, &record, ret_event);
+                r = read_record(client, &record, false, ret_event);
                 if (r)
                         break;
         }
@@ -228,6 +244,8 @@ static int next_event(struct smv_client *client, struct smv_event *ret_event)
 /* The END that a daemon which is gone owes: 1, or -ENOTCONN when it owes none. */
 static int end_lost(struct smv_client *client, struct smv_event *ret_event)
 {
+        client->records_ahead = 0;
+        client_forget_left(client);
         if (!client->stream_count)
                 return client_lost(client);
 
@@ -238,6 +256,7 @@ static int end_lost(struct smv_client *client, struct smv_event *ret_event)
                 .stream = client->streams[0].id,
                 .reason = SMV_END_ERROR,
                 .code = SMV_LOST,
+                .sequence = client->streams[0].sequence,
         };
         forget_stream(client, &client->streams[0]);
         return 1;
@@ -260,13 +279,18 @@ static bool is_spinning(const struct smv_client *client, uint64_t deadline, uint
 static int rest_at_ring(struct smv_client *client, uint64_t deadline)
 {
         struct shared *shared = &client->shared;
+        size_t kept = client_kept_count(client);
+        bool futex = shared->doorbell == SMV_DOORBELL_FUTEX && kept < client->stream_count;
         uint64_t now = link_now(), until = deadline;
         int r;
 
         if (until > now && until - now > shared_patience(shared))
                 until = now + shared_patience(shared);
+        /* No futex tells of what comes by the socket. */
+        if (kept && until > now && until - now > BOTH_ROADS_NS && futex)
+                until = now + BOTH_ROADS_NS;
 
-        if (shared->doorbell == SMV_DOORBELL_FUTEX) {
+        if (futex) {
                 r = link_turn(&client->link, 0);
                 if (!r && now < until && shared_lie_down(shared))
                         shared_sleep(shared, until - now);

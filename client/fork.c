@@ -47,6 +47,7 @@ int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *
              uint32_t *ret_streams)
 {
         struct codec_writer writer;
+        struct codec_frame frame;
         struct smv_fork o;
         uint32_t id;
         int r;
@@ -57,7 +58,7 @@ int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *
         if (r)
                 return r;
         put_fork(&writer, stream, &o);
-        r = client_ask_streams(client, &writer, id, o.count);
+        r = client_ask_streams(client, &writer, id, o.count, &frame);
         for (uint32_t i = 0; !r && i < o.count; i++)
                 ret_streams[i] = id + i;
         return r;

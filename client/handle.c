@@ -50,6 +50,8 @@ int smv_handle_open(struct smv_client *client, const struct smv_generate *option
                 return r;
         client_ask_begin(client, &writer, "open", &id);
         client_put_start(&writer, &o);
+        if (o.keep_ms)
+                codec_put_uint(&writer, "keep_ms", o.keep_ms);
         r = ask_length(client, &writer, id, &frame, &length);
         if (r)
                 return r;
@@ -107,6 +109,12 @@ int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t lengt
 
 int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count, uint64_t *ret_handles)
 {
+        return smv_handle_fork_kept(client, handle, count, 0, ret_handles);
+}
+
+int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
+                         uint64_t *ret_handles)
+{
         struct codec_writer writer;
         struct codec_frame frame;
         uint32_t id;
@@ -116,6 +124,8 @@ int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count, ui
         if (r)
                 return r;
         codec_put_uint(&writer, "count", count);
+        if (keep_ms)
+                codec_put_uint(&writer, "keep_ms", keep_ms);
         r = client_ask(client, &writer, id, &frame);
         if (r)
                 return r;
@@ -146,7 +156,7 @@ int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
         codec_put_text(&writer, "class", classes[priority], strlen(classes[priority]));
         if (!ms)
                 return client_ask(client, &writer, id, &frame); /* no stream comes of it */
-        r = client_ask_streams(client, &writer, id, 1);
+        r = client_ask_streams(client, &writer, id, 1, &frame);
         if (!r)
                 *ret_stream = id;
         return r;

@@ -1,11 +1,11 @@
 /*
  * A client, from the inside.
  *
- * client.c makes and ends it, ask.c makes its requests, streams.c begins
- * streams, handle.c those about handles, fork.c those
- * that fork streams, beam.c searches with them, events.c reads what they bring.  Records stay where
- * they are, in the ring or in the link's buffer, until
- * smv_next() walks them, so events keep their order whichever call received them.
+ * client.c makes and ends it, ask.c makes its requests, streams.c begins streams, fork.c those that
+ * go on from others, kept.c has those that outlive it, handle.c asks about handles, beam.c searches
+ * with all of these, events.c reads what they bring.  Records stay where they are, in the ring or in
+ * the link's buffer, until smv_next() walks them, so events keep their order whichever call received
+ * them.
  */
 #ifndef CLIENT_PRIVATE_H
 #define CLIENT_PRIVATE_H
@@ -27,6 +27,8 @@
 struct client_stream {
         uint32_t id;
         uint32_t sequence; /* of its next record */
+        uint64_t kept;     /* the number by which it outlives us; 0: it does not */
+        bool left;         /* let go of: what has come of it meanwhile is stepped over */
 };
 
 /* What the daemon has told of a model. */
@@ -67,9 +69,11 @@ struct smv_client {
 
         struct smv_accepted accepted; /* of the last stream */
 
-        struct bytes logprobs; /* as the last LOGPROBS record had them ... */
-        size_t top_count;
-        uint32_t logprobs_of; /* ... of this stream, whose TOKENS are next; 0: none */
+        struct client_logprobs {
+                struct bytes at; /* as the last LOGPROBS record had them ... */
+                size_t top_count;
+                uint32_t stream; /* ... of this one, whose TOKENS are next; 0: none */
+        } logprobs[2];           /* of the ring, and of frames: each has its own order */
 
         struct bytes ids, text, beam; /* what the last answer or event points at */
 
@@ -132,7 +136,7 @@ int client_ask(struct smv_client *client, struct codec_writer *writer, uint32_t 
 int client_ask_begin_streams(struct smv_client *client, struct codec_writer *writer, const char *op,
                              uint32_t count, uint32_t *ret_id);
 int client_ask_streams(struct smv_client *client, struct codec_writer *writer, uint32_t id,
-                       uint32_t count);
+                       uint32_t count, struct codec_frame *ret_frame);
 /* An ok reply without the field that it is for: `error` is the codec's. */
 int client_bad_answer(struct smv_client *client, int error, const char *field);
 
@@ -148,7 +152,11 @@ void client_put_talk(struct codec_writer *writer, const struct smv_generate *o);
 /* What of them says where a sequence starts, and of which model. */
 void client_put_start(struct codec_writer *writer, const struct smv_generate *o);
 
-/* As codec_decode(); with a ring, a frame of records is none of ours. */
+size_t client_kept_count(const struct smv_client *client); /* of the living */
+/* Those that were let go of, as soon as nothing of them is left to be stepped over. */
+void client_forget_left(struct smv_client *client);
+
+/* As codec_decode(); with a ring, records in frames are only those of streams that are kept. */
 int client_decode(struct smv_client *client, const char *body, size_t count,
                   struct codec_frame *ret_frame);
 

@@ -74,6 +74,7 @@ int record_tokens(const struct record *record, struct bytes *tokens, struct smv_
                 .text = at,
                 .text_bytes = t.text_bytes,
                 .position = t.position,
+                .sequence = record->head.sequence,
         };
         return 0;
 }
@@ -135,6 +136,7 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .diverged_at = le32toh(end.diverged_at),
                 .known_token = le32toh(end.known_token),
                 .asked_token = le32toh(end.asked_token),
+                .sequence = record->head.sequence,
         };
         return 0;
 }

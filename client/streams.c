@@ -99,6 +99,8 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
                 client_put_class(writer, o->priority);
         if (o->logprobs || (o->set & SMV_SET_LOGPROBS))
                 codec_put_uint(writer, "logprobs", o->logprobs);
+        if (o->keep_ms)
+                codec_put_uint(writer, "keep_ms", o->keep_ms);
         if (o->deadline_ms)
                 codec_put_uint(writer, "deadline_ms", o->deadline_ms);
         return put_stops(writer, o);
@@ -152,15 +154,14 @@ int client_ask_begin_streams(struct smv_client *client, struct codec_writer *wri
 }
 
 int client_ask_streams(struct smv_client *client, struct codec_writer *writer, uint32_t id,
-                       uint32_t count)
+                       uint32_t count, struct codec_frame *ret_frame)
 {
-        struct codec_frame frame;
-        int r = client_ask(client, writer, id, &frame);
+        int r = client_ask(client, writer, id, ret_frame);
 
         for (uint32_t i = 0; !r && i < count; i++)
                 client->streams[client->stream_count++] = (struct client_stream){ .id = id + i };
         if (!r)
-                client->accepted = take_accepted(&frame);
+                client->accepted = take_accepted(ret_frame);
         return r;
 }
 
@@ -184,6 +185,7 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
                  uint32_t *ret_stream)
 {
         struct codec_writer writer;
+        struct codec_frame frame;
         struct smv_generate o;
         uint32_t id, count;
         int r;
@@ -203,10 +205,14 @@ int smv_generate(struct smv_client *client, const struct smv_generate *options,
                 client->link.out.count = writer.frame;
                 return client_fail(client, r, "a stop string is NULL");
         }
-        r = client_ask_streams(client, &writer, id, count);
-        if (!r)
-                *ret_stream = id;
-        return r;
+        r = client_ask_streams(client, &writer, id, count, &frame);
+        if (r)
+                return r;
+        *ret_stream = id;
+        if (!o.keep_ms)
+                return 0;
+        r = codec_get_uint(&frame, "kept", &client_stream(client, id)->kept);
+        return r ? client_bad_answer(client, r, "kept") : 0;
 }
 
 void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted)

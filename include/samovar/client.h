@@ -135,6 +135,8 @@ struct smv_generate {
         uint32_t choice;
         uint32_t deadline_ms; /* from now: it ends then, as it is, with SMV_TIMEOUT; 0: never */
         uint32_t logprobs; /* events tell of so many likeliest tokens, up to 32; or with `set`: 0 */
+        /* The stream, or the handle that is opened, outlives this connection for so long; 0: it does not. */
+        uint32_t keep_ms;
 };
 
 /* What the daemon said of a stream when it took it. */
@@ -188,6 +190,7 @@ struct smv_event {
         /* TOKENS, if they were asked for: for each token its own, then the top_count likeliest */
         const struct smv_logprob *logprobs; /* NULL: not asked for */
         size_t top_count;
+        uint32_t sequence; /* of this record in its stream: who has it goes on with the next one */
 };
 
 struct smv_problem {
@@ -249,6 +252,26 @@ enum smv_transport smv_transport_used(const struct smv_client *client);
 /* Does not wait; the stream still ends with its END.  An ended stream is no error. */
 int smv_cancel(struct smv_client *client, uint32_t stream);
 
+/*
+ * Streams that outlive their connection: a generate with `.keep_ms` is known by a number, too, and
+ * when its connection ends, however that happens, it goes on.  For keep_ms the same user may attach
+ * to it from any connection, from any record on, and gets what he would have got, the END included.
+ * So a program that notes the number, and with what it keeps of the text the sequence of the last
+ * event, goes on after a crash where it was.  What it has whole it should drop, for a user may
+ * have only so many.  Their events come by the socket, also where others come through a ring.
+ */
+uint64_t smv_kept(const struct smv_client *client, uint32_t stream); /* its number; 0: none */
+
+/*
+ * From the record with this sequence on; 0: all of it.  Another who is attached has an END with the
+ * code SMV_MOVED: the last one who comes is right.
+ */
+int smv_attach(struct smv_client *client, uint64_t kept, uint32_t from, uint32_t *ret_stream);
+/* No more of its events come, nor an END, and it goes on.  An ended stream is no error. */
+int smv_detach(struct smv_client *client, uint32_t stream);
+/* It is forgotten; if it runs it ends, as if cancelled. */
+int smv_drop(struct smv_client *client, uint64_t kept);
+
 int smv_tokenize(struct smv_client *client, const char *model, const char *text, size_t text_bytes,
                  const uint32_t **ret_tokens, size_t *ret_count);
 int smv_detokenize(struct smv_client *client, const char *model, const uint32_t *tokens,
@@ -266,7 +289,8 @@ int smv_template(struct smv_client *client, const struct smv_generate *options,
  * Handles: histories of tokens that the daemon holds, for conversations that go on turn by turn.
  * What a generate with `.handle` brings belongs to the history from its END event on; so the next
  * turn sends only what is new, and nothing is rendered or recognised a second time.  A handle may
- * be named by every connection of the same user, and closes with the one that made it.  While
+ * be named by every connection of the same user, and closes with the one that made it; with
+ * `.keep_ms`, when nobody has named it for so long.  While
  * something is generated on it, all but close are refused with SMV_HANDLE_BUSY.
  * Where a length comes back, NULL says that it is not wanted.
  */
@@ -291,6 +315,9 @@ int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count,
  */
 int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
                     enum smv_class priority, uint32_t *ret_stream);
+/* The same, and they outlive this connection for so long after their last use. */
+int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
+                         uint64_t *ret_handles);
 /* What is generated on it ends, as if cancelled. */
 int smv_handle_close(struct smv_client *client, uint64_t handle);
 
