@@ -36,6 +36,7 @@ enum cli_command {
         CLI_STATUS = 1 << 4,
         CLI_INSPECT = 1 << 5,
         CLI_TEMPLATE = 1 << 6,
+        CLI_ATTACH = 1 << 7,
 };
 
 struct cli {
@@ -47,6 +48,9 @@ struct cli {
         enum smv_transport transport;
         struct smv_generate generate;
         struct smv_beam beam; /* width 0: no beams are wanted */
+        uint32_t keep_s;      /* 0: not beyond the command */
+        uint64_t kept;        /* the number of the stream, if it is */
+        uint32_t from;        /* attach: this record */
         const char *stops[SMV_STOPS_MAX];
         const char **words; /* the arguments that are no flags */
         int word_count;
@@ -76,6 +80,7 @@ int cli_conversation(struct cli *cli);
 int cli_generate(struct cli *cli);
 /* beams.c: `generate` is filled; what was found is printed when all of it is. */
 int cli_beams(struct cli *cli);
+int cli_attach(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);

@@ -14,7 +14,8 @@
 #define GENERATE (CLI_ASK | CLI_COMPLETE)
 #define WORDS    (CLI_TOKENIZE | CLI_DETOKENIZE)
 #define TALK     (CLI_ASK | CLI_TEMPLATE)
-#define ALL      (GENERATE | WORDS | CLI_TEMPLATE | CLI_STATUS)
+#define STREAM   (GENERATE | CLI_ATTACH)
+#define ALL      (STREAM | WORDS | CLI_TEMPLATE | CLI_STATUS)
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -29,6 +30,7 @@ static const struct {
         { "template",   CLI_TEMPLATE,   "[FILE] [PROMPT...]", "print the prompt that a model's chat template makes of a question" },
         { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
+        { "attach",     CLI_ATTACH,     "NUMBER",      "go on with a stream that was asked for with --keep" },
         { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
         { "inspect",    CLI_INSPECT,    "PATH",        "say what a model is, and whether it can be served here" },
 };
@@ -63,8 +65,10 @@ static const struct flag {
         { "--length-penalty", "P", GENERATE, FLAG_FLOAT, offsetof(struct cli, beam.length_penalty), 0, "with --beams: a way's logprobs are divided by its tokens to this power; else 1" },
         { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: what the model thought of each token, and of the N likeliest" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
+        { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits so long for attach; its number is said on stderr" },
+        { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "from this record on, as --json counts them" },
         { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
-        { "--stats",     NULL,   GENERATE, FLAG_SWITCH, offsetof(struct cli, stats),                0, "say on stderr how much of the prompt was cached, why no more, and the times" },
+        { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "say on stderr how much of the prompt was cached, why no more, and the times" },
         { "--json",      NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
 };
 /* clang-format on */
@@ -86,7 +90,7 @@ static void help(const struct cli *cli)
                 if (commands[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", commands[i].name,
                                commands[i].arguments, commands[i].help);
-        if (!(cli->command & (CLI_STATUS | CLI_INSPECT)))
+        if (!(cli->command & (CLI_STATUS | CLI_INSPECT | CLI_ATTACH)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command == CLI_TEMPLATE)
                 printf("With a FILE (a template, a model, a tokenizer_config.json) no daemon is "
@@ -271,6 +275,16 @@ static int take_template(struct cli *cli)
         return CLI_USAGE;
 }
 
+static int take_number(struct cli *cli)
+{
+        static const struct flag number = { .name = "attach" };
+
+        if (cli->word_count == 1)
+                return set_uint(&number, cli->words[0], UINT64_MAX, &cli->kept);
+        say("attach takes one number: what --keep said on stderr");
+        return CLI_USAGE;
+}
+
 int cli_flags(struct cli *cli, int argc, char **argv)
 {
         bool only_words = false;
@@ -303,6 +317,12 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 say("--logprobs is for --json");
                 r = CLI_USAGE;
         }
+        if (!r && cli->keep_s > SMV_KEEP_MS_MAX / 1000) {
+                say("--keep: %u is not %u or less", cli->keep_s, SMV_KEEP_MS_MAX / 1000);
+                r = CLI_USAGE;
+        }
+        if (!r && cli->command == CLI_ATTACH)
+                r = take_number(cli);
         if (!r && cli->command == CLI_STATUS && cli->word_count) {
                 say("status takes no argument");
                 r = CLI_USAGE;
@@ -313,5 +333,6 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         cli->beam.size = sizeof(cli->beam);
         cli->generate.size = sizeof(cli->generate);
         cli->generate.stops = cli->stops;
+        cli->generate.keep_ms = cli->keep_s * 1000;
         return r;
 }

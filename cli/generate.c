@@ -1,5 +1,5 @@
 /*
- * ask and complete: a prompt in, tokens out as they are made.
+ * ask and complete: a prompt in, tokens out as they are made; attach: a stream that is kept.
  *
  * The first SIGINT cancels the stream, whose END still comes; the second has its
  * default action.  The handler only writes a byte to a pipe that the loop polls
@@ -100,6 +100,10 @@ static int on_tokens(struct streaming *s, const struct smv_event *event)
         json_uint(&json, event->position);
         if (event->logprobs)
                 put_logprobs(&json, event);
+        if (s->cli->kept) {
+                json_raw(&json, ",\"sequence\":");
+                json_uint(&json, event->sequence);
+        }
         return write_line(s, &json);
 }
 
@@ -154,6 +158,9 @@ static int on_end(struct streaming *s, const struct smv_event *event)
                 return r;
         if (s->cli->stats)
                 cli_say_stats(s->cli, event);
+        /* All of it is said.  That it cannot be dropped changes nothing: its time will pass. */
+        if (s->cli->kept && event->code != SMV_MOVED && event->code != SMV_LOST)
+                (void)smv_drop(s->cli->client, s->cli->kept);
 
         switch (event->reason) {
         case SMV_END_EOS:
@@ -216,6 +223,19 @@ static int stream(struct streaming *s)
         }
 }
 
+/* To its end. */
+static int follow(struct streaming *s)
+{
+        int r;
+
+        screen_open(&s->screen);
+        r = catch_interrupt();
+        if (!r)
+                r = stream(s);
+        bytes_deinit(&s->out);
+        return r;
+}
+
 static void give_prompt(struct cli *cli)
 {
         cli->generate.prompt = cli->input.at;
@@ -252,11 +272,16 @@ int cli_generate(struct cli *cli)
         }
         if (r)
                 return say_failed(cli, r);
+        cli->kept = smv_kept(cli->client, s.stream);
+        if (cli->kept)
+                say("kept as %llu", (unsigned long long)cli->kept);
+        return follow(&s);
+}
 
-        screen_open(&s.screen);
-        r = catch_interrupt();
-        if (!r)
-                r = stream(&s);
-        bytes_deinit(&s.out);
-        return r;
+int cli_attach(struct cli *cli)
+{
+        struct streaming s = { .cli = cli };
+        int r = smv_attach(cli->client, cli->kept, cli->from, &s.stream);
+
+        return r ? say_failed(cli, r) : follow(&s);
 }

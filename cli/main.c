@@ -77,6 +77,8 @@ static int run(struct cli *cli)
                 return cli_status(cli);
         case CLI_TEMPLATE:
                 return cli_template(cli);
+        case CLI_ATTACH:
+                return cli_attach(cli);
         default:
                 return cli_generate(cli);
         }
@@ -110,7 +112,7 @@ int main(int argc, char **argv)
         r = cli_flags(&cli, argc, argv);
         if (!r && cli.command == CLI_INSPECT)
                 r = run_inspect(&cli);
-        if (!r && cli.command != CLI_STATUS && !cli.messages)
+        if (!r && !(cli.command & (CLI_STATUS | CLI_ATTACH)) && !cli.messages)
                 r = cli_input(&cli);
         if (!r)
                 r = cli.file ? cli_preview(&cli) : serve(&cli);

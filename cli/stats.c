@@ -52,8 +52,9 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
         struct smv_accepted accepted = { SMV_SIZE(smv_accepted) };
 
         smv_accepted(cli->client, &accepted);
-        say("line: %u before it, about %" PRIu64 " ms to the first token", accepted.position,
-            accepted.wait_ms);
+        if (cli->command != CLI_ATTACH) /* that line was another command's */
+                say("line: %u before it, about %" PRIu64 " ms to the first token",
+                    accepted.position, accepted.wait_ms);
         if (!end->prompt_tokens)
                 return; /* the daemon is gone and has counted nothing */
         if (end->diverged_at) {
