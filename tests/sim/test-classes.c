@@ -153,6 +153,38 @@ static void what_two_share_comes_free_when_both_give_way(void **state)
         sim_close(&sim);
 }
 
+/* b holds a's two blocks, one of them to copy it, and is promised the third: i needs all of them. */
+static void what_is_still_to_be_copied_comes_free_as_well(void **state)
+{
+        struct sim_ask one = { .name = "a", .shared = 20, .prompt = 20, .most = 1 };
+
+        (void)state;
+        world((struct sched_conf){
+                .slots = 2, .blocks = 3, .rows = 100, .parks_max = 1, .stall_ns = 1000 * SIM_MS });
+        sim.channels[1].capacity = 0;
+        sim_submit(&sim, &one);
+        sim_run(&sim, 10);
+        one.name = "b";
+        one.channel = 1;
+        one.class = REQUEST_BACKGROUND;
+        sim_submit(&sim, &one);
+        sim_run(&sim, 20);
+        ask(REQUEST_INTERACTIVE, "i", 40, 2);
+        sim_run(&sim, 50);
+        sim.channels[1].capacity = 100;
+        sim_run(&sim, 100);
+        sim_expect(&sim,
+                   "[  0] prefill a 0..20*; take 2 drop 0\n"
+                   "[ 10] stalled 1; end a length; retire a; take 0 drop 2; sleep until 1010\n"
+                   "[ 20] prefill i 0..40*; parked b; stalled 1; take 3 drop 0\n"
+                   "[ 30] decode i 40; stalled 1\n"
+                   "[ 40] stalled 1; end i length; retire i; take 0 drop 3; "
+                   "sleep until 1010\n"
+                   "[ 50] prefill b 0..20*; take 2 drop 0\n"
+                   "[ 60] end b length; retire b; take 0 drop 2\n");
+        sim_close(&sim);
+}
+
 /* One who has all would be above his half as soon as the one he parked waited. */
 static void nobody_is_parked_for_one_who_would_be_passed_over_then(void **state)
 {
@@ -241,6 +273,7 @@ int main(void)
                 story(nobody_is_parked_more_often_than_that),
                 story(nobody_is_parked_in_vain),
                 story(what_two_share_comes_free_when_both_give_way),
+                story(what_is_still_to_be_copied_comes_free_as_well),
                 story(nobody_is_parked_for_one_who_would_be_passed_over_then),
                 story(whose_reader_does_not_read_gives_way_to_anybody),
                 story(who_begins_as_one_that_is_read_waits_and_finds_it_and_nobody_waits_with_him),
