@@ -6,7 +6,8 @@
  * needs no model but its vocabulary, status.c tabulates, screen.c writes, stats.c
  * says what a stream cost,
  * loading.c shows a bar while the model loads, daemon.c runs a private samovard,
- * conversation.c makes messages, preview.c renders them by a file's template.
+ * conversation.c makes messages, preview.c renders them by a file's template, fork-demo.c shows
+ * what a fork is, in the columns of columns.c.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -37,6 +38,7 @@ enum cli_command {
         CLI_INSPECT = 1 << 5,
         CLI_TEMPLATE = 1 << 6,
         CLI_ATTACH = 1 << 7,
+        CLI_FORK_DEMO = 1 << 8,
 };
 
 struct cli {
@@ -81,6 +83,7 @@ int cli_generate(struct cli *cli);
 /* beams.c: `generate` is filled; what was found is printed when all of it is. */
 int cli_beams(struct cli *cli);
 int cli_attach(struct cli *cli);
+int cli_fork_demo(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);

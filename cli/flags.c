@@ -15,7 +15,8 @@
 #define WORDS    (CLI_TOKENIZE | CLI_DETOKENIZE)
 #define TALK     (CLI_ASK | CLI_TEMPLATE)
 #define STREAM   (GENERATE | CLI_ATTACH)
-#define ALL      (STREAM | WORDS | CLI_TEMPLATE | CLI_STATUS)
+#define DRAWN    (GENERATE | CLI_FORK_DEMO)
+#define ALL      (STREAM | CLI_FORK_DEMO | WORDS | CLI_TEMPLATE | CLI_STATUS)
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -32,6 +33,7 @@ static const struct {
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "attach",     CLI_ATTACH,     "NUMBER",      "go on with a stream that was asked for with --keep" },
         { "status",     CLI_STATUS,     "",            "print the daemon's counts" },
+        { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is told, and show three endings at once" },
         { "inspect",    CLI_INSPECT,    "PATH",        "say what a model is, and whether it can be served here" },
 };
 
@@ -50,15 +52,16 @@ static const struct flag {
 } flags[] = {
         { "--socket",    "PATH", ALL,      FLAG_TEXT,   offsetof(struct cli, socket),               0, "where the daemon listens" },
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "trust a daemon that runs as neither you nor root" },
-        { "--model",     "NAME", GENERATE | WORDS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a path (a /, .gguf, .safetensors) runs a private samovard" },
+        { "--model",     "NAME", DRAWN | WORDS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "which model; a path (a /, .gguf, .safetensors) runs a private samovard" },
         { "--system",    "TEXT", TALK,     FLAG_TEXT,   offsetof(struct cli, system),               0, "what the model is told before the question" },
         { "--messages",  "FILE", TALK,     FLAG_TEXT,   offsetof(struct cli, messages),             0, "a conversation in JSON, with tools or without, instead of a question" },
-        { "--max",       "N",    GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
-        { "--temp",      "T",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
-        { "--top-k",     "K",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
-        { "--top-p",     "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
-        { "--min-p",     "P",    GENERATE, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
-        { "--seed",      "N",    GENERATE, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
+        { "--max",       "N",    DRAWN, FLAG_COUNT,  offsetof(struct cli, generate.max_tokens),  0, "at most so many tokens" },
+        { "--temp",      "T",    DRAWN, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token" },
+        { "--top-k",     "K",    DRAWN, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens" },
+        { "--top-p",     "P",    DRAWN, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P" },
+        { "--min-p",     "P",    DRAWN, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
+        { "--seed",      "N",    DRAWN, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
+        { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "so many answers at once, to one prompt; up to 64" },
         { "--class",     "CLASS", GENERATE, FLAG_CLASS, offsetof(struct cli, generate.priority),    0, "interactive, normal or background: who goes first" },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end so many milliseconds from now, with what there is; refused if it could hardly begin" },
         { "--beams",     "W",    GENERATE, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "follow the W likeliest ways, and print the likeliest as a whole" },
@@ -67,9 +70,9 @@ static const struct flag {
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given again" },
         { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits so long for attach; its number is said on stderr" },
         { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "from this record on, as --json counts them" },
-        { "--transport", "HOW", GENERATE, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
+        { "--transport", "HOW", DRAWN, FLAG_TRANSPORT, offsetof(struct cli, transport),          0, "how tokens come: auto, ring (shared memory) or socket" },
         { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "say on stderr how much of the prompt was cached, why no more, and the times" },
-        { "--json",      NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
+        { "--json",      NULL,   ALL & ~CLI_FORK_DEMO, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON" },
 };
 /* clang-format on */
 
@@ -90,7 +93,7 @@ static void help(const struct cli *cli)
                 if (commands[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", commands[i].name,
                                commands[i].arguments, commands[i].help);
-        if (!(cli->command & (CLI_STATUS | CLI_INSPECT | CLI_ATTACH)))
+        if (!(cli->command & (CLI_STATUS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command == CLI_TEMPLATE)
                 printf("With a FILE (a template, a model, a tokenizer_config.json) no daemon is "
@@ -313,6 +316,11 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                     cli->system ? "--system" : "question");
                 r = CLI_USAGE;
         }
+        if (!r && cli->beam.width && (cli->generate.n || cli->keep_s)) {
+                say("--beams finds what is likeliest: there is no %s beside it",
+                    cli->generate.n ? "-n" : "--keep");
+                r = CLI_USAGE;
+        }
         if (!r && cli->generate.set & SMV_SET_LOGPROBS && !cli->json) {
                 say("--logprobs is for --json");
                 r = CLI_USAGE;
@@ -328,7 +336,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 r = CLI_USAGE;
         }
         /* What answers once needs no memory to be shared. */
-        if (!(cli->command & GENERATE))
+        if (!(cli->command & DRAWN))
                 cli->transport = SMV_TRANSPORT_SOCKET;
         cli->beam.size = sizeof(cli->beam);
         cli->generate.size = sizeof(cli->generate);

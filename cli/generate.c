@@ -1,5 +1,7 @@
 /*
- * ask and complete: a prompt in, tokens out as they are made; attach: a stream that is kept.
+ * ask and complete: a prompt in, tokens out as they are made; attach: a stream that is kept.  Of
+ * many streams one is shown as it comes, the others wait until it is their turn; as JSON each line
+ * says whose it is.
  *
  * The first SIGINT cancels the stream, whose END still comes; the second has its
  * default action.  The handler only writes a byte to a pipe that the loop polls
@@ -11,6 +13,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,22 +45,63 @@ static int catch_interrupt(void)
         return 0;
 }
 
+/* One of the streams. */
+struct answer {
+        struct bytes text; /* that waits to be shown */
+        bool ended;
+};
+
 struct streaming {
         struct cli *cli;
         struct screen screen;
         struct bytes out; /* --json: one line */
-        uint32_t stream;
+        uint32_t first;   /* stream; the others follow */
+        uint32_t count, ended;
+        uint32_t shown; /* whose turn it is, of `answers` */
+        struct answer *answers;
+        int status; /* the worst of theirs */
         bool interrupted;
 };
+
+static uint32_t number_of(const struct streaming *s, const struct smv_event *event)
+{
+        return event->stream - s->first;
+}
+
+static int out_of_memory(void)
+{
+        say("out of memory");
+        return CLI_FAILED;
+}
 
 static int write_line(struct streaming *s, struct json *json)
 {
         json_raw(json, "}\n");
-        if (json_end(json)) {
-                say("out of memory");
-                return CLI_FAILED;
-        }
+        if (json_end(json))
+                return out_of_memory();
         return screen_raw(s->out.at, s->out.count);
+}
+
+static void begin_line(struct streaming *s, struct json *json, const struct smv_event *event)
+{
+        s->out.count = 0;
+        json_raw(json, "{");
+        if (s->count == 1)
+                return;
+        json_raw(json, "\"number\":");
+        json_uint(json, number_of(s, event) + 1);
+        json_raw(json, ",");
+}
+
+static int on_text(struct streaming *s, const struct smv_event *event)
+{
+        uint32_t number = number_of(s, event);
+
+        if (number == s->shown)
+                return screen_text(&s->screen, event->text, event->text_bytes);
+        if (bytes_add(&s->answers[number].text, event->text, event->text_bytes))
+                return out_of_memory();
+        return 0;
 }
 
 /* For each token its own, then the likeliest with theirs. */
@@ -86,10 +131,10 @@ static int on_tokens(struct streaming *s, const struct smv_event *event)
         struct json json = { .to = &s->out };
 
         if (!s->cli->json)
-                return screen_text(&s->screen, event->text, event->text_bytes);
+                return on_text(s, event);
 
-        s->out.count = 0;
-        json_raw(&json, "{\"tokens\":[");
+        begin_line(s, &json, event);
+        json_raw(&json, "\"tokens\":[");
         for (size_t i = 0; i < event->token_count; i++) {
                 json_raw(&json, i ? "," : "");
                 json_uint(&json, event->tokens[i]);
@@ -128,8 +173,8 @@ static int write_end(struct streaming *s, const struct smv_event *event)
         const char *error = smv_code_name(event->code);
         struct json json = { .to = &s->out };
 
-        s->out.count = 0;
-        json_raw(&json, "{\"end\":");
+        begin_line(s, &json, event);
+        json_raw(&json, "\"end\":");
         json_text(&json, reason, strlen(reason));
         if (event->code != SMV_OK) {
                 json_raw(&json, ",\"error\":");
@@ -144,24 +189,38 @@ static int write_end(struct streaming *s, const struct smv_event *event)
         return write_line(s, &json);
 }
 
-static int on_end(struct streaming *s, const struct smv_event *event)
+/* A heading, where there are many, and what has come of it. */
+static int show_next(struct streaming *s)
 {
+        struct bytes *text = &s->answers[s->shown].text;
+        char heading[64];
         int r;
 
-        if (s->cli->json)
-                r = write_end(s, event);
-        else
-                r = screen_close(&s->screen);
-        if (!r && !s->cli->json && !s->screen.terminal && s->cli->command == CLI_ASK)
-                r = screen_raw("\n", 1);
-        if (r)
-                return r;
-        if (s->cli->stats)
-                cli_say_stats(s->cli, event);
-        /* All of it is said.  That it cannot be dropped changes nothing: its time will pass. */
-        if (s->cli->kept && event->code != SMV_MOVED && event->code != SMV_LOST)
-                (void)smv_drop(s->cli->client, s->cli->kept);
+        if (s->count == 1)
+                return 0;
+        snprintf(heading, sizeof(heading), "%s-- %u of %u --\n", s->shown ? "\n" : "", s->shown + 1,
+                 s->count);
+        r = screen_raw(heading, strlen(heading));
+        return r ? r : screen_text(&s->screen, text->at, text->count);
+}
 
+/* Its text is whole: so is that of those behind it, perhaps. */
+static int show_on(struct streaming *s)
+{
+        int r = 0;
+
+        while (!r && s->shown < s->count && s->answers[s->shown].ended) {
+                r = screen_close(&s->screen);
+                if (!r && !s->screen.terminal && (s->cli->command == CLI_ASK || s->count > 1))
+                        r = screen_raw("\n", 1);
+                if (!r && ++s->shown < s->count)
+                        r = show_next(s);
+        }
+        return r;
+}
+
+static int judge_end(const struct streaming *s, const struct smv_event *event)
+{
         switch (event->reason) {
         case SMV_END_EOS:
         case SMV_END_STOP:
@@ -179,16 +238,37 @@ static int on_end(struct streaming *s, const struct smv_event *event)
         }
 }
 
+static int on_end(struct streaming *s, const struct smv_event *event)
+{
+        int r, status;
+
+        s->answers[number_of(s, event)].ended = true;
+        s->ended++;
+        r = s->cli->json ? write_end(s, event) : show_on(s);
+        if (r)
+                return r;
+        if (s->cli->stats)
+                cli_say_stats(s->cli, event);
+        /* All of it is said.  That it cannot be dropped changes nothing: its time will pass. */
+        if (s->cli->kept && event->code != SMV_MOVED && event->code != SMV_LOST)
+                (void)smv_drop(s->cli->client, s->cli->kept);
+        status = judge_end(s, event);
+        if (status > s->status)
+                s->status = status;
+        return 0;
+}
+
 /* Cancels, the first time. */
 static int check_interrupt(struct streaming *s)
 {
         char byte;
-        int r;
+        int r = 0;
 
         if (s->interrupted || read(interrupt_pipe[0], &byte, 1) != 1)
                 return 0;
         s->interrupted = true;
-        r = smv_cancel(s->cli->client, s->stream);
+        for (uint32_t i = 0; !r && i < s->count; i++)
+                r = smv_cancel(s->cli->client, s->first + i);
         /* A daemon that is gone is met by smv_next(), with the END it owes. */
         return r && r != -ENOTCONN ? say_failed(s->cli, r) : 0;
 }
@@ -206,14 +286,14 @@ static int stream(struct streaming *s)
         struct smv_event event = { SMV_SIZE(smv_event) };
         int r;
 
-        for (;;) {
+        while (s->ended < s->count) {
                 r = smv_next(s->cli->client, &event, 0);
                 if (r < 0)
                         return say_failed(s->cli, r);
                 if (!r)
                         wait_more(s);
                 else if (event.kind == SMV_EVENT_END)
-                        return on_end(s, &event);
+                        r = on_end(s, &event);
                 else
                         r = on_tokens(s, &event);
                 if (!r)
@@ -221,17 +301,25 @@ static int stream(struct streaming *s)
                 if (r)
                         return r;
         }
+        return s->status;
 }
 
-/* To its end. */
-static int follow(struct streaming *s)
+static int show(struct streaming *s)
 {
         int r;
 
+        s->answers = calloc(s->count, sizeof(*s->answers));
+        if (!s->answers)
+                return out_of_memory();
         screen_open(&s->screen);
         r = catch_interrupt();
+        if (!r && !s->cli->json)
+                r = show_next(s);
         if (!r)
                 r = stream(s);
+        for (uint32_t i = 0; i < s->count; i++)
+                bytes_deinit(&s->answers[i].text);
+        free(s->answers);
         bytes_deinit(&s->out);
         return r;
 }
@@ -255,7 +343,7 @@ static bool may_continue(const struct cli *cli)
 
 int cli_generate(struct cli *cli)
 {
-        struct streaming s = { .cli = cli };
+        struct streaming s = { .cli = cli, .count = cli->generate.n ? cli->generate.n : 1 };
         int r;
 
         cli->generate.model = cli->model;
@@ -264,24 +352,25 @@ int cli_generate(struct cli *cli)
         cli_await_loaded(cli);
         if (cli->beam.width)
                 return cli_beams(cli);
-        r = smv_generate(cli->client, &cli->generate, &s.stream);
+        r = smv_generate(cli->client, &cli->generate, &s.first);
         if (r == -EREMOTEIO && may_continue(cli)) {
                 say("this model has no chat template: it continues the text");
                 give_prompt(cli);
-                r = smv_generate(cli->client, &cli->generate, &s.stream);
+                r = smv_generate(cli->client, &cli->generate, &s.first);
         }
         if (r)
                 return say_failed(cli, r);
-        cli->kept = smv_kept(cli->client, s.stream);
+
+        cli->kept = smv_kept(cli->client, s.first);
         if (cli->kept)
                 say("kept as %llu", (unsigned long long)cli->kept);
-        return follow(&s);
+        return show(&s);
 }
 
 int cli_attach(struct cli *cli)
 {
-        struct streaming s = { .cli = cli };
-        int r = smv_attach(cli->client, cli->kept, cli->from, &s.stream);
+        struct streaming s = { .cli = cli, .count = 1 };
+        int r = smv_attach(cli->client, cli->kept, cli->from, &s.first);
 
-        return r ? say_failed(cli, r) : follow(&s);
+        return r ? say_failed(cli, r) : show(&s);
 }

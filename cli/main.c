@@ -79,9 +79,18 @@ static int run(struct cli *cli)
                 return cli_template(cli);
         case CLI_ATTACH:
                 return cli_attach(cli);
+        case CLI_FORK_DEMO:
+                return cli_fork_demo(cli);
         default:
                 return cli_generate(cli);
         }
+}
+
+static bool needs_input(const struct cli *cli)
+{
+        if (cli->command == CLI_FORK_DEMO)
+                return cli->word_count; /* else it has a beginning of its own */
+        return !(cli->command & (CLI_STATUS | CLI_ATTACH)) && !cli->messages;
 }
 
 /* By a daemon: the one that serves, or a private one. */
@@ -112,7 +121,7 @@ int main(int argc, char **argv)
         r = cli_flags(&cli, argc, argv);
         if (!r && cli.command == CLI_INSPECT)
                 r = run_inspect(&cli);
-        if (!r && !(cli.command & (CLI_STATUS | CLI_ATTACH)) && !cli.messages)
+        if (!r && needs_input(&cli))
                 r = cli_input(&cli);
         if (!r)
                 r = cli.file ? cli_preview(&cli) : serve(&cli);
