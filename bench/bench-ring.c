@@ -1,8 +1,8 @@
 /*
  * What the ring costs and what it saves: bench-ring [-r ROUNDS] [-s SCALE] [PART ...]
  *
- * Parts: latency, fanout, connect, kill, threads, turns; all of them, if none is named.  Its
- * table is explained in docs/bench.md.
+ * Parts: latency, fanout, connect, kill, threads, turns, fork; all of them, if none is named.
+ * Its table is explained in docs/bench.md.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -101,6 +101,7 @@ static const struct {
 } parts[] = {
         { "latency", bench_latency }, { "fanout", bench_fanout },   { "connect", bench_connect },
         { "kill", bench_kill },       { "threads", bench_threads }, { "turns", bench_turns },
+        { "fork", bench_forks },
 };
 #define PARTS (sizeof(parts) / sizeof(*parts))
 

@@ -20,6 +20,7 @@ void bench_connect(double scale);
 void bench_kill(double scale);
 void bench_threads(double scale);
 void bench_turns(double scale);
+void bench_forks(double scale);
 
 /* Zeroed memory that forked processes share. */
 void *bench_shared(size_t bytes);

@@ -105,7 +105,7 @@ static int open_mailboxes(struct road *road)
 
         road->bell = sys_eventfd();
         r = mailbox_new(2 * requests + 2 * channels + 1, -1, &road->to_engine);
-        r = r ? r : mailbox_new(2 * requests, -1, &road->retired);
+        r = r ? r : mailbox_new(3 * requests, -1, &road->retired);
         r = r ? r : mailbox_new(2 * channels + 2, -1, &road->to_waker);
         r = r ? r : mailbox_new(2 * channels + 2, road->bell, &road->to_loop);
         r = r ? r : mailbox_new(requests + 1, -1, &road->to_scribe);

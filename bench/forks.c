@@ -1,0 +1,180 @@
+/*
+ * A stream of 4,000 tokens is forked into eight.
+ *
+ * Over the road, whose model has no numbers, so what is left is what a fork itself costs.  The model
+ * stamps each position: the forks' first tokens are made in the step that makes the parent's
+ * next one, and how much longer that step took than those before it is what the fork held everybody
+ * up.  The client times its call, and what the forks say first.
+ */
+#include <samovar/client.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/table.h"
+#include "daemon/sys.h"
+
+#define PROMPT    4000u
+#define FORKS     8u
+#define POSITIONS 65536u
+#define TIMES     200u
+#define BEFORE    64u /* steps that are looked at before it */
+
+struct shared {
+        struct road_facts road;
+        counter stamps[POSITIONS];
+        uint32_t step[TIMES], call[TIMES], first[TIMES], last[TIMES];
+        double blocks_shared, blocks_copied; /* of one fork */
+        uint32_t count;
+};
+
+struct guest {
+        struct shared *shared;
+        struct smv_client *client;
+        uint32_t stream, forks[FORKS];
+        uint64_t heard[FORKS]; /* when it first said something; 0: not yet */
+        uint32_t tokens, heard_count, ended, branch, cached;
+};
+
+static void hear(struct guest *guest)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        uint32_t i = 0;
+
+        bench_must(smv_next(guest->client, &event, 10000) == 1, "smv_next");
+        guest->ended += event.kind == SMV_EVENT_END;
+        guest->tokens += event.stream == guest->stream && event.token_count;
+        while (i < FORKS && guest->forks[i] != event.stream)
+                i++;
+        if (i == FORKS)
+                return;
+        if (!guest->heard[i]) {
+                guest->heard[i] = sys_clock_ns();
+                guest->heard_count++;
+                guest->branch = event.position;
+        }
+        if (event.kind == SMV_EVENT_END)
+                guest->cached += event.cached_tokens;
+}
+
+static int by_size(const void *a, const void *b)
+{
+        uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+        return (x > y) - (x < y);
+}
+
+static uint64_t gap(const struct shared *shared, uint32_t position)
+{
+        return counter_get(&shared->stamps[position]) - counter_get(&shared->stamps[position - 1]);
+}
+
+/* How much longer it took than half of those before it. */
+static uint32_t longer(const struct shared *shared, uint32_t position)
+{
+        uint64_t before[BEFORE], this = gap(shared, position);
+
+        for (uint32_t i = 0; i < BEFORE; i++)
+                before[i] = gap(shared, position - 1 - i);
+        qsort(before, BEFORE, sizeof(*before), by_size);
+        return (uint32_t)(this > before[BEFORE / 2] ? this - before[BEFORE / 2] : 0);
+}
+
+static void fork_once(struct shared *shared, struct smv_client *client, const uint32_t *prompt)
+{
+        const struct smv_generate ask = { SMV_SIZE(smv_generate), .tokens = prompt,
+                                          .token_count = PROMPT,  .max_tokens = POSITIONS - PROMPT,
+                                          .set = SMV_SET_SEED,    .seed = 1 };
+        const struct smv_fork fork = { SMV_SIZE(smv_fork), .count = FORKS };
+        struct guest guest = { .shared = shared, .client = client };
+        uint64_t copied, from, until, first = UINT64_MAX, last = 0;
+        uint32_t at = shared->count++;
+
+        bench_must(!smv_generate(client, &ask, &guest.stream), "smv_generate");
+        while (guest.tokens < 2 * BEFORE)
+                hear(&guest);
+        copied = counter_get(&shared->road.stats.blocks_copied);
+        from = sys_clock_ns();
+        bench_must(!smv_fork(client, guest.stream, &fork, guest.forks), "smv_fork");
+        until = sys_clock_ns();
+        while (guest.heard_count < FORKS)
+                hear(&guest);
+        smv_cancel(client, guest.stream);
+        for (uint32_t i = 0; i < FORKS; i++)
+                smv_cancel(client, guest.forks[i]);
+        while (guest.ended < FORKS + 1)
+                hear(&guest);
+
+        for (uint32_t i = 0; i < FORKS; i++) {
+                first = guest.heard[i] < first ? guest.heard[i] : first;
+                last = guest.heard[i] > last ? guest.heard[i] : last;
+        }
+        shared->step[at] = longer(shared, guest.branch);
+        shared->call[at] = (uint32_t)(until - from);
+        shared->first[at] = (uint32_t)(first - from);
+        shared->last[at] = (uint32_t)(last - from);
+        shared->blocks_shared = guest.cached / 16;
+        shared->blocks_copied = (double)(counter_get(&shared->road.stats.blocks_copied) - copied);
+}
+
+static void fork_many(struct shared *shared, uint32_t times)
+{
+        const struct smv_connect options = {
+                SMV_SIZE(smv_connect),           .socket = bench_socket(),
+                .doorbell = SMV_DOORBELL_NONE,   .spin_us = 1000000,
+                .transport = SMV_TRANSPORT_RING, .ring_bytes = 1 << 20
+        };
+        uint32_t *prompt = calloc(PROMPT, sizeof(*prompt));
+        struct smv_client *client;
+
+        bench_must(prompt != NULL, "memory");
+        for (uint32_t i = 0; i < PROMPT; i++)
+                prompt[i] = i * 7 % 251;
+        bench_must(!smv_connect(&options, &client), "smv_connect");
+        while (shared->count < times)
+                fork_once(shared, client, prompt);
+        smv_close(client);
+        free(prompt);
+}
+
+void bench_forks(double scale)
+{
+        static const char group[] = "fork of 4,000 tokens into 8, us";
+        static const char counts[] = "fork of 4,000 tokens into 8, blocks";
+        struct shared *shared = bench_shared(sizeof(*shared));
+        const struct road_conf conf = {
+                .socket = bench_socket(),
+                .connections = 4,
+                .requests = 16,
+                .context = POSITIONS,
+                .depth = 1,
+                .model = { .cpu = BENCH_SENDER_CPU,
+                           .stamps = shared->stamps,
+                           .stamp_count = POSITIONS },
+                .facts = &shared->road,
+        };
+        uint32_t times = (uint32_t)(TIMES * scale) + 20;
+        int daemon = road_fork(&conf), guest, status = -1;
+
+        bench_must(daemon > 0, "a road");
+        guest = fork();
+        if (guest == 0) {
+                null_pin(BENCH_READER_CPU);
+                fork_many(shared, times < TIMES ? times : TIMES);
+                _exit(0);
+        }
+        waitpid(guest, &status, 0);
+        bench_must(status == 0, "a guest");
+        bench_must(road_stop(daemon) == 0, "the road's end");
+        table_add(group, "the step that takes it, beyond others", "100", shared->step,
+                  shared->count);
+        table_add(group, "smv_fork()", "", shared->call, shared->count);
+        table_add(group, "until the first of them has a token", "", shared->first, shared->count);
+        table_add(group, "until all of them have", "", shared->last, shared->count);
+        table_add_one(counts, "shared", "", shared->blocks_shared);
+        table_add_one(counts, "copied", "", shared->blocks_copied);
+        bench_unshare(shared, sizeof(*shared));
+}
