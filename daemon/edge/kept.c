@@ -62,10 +62,9 @@ static void say_moved(struct kept *kept)
                     .end = { .reason = SMV_END_ERROR, .code = SMV_MOVED } };
         struct peer *loser = kept->peer;
 
-        if (loser->state != PEER_OPEN || !peer_may_reply(loser))
-                return;
-        streams_put(loser, &moved, sizeof(moved));
-        peer_call(loser);
+        if (loser->state == PEER_OPEN && peer_may_reply(loser))
+                streams_put(loser, &moved, sizeof(moved));
+        peer_call(loser); /* to be sent that; or to go, if it reads nothing at all */
 }
 
 void kept_attach(struct kept *kept, struct peer *peer, uint32_t stream, uint32_t from)

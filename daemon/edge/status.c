@@ -1,6 +1,7 @@
 #include "daemon/edge/status.h"
 
 #include "daemon/edge/keeper.h"
+#include "daemon/edge/shelf.h"
 #include "daemon/load-way.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
@@ -125,12 +126,15 @@ static void put_connections(struct wire_writer *writer, const struct edge *edge)
 static void put_handles(struct wire_writer *writer, const struct edge *edge)
 {
         struct handles_sum sum = handles_sum(edge->handles);
-        const struct pair pairs[] = {
+        struct pair pairs[] = {
                 PAIR("open", sum.open),
                 PAIR("tokens", sum.tokens),
                 PAIR("bytes", sum.bytes),
+                PAIR("kept", 0),
         };
 
+        for (const struct shelf *shelf = edge->shelves; shelf; shelf = shelf->next)
+                pairs[COUNT_OF(pairs) - 1].value++;
         put_map(writer, "handles", pairs, COUNT_OF(pairs));
 }
 

@@ -55,6 +55,7 @@ static const struct {
         { "kept.open", 0 },
         { "kept.bytes", 0 },
         { "handles.open", 0 },
+        { "handles.kept", 0 },
         { "handles.tokens", 0 },
         { "handles.bytes", 0 },
         { "numeric_faults", 0 },

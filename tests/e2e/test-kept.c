@@ -23,7 +23,7 @@
 #define KEEP_MS     20000u
 #define STRANGER    65533u
 
-#define MANY FAST, "--uid-kept", "4096", "--kept", "4096", "--uid-kept-bytes", "1G"
+#define MANY "--ring-bytes", "64K", "--uid-kept", "4096", "--kept", "4096", "--uid-kept-bytes", "1G"
 
 /* ---- what a client notes of a stream, in memory that outlives it ---- */
 
@@ -95,6 +95,23 @@ static void assert_same_notes(const struct notes *a, const struct notes *b)
         assert_int_equal(a->end.prompt_tokens, b->end.prompt_tokens);
         assert_int_equal(a->end.output_tokens, b->end.output_tokens);
 }
+
+/* A model that is quick, so that there is time for many streams. */
+static const char *quick_model(const struct house *house)
+{
+        static char path[96];
+        struct ran ran;
+
+        snprintf(path, sizeof(path), "%s/quick.gguf", house->directory);
+        ran = RUN(house, NULL, given("BABBLE_MAKER"), path, "--layers", "1", "--width", "32",
+                  "--heads", "2", "--kv-heads", "1", "--head-dim", "8", "--ffn", "32");
+        assert_int_equal(ran.status, 0);
+        ran_free(&ran);
+        return path;
+}
+
+#define QUICK(house, ...)                                                                          \
+        HOUSE(house, FAST, "--threads", "1", "--model", quick_model(house), __VA_ARGS__)
 
 /* ---- clients ---- */
 
@@ -196,9 +213,10 @@ static void wait_status(const struct house *house, const char *path, uint64_t va
 
 /* ---- kill -9 ---- */
 
-/* Begins the stream, or goes on with it, noting each record; a child's, and no test. */
+/* Begins the stream, or goes on with it, noting each record, and dies of so many; a child's, and no
+ * test. */
 static int be_a_reader(const struct house *house, const struct smv_generate *ask,
-                       struct notes *notes, enum smv_doorbell doorbell)
+                       struct notes *notes, enum smv_doorbell doorbell, uint32_t most)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
         struct smv_client *client = meet(house, doorbell);
@@ -218,26 +236,10 @@ static int be_a_reader(const struct house *house, const struct smv_generate *ask
                 if (smv_next(client, &event, 60000) != 1)
                         return 5;
                 take(notes, &event);
+                if (notes->count >= most)
+                        kill(getpid(), SIGKILL);
         } while (event.kind != SMV_EVENT_END);
         return 0;
-}
-
-/* After so many records, or at any moment at all. */
-static void wait_for_it(const struct notes *notes, pid_t pid)
-{
-        uint32_t most = notes->count + 1 + random_below(40);
-        uint64_t end = now_ms() + 60000;
-        siginfo_t info = { 0 };
-
-        if (!random_below(8)) {
-                usleep(random_below(20000));
-                return;
-        }
-        while (notes->count < most && !info.si_pid) {
-                assert_true(now_ms() < end);
-                waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT);
-                usleep(50);
-        }
 }
 
 /* How often it was killed. */
@@ -248,16 +250,20 @@ static uint32_t read_by_mortals(const struct house *house, const struct smv_gene
         int status;
 
         do {
+                uint32_t most = notes->count + 1 + random_below(60);
                 enum smv_doorbell doorbell = random_below(3);
+                bool at_any_moment = !random_below(4);
                 pid_t pid = fork();
 
                 if (!pid) {
                         prctl(PR_SET_PDEATHSIG, SIGKILL);
-                        _exit(be_a_reader(house, ask, notes, doorbell));
+                        _exit(be_a_reader(house, ask, notes, doorbell, most));
                 }
-                wait_for_it(notes, pid);
-                kill(pid, SIGKILL);
-                status = process_wait(pid, 10000);
+                if (at_any_moment) {
+                        usleep(random_below(20000));
+                        kill(pid, SIGKILL);
+                }
+                status = process_wait(pid, 60000);
                 if (status && status != -SIGKILL)
                         fail_msg("a reader ended with %d", status);
                 killed += status != 0;
@@ -271,7 +277,7 @@ static void killed_at_any_moment_it_goes_on_with_the_next_token(void **state)
         struct house *house = *state;
         struct smv_client *client;
 
-        HOUSE(house, MANY, "--threads", "1", "--ring-bytes", "64K");
+        QUICK(house, MANY);
         client = connect_to(house);
         for (uint32_t i = 0; i < times; i++) {
                 struct notes *whole = notes_new(), *parts = notes_new();
@@ -413,7 +419,7 @@ static void wherever_it_is_read_and_from_wherever_it_is_the_same(void **state)
         struct restless r = { .house = house };
         struct smv_client *plain;
 
-        HOUSE(house, MANY, "--threads", "1", "--ring-bytes", "64K");
+        QUICK(house, MANY);
         plain = connect_to(house);
         for (uint32_t i = 0; i < 3; i++)
                 r.clients[i] = connect_to(house);
@@ -447,7 +453,7 @@ static void with_nobody_attached_its_time_passes(void **state)
         uint32_t stream, last;
         uint64_t kept;
 
-        HOUSE(house, FAST, "--threads", "1");
+        QUICK(house, "--depth", "1");
         client = connect_to(house);
         other = connect_to(house);
         kept = begin_kept(client, &ask);
@@ -497,8 +503,7 @@ static void what_may_be_kept_is_limited(void **state)
         uint64_t kept[3], charged;
         uint32_t stream;
 
-        HOUSE(house, FAST, "--threads", "1", "--uid-kept", "2", "--kept", "3", "--uid-kept-bytes",
-              "32K");
+        QUICK(house, "--uid-kept", "2", "--kept", "3", "--uid-kept-bytes", "32K");
         client = connect_to(house);
         kept[0] = begin_kept(client, &ask);
         charged = house_status(house, "charges.0.kept_bytes");
@@ -571,7 +576,7 @@ static void to_another_user_it_does_not_exist(void **state)
 
         if (getuid())
                 skip(); /* only root can be somebody else */
-        HOUSE(house, FAST, "--threads", "1", "--socket-mode", "0666");
+        QUICK(house, "--socket-mode", "0666");
         assert_int_equal(chmod(house->directory, 0711), 0);
         client = connect_to(house);
         kept = begin_kept(client, &ask);
@@ -595,24 +600,24 @@ static void who_does_not_read_stalls_nothing(void **state)
         struct house *house = *state;
         struct smv_event event = { SMV_SIZE(smv_event) };
         struct smv_client *client;
-        uint64_t kept[8];
+        uint64_t kept[12];
         uint32_t ends = 0, tokens = 0;
 
-        HOUSE(house, FAST, "--threads", "1", "--ring-bytes", "64K");
+        QUICK(house, "--ring-bytes", "64K");
         client = connect_to(house);
-        for (uint32_t i = 0; i < 8; i++)
+        for (uint32_t i = 0; i < 12; i++)
                 kept[i] = begin_kept(client, &ask);
-        wait_status(house, "kept.ended", 8);
+        wait_status(house, "kept.ended", 12);
         assert_int_equal(house_status(house, "requests.alive"), 0);
-        while (ends < 8) {
+        while (ends < 12) {
                 assert_int_equal(smv_next(client, &event, 10000), 1);
                 tokens += (uint32_t)event.token_count;
                 ends += event.kind == SMV_EVENT_END;
                 if (event.kind == SMV_EVENT_END)
                         assert_int_equal(event.reason, SMV_END_LENGTH);
         }
-        assert_int_equal(tokens, 8 * 1900);
-        for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(tokens, 12 * 1900);
+        for (uint32_t i = 0; i < 12; i++)
                 drop(client, kept[i]);
         smv_close(client);
         house_stop(house);
@@ -627,7 +632,7 @@ static void a_daemon_that_stops_ends_them_as_all_others(void **state)
         struct smv_client *client, *other;
         uint64_t handle;
 
-        HOUSE(house, FAST, "--threads", "1", "--drain-ms", "1");
+        QUICK(house, "--drain-ms", "1");
         client = connect_to(house);
         other = connect_to(house);
         for (uint32_t i = 0; i < 6; i++)
@@ -656,7 +661,7 @@ static void a_handle_that_is_kept_outlives_its_connection(void **state)
         uint32_t stream;
         size_t length;
 
-        HOUSE(house, FAST, "--threads", "1");
+        QUICK(house, "--depth", "1");
         client = connect_to(house);
         other = connect_to(house);
         assert_int_equal(smv_handle_open(client, &open, &handle, &length), 0);
@@ -664,6 +669,7 @@ static void a_handle_that_is_kept_outlives_its_connection(void **state)
         assert_int_equal(smv_handle_fork(client, handle, 1, &plain), 0);
         smv_close(client);
         wait_status(house, "handles.open", 1); /* the fork went with it */
+        assert_int_equal(house_status(house, "handles.kept"), 1);
         refused(other, smv_handle_close(other, plain), SMV_NO_HANDLE, "no handle");
 
         turn.handle = handle;
@@ -702,7 +708,7 @@ static void a_kept_stream_on_a_kept_handle_goes_on(void **state)
         uint32_t stream;
         size_t length;
 
-        HOUSE(house, FAST, "--threads", "1");
+        QUICK(house, "--depth", "1");
         client = connect_to(house);
         assert_int_equal(smv_handle_open(client, &ask, &handle, NULL), 0);
         turn.prompt = NULL;
@@ -745,7 +751,7 @@ static void the_command_goes_on_where_another_died(void **state)
 
         HOUSE(house, FAST, "--threads", "1");
         whole = RUN(house, NULL, given("SAMOVAR"), "complete", "--socket", house->socket, "--temp",
-                    "1", "--seed", "5", "--max", "1500", "Once");
+                    "1", "--seed", "5", "--max", "600", "Once");
         assert_int_equal(whole.status, 0);
         snprintf(out, sizeof(out), "%s/err", house->directory);
         pid = fork();
@@ -754,7 +760,7 @@ static void the_command_goes_on_where_another_died(void **state)
                 if (!freopen(out, "w", stderr) || !freopen("/dev/null", "w", stdout))
                         _exit(9);
                 execl(given("SAMOVAR"), "samovar", "complete", "--socket", house->socket, "--temp",
-                      "1", "--seed", "5", "--max", "1500", "--keep", "60", "Once", (char *)NULL);
+                      "1", "--seed", "5", "--max", "600", "--keep", "60", "Once", (char *)NULL);
                 _exit(9);
         }
         for (end = now_ms() + 20000; !kept; sleep_ms(1)) {
@@ -797,7 +803,7 @@ int main(void)
                 STORY(the_command_goes_on_where_another_died),
         };
 
-        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE", NULL });
+        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE", "BABBLE_MAKER", NULL });
         random_begin();
         return cmocka_run_group_tests(stories, NULL, NULL);
 }

@@ -47,6 +47,7 @@ struct house {
         /* the engine that the test is */
         struct request *live[LIVE];
         uint32_t live_count;
+        uint32_t said[LIVE]; /* records of each, by its number */
         struct channel *hung_up[LIVE];
         uint32_t hung_up_count;
         struct mail last_cancel;
@@ -57,7 +58,7 @@ struct house {
 
 static inline size_t record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs)
 {
-        return 24 + 4 + piece_max + stop_bytes_max + 24 + 8 * logprobs;
+        return (24 + 4 + piece_max + stop_bytes_max + 24 + 8 * logprobs + 7) & ~(size_t)7;
 }
 
 static inline size_t end_bytes_max(size_t stop_bytes_max)
@@ -232,9 +233,10 @@ static inline bool say(struct house *house, struct request *request, uint32_t to
         uint64_t room;
 
         assert_int_equal(ring_room(&channel->writer, 64, &room), 0); /* as the engine, each step */
-        if (ring_put(&channel->writer, SMV_RECORD_TOKENS, 0, request->stream, 0, sizeof(head) + 5,
-                     (void **)&payload))
+        if (ring_put(&channel->writer, SMV_RECORD_TOKENS, 0, request->stream,
+                     house->said[request->number], sizeof(head) + 5, (void **)&payload))
                 return false;
+        house->said[request->number]++;
         memcpy(payload, &head, sizeof(head));
         memcpy(payload + sizeof(head), &token, 4);
         payload[sizeof(head) + 4] = (uint8_t)token;
@@ -252,8 +254,8 @@ static inline void put_end(struct house *house, struct request *request, enum sm
         if (is_hung_up(house, channel))
                 return;
         assert_int_equal(ring_room(&channel->writer, 128, &room), 0);
-        assert_int_equal(ring_put(&channel->writer, SMV_RECORD_END, 0, request->stream, 0,
-                                  sizeof(*end), (void **)&end),
+        assert_int_equal(ring_put(&channel->writer, SMV_RECORD_END, 0, request->stream,
+                                  house->said[request->number], sizeof(*end), (void **)&end),
                          0);
         memset(end, 0, sizeof(*end));
         end->reason = (uint8_t)reason;
@@ -298,6 +300,7 @@ static inline void on_submit(struct house *house, struct request *first)
                 if (parent && !orphans)
                         request->prompt_count = parent->prompt_count;
                 house->live[house->live_count++] = request;
+                house->said[request->number] = 0;
                 if (orphans)
                         end(house, request, SMV_END_ERROR, SMV_NO_STREAM);
         }
