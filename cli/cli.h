@@ -50,6 +50,7 @@ struct cli {
         enum smv_transport transport;
         struct smv_generate generate;
         struct smv_beam beam; /* width 0: no beams are wanted */
+        uint32_t best_of;     /* so many are generated, and one is shown; 0: all are */
         uint32_t keep_s;      /* 0: not beyond the command */
         uint64_t kept;        /* the number of the stream, if it is */
         uint32_t from;        /* attach: this record */

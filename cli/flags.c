@@ -62,6 +62,7 @@ static const struct flag {
         { "--min-p",     "P",    DRAWN, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest" },
         { "--seed",      "N",    DRAWN, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "draw the same tokens again" },
         { "-n",          "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, generate.n),          0, "so many answers at once, to one prompt; up to 64" },
+        { "--best-of",   "COUNT", GENERATE, FLAG_COUNT, offsetof(struct cli, best_of),            0, "generate so many at once, and print the one that the model finds likeliest" },
         { "--class",     "CLASS", GENERATE, FLAG_CLASS, offsetof(struct cli, generate.priority),    0, "interactive, normal or background: who goes first" },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end so many milliseconds from now, with what there is; refused if it could hardly begin" },
         { "--beams",     "W",    GENERATE, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "follow the W likeliest ways, and print the likeliest as a whole" },
@@ -288,6 +289,26 @@ static int take_number(struct cli *cli)
         return CLI_USAGE;
 }
 
+/* One answer out of many: nothing that is about several, or about a stream by itself. */
+static int take_search(struct cli *cli)
+{
+        const char *other = cli->generate.n                   ? "-n"
+                            : cli->keep_s                     ? "--keep"
+                            : cli->beam.width && cli->best_of ? "--best-of"
+                                                              : NULL;
+
+        if (other) {
+                say("%s finds what is likeliest: there is no %s beside it",
+                    cli->beam.width ? "--beams" : "--best-of", other);
+                return CLI_USAGE;
+        }
+        if (cli->best_of) {
+                cli->generate.n = cli->best_of;
+                cli->generate.set |= SMV_SET_LOGPROBS;
+        }
+        return 0;
+}
+
 int cli_flags(struct cli *cli, int argc, char **argv)
 {
         bool only_words = false;
@@ -316,12 +337,9 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                     cli->system ? "--system" : "question");
                 r = CLI_USAGE;
         }
-        if (!r && cli->beam.width && (cli->generate.n || cli->keep_s)) {
-                say("--beams finds what is likeliest: there is no %s beside it",
-                    cli->generate.n ? "-n" : "--keep");
-                r = CLI_USAGE;
-        }
-        if (!r && cli->generate.set & SMV_SET_LOGPROBS && !cli->json) {
+        if (!r && (cli->beam.width || cli->best_of))
+                r = take_search(cli);
+        if (!r && cli->generate.set & SMV_SET_LOGPROBS && !cli->json && !cli->best_of) {
                 say("--logprobs is for --json");
                 r = CLI_USAGE;
         }

@@ -1,7 +1,7 @@
 /*
  * ask and complete: a prompt in, tokens out as they are made; attach: a stream that is kept.  Of
- * many streams one is shown as it comes, the others wait until it is their turn; as JSON each line
- * says whose it is.
+ * many streams one is shown as it comes, the others wait until it is their turn, or until the best of
+ * them is known; as JSON each line says whose it is.
  *
  * The first SIGINT cancels the stream, whose END still comes; the second has its
  * default action.  The handler only writes a byte to a pipe that the loop polls
@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -49,7 +50,11 @@ static int catch_interrupt(void)
 struct answer {
         struct bytes text; /* that waits to be shown */
         bool ended;
+        double logprobs; /* of its tokens, their sum */
+        size_t token_count;
 };
+
+#define NOBODY UINT32_MAX
 
 struct streaming {
         struct cli *cli;
@@ -57,7 +62,7 @@ struct streaming {
         struct bytes out; /* --json: one line */
         uint32_t first;   /* stream; the others follow */
         uint32_t count, ended;
-        uint32_t shown; /* whose turn it is, of `answers` */
+        uint32_t shown; /* whose turn it is, of `answers`; or NOBODY's */
         struct answer *answers;
         int status; /* the worst of theirs */
         bool interrupted;
@@ -128,8 +133,12 @@ static void put_logprobs(struct json *json, const struct smv_event *event)
 
 static int on_tokens(struct streaming *s, const struct smv_event *event)
 {
+        struct answer *answer = &s->answers[number_of(s, event)];
         struct json json = { .to = &s->out };
 
+        for (size_t i = 0; event->logprobs && i < event->token_count; i++)
+                answer->logprobs += (double)event->logprobs[i * (1 + event->top_count)].logprob;
+        answer->token_count += event->token_count;
         if (!s->cli->json)
                 return on_text(s, event);
 
@@ -189,6 +198,37 @@ static int write_end(struct streaming *s, const struct smv_event *event)
         return write_line(s, &json);
 }
 
+static double score_of(const struct answer *answer)
+{
+        return answer->token_count ? answer->logprobs / (double)answer->token_count : -INFINITY;
+}
+
+/* All have ended: the one whose tokens are the likeliest on average. */
+static int show_best(struct streaming *s)
+{
+        struct json json = { .to = &s->out };
+        uint32_t best = 0;
+        int r;
+
+        for (uint32_t i = 1; i < s->count; i++)
+                if (score_of(&s->answers[i]) > score_of(&s->answers[best]))
+                        best = i;
+        if (s->cli->json) {
+                s->out.count = 0;
+                json_raw(&json, "{\"best\":");
+                json_uint(&json, best + 1);
+                json_raw(&json, ",\"score\":");
+                json_float(&json, score_of(&s->answers[best]));
+                return write_line(s, &json);
+        }
+        r = screen_text(&s->screen, s->answers[best].text.at, s->answers[best].text.count);
+        if (!r)
+                r = screen_close(&s->screen);
+        if (!r && !s->screen.terminal && s->cli->command == CLI_ASK)
+                r = screen_raw("\n", 1);
+        return r;
+}
+
 /* A heading, where there are many, and what has come of it. */
 static int show_next(struct streaming *s)
 {
@@ -245,6 +285,8 @@ static int on_end(struct streaming *s, const struct smv_event *event)
         s->answers[number_of(s, event)].ended = true;
         s->ended++;
         r = s->cli->json ? write_end(s, event) : show_on(s);
+        if (!r && s->cli->best_of && s->ended == s->count)
+                r = show_best(s);
         if (r)
                 return r;
         if (s->cli->stats)
@@ -313,7 +355,9 @@ static int show(struct streaming *s)
                 return out_of_memory();
         screen_open(&s->screen);
         r = catch_interrupt();
-        if (!r && !s->cli->json)
+        if (s->cli->best_of)
+                s->shown = NOBODY;
+        else if (!r && !s->cli->json)
                 r = show_next(s);
         if (!r)
                 r = stream(s);

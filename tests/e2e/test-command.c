@@ -1,6 +1,7 @@
 /* The samovar command, as a shell sees it: what is on stdout, what on stderr, and the exit status. */
 #include <ctype.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -149,6 +150,84 @@ static void json_is_one_object_a_token(void **state)
         assert_string_equal(skip_json(ran.out), "\n");
         ran_free(&ran);
         stream_free(stream);
+        house_stop(house);
+}
+
+/* The text between these quotes, which has no escapes but those of what is no UTF-8. */
+static size_t field_text(const char *line, const char *name, char *to)
+{
+        const char *at = strstr(line, name);
+        size_t bytes;
+
+        if (!at || at > strchr(line, '\n'))
+                return 0;
+        at += strlen(name);
+        bytes = (size_t)(strchr(at, '"') - at);
+        memcpy(to, at, bytes);
+        return bytes;
+}
+
+static double field_number(const char *line, const char *name)
+{
+        const char *at = strstr(line, name);
+
+        assert_true(at && at < strchr(line, '\n'));
+        return strtod(at + strlen(name), NULL);
+}
+
+static void the_best_of_many_is_the_likeliest_on_average(void **state)
+{
+        double sums[6] = { 0 }, best = -1e9;
+        char texts[6][400] = { { 0 } };
+        size_t counts[6] = { 0 }, which = 0;
+        struct house *house = *state;
+        const char *line, *said;
+        struct ran ran;
+
+        char *babble = strdup(given("BABBLE")), shipped[512];
+
+        snprintf(shipped, sizeof(shipped), "%s/models/teaspoon-q8_0.gguf", given("SOURCES"));
+        setenv("BABBLE", shipped, 1); /* what babbles has no word that is likelier than others */
+        HOUSE(house, NULL);
+        setenv("BABBLE", babble, 1);
+        free(babble);
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp", "1.2",
+                  "--seed", "3", "--best-of", "5", "--json");
+        assert_int_equal(ran.status, 0);
+        for (line = ran.out; !strncmp(line, "{\"number\":", 10); line = strchr(line, '\n') + 1) {
+                size_t n = (size_t)field_number(line, "{\"number\":");
+
+                assert_in_range(n, 1, 5);
+                if (strstr(line, "\"end\":") == strchr(line, ',') + 1)
+                        continue;
+                sums[n] += field_number(line, "\"logprob\":");
+                counts[n]++;
+                field_text(line, "\"text\":\"", texts[n] + strlen(texts[n]));
+        }
+        for (size_t n = 1; n <= 5; n++) {
+                assert_true(counts[n] > 0);
+                if (sums[n] / (double)counts[n] > best) {
+                        best = sums[n] / (double)counts[n];
+                        which = n;
+                }
+        }
+        assert_memory_equal(line, "{\"best\":", 8);
+        assert_int_equal(field_number(line, "{\"best\":"), which);
+        assert_true(fabs(field_number(line, "\"score\":") - best) < 1e-6);
+        ran_free(&ran);
+
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp", "1.2",
+                  "--seed", "3", "--best-of", "5");
+        assert_int_equal(ran.status, 0);
+        said = ran.out;
+        assert_string_equal(said, texts[which]);
+        ran_free(&ran);
+
+        ran = RUN(house, NULL, SAMOVAR, "ask", "hi", "--best-of", "3", "--beams", "2");
+        assert_int_equal(ran.status, 2);
+        assert_string_equal(ran.err,
+                            "samovar: --beams finds what is likeliest: there is no --best-of beside it\n");
+        ran_free(&ran);
         house_stop(house);
 }
 
@@ -475,6 +554,7 @@ int main(void)
                 STORY(complete_prints_the_continuation_and_nothing_else),
                 STORY(sampling_flags_are_the_daemon_s),
                 STORY(json_is_one_object_a_token),
+                STORY(the_best_of_many_is_the_likeliest_on_average),
                 STORY(tokenize_and_detokenize_are_a_pipe_to_themselves),
                 STORY(a_trained_model_goes_on_in_words),
                 STORY(a_tokenizer_from_another_file_takes_the_place_of_the_model_s),
