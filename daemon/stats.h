@@ -20,7 +20,8 @@ struct stats {
         counter blocks_evicted, blocks_copied; /* so far */
         counter waiting, running, stalled, ending, ends_waiting, passed_over, parks;
         counter channels_open;
-        counter slot_ns, prompt_row_ns; /* how long a slot is had, what a row of a prompt takes */
+        counter slot_ns;                          /* how long one is had */
+        counter prompt_row_ns, prompt_far_ns;     /* as in sched_counts */
         counter load_bytes, load_total, load_way; /* total: by main, before there are threads */
         /* waker */
         counter wakes, doorbells; /* of channels that had news; of those, rung */

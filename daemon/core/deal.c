@@ -286,6 +286,9 @@ static uint32_t deal(struct sched *sched, struct plan *plan, struct request *req
 
         if (request->state == REQUEST_DECODE)
                 sched->decodes += count;
+        else
+                sched->before +=
+                        (uint64_t)count * slot->planned + (uint64_t)count * (count - 1) / 2;
         sched->moves_left -= moves;
         if (!slot->moved)
                 move_in(sched, plan, slot);
@@ -354,13 +357,28 @@ static uint32_t deal_class(struct sched *sched, struct plan *plan, enum request_
         return dealt;
 }
 
+/* How far on the furthest of those prompts stands that may be read in this plan. */
+static uint32_t furthest(const struct sched *sched, const struct plan *plan)
+{
+        uint32_t position = 0;
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+
+                if (is_to_be_asked(sched, plan, request, REQUEST_PREFILL) &&
+                    sched_slot(sched, request)->planned > position)
+                        position = sched_slot(sched, request)->planned;
+        }
+        return position;
+}
+
 /* Prompts: short ones first, but not more than half; then all in order. */
 static void deal_prompts(struct sched *sched, struct plan *plan)
 {
         uint32_t decodes = sched->decodes, left = rows_left(plan), quarter, half;
 
         if (decodes && left)
-                left = pace_rows(&sched->pace, decodes, left);
+                left = pace_rows(&sched->pace, decodes, furthest(sched, plan), left);
         quarter = left / 4;
         half = left / 2;
         for (int class = 0; class < REQUEST_CLASS_N; class ++) {
@@ -421,8 +439,11 @@ static void take_off(struct sched *sched, const struct plan *plan)
 {
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
 
-        flight->decodes = sched->decodes;
-        flight->prompts = plan->row_count - sched->decodes;
+        flight->step = (struct pace_step){
+                .decodes = sched->decodes,
+                .prompts = plan->row_count - sched->decodes,
+                .before = sched->before,
+        };
         flight->begun_ns = sched->now_ns;
         sched->plans_made = plan->number;
 }
@@ -441,6 +462,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         plan->end_count = plan->retired_count = 0;
         sched->moves_left = sched->table_max;
         sched->decodes = 0;
+        sched->before = 0;
 
         end_late(sched, now_ns);
         if (may_run) {

@@ -68,7 +68,7 @@ struct flight {             /* a plan between sched_next() and its DONE */
         uint32_t next_part; /* results of those before it have come */
         block_t *sources;   /* blocks that it copies, held until it is done */
         uint32_t source_count;
-        uint32_t decodes, prompts; /* rows */
+        struct pace_step step;
         uint64_t begun_ns;
 };
 
@@ -91,6 +91,7 @@ struct sched {
         block_t *tables; /* where the page tables are, table_max entries a slot */
         uint32_t table_max;
         uint32_t decodes;    /* rows of this plan that are none of prompts */
+        uint64_t before;     /* the sum of the positions of the others */
         struct slot probe;   /* what one would find who waits for a slot */
         uint32_t moves_left; /* pages that this plan can still tell of, beside those of its rows */
         uint32_t *free_slots;

@@ -94,7 +94,7 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
         if (!sched)
                 return -ENOMEM;
         sched->conf = *conf;
-        sched->pace.gap_ns = conf->gap_ns;
+        pace_init(&sched->pace, conf->gap_ns);
         sched->table_max = sched_table_max(conf);
         if (!allocate(sched)) {
                 sched_free(sched);
@@ -291,7 +291,7 @@ static void on_done(struct sched *sched, uint64_t number)
         assert(number == sched->plans_done + 1);
         if (begun_ns < sched->done_ns)
                 begun_ns = sched->done_ns; /* it waited for the one before */
-        pace_note(&sched->pace, flight->decodes, flight->prompts, sched->now_ns - begun_ns);
+        pace_note(&sched->pace, &flight->step, sched->now_ns - begun_ns);
         sched->done_ns = sched->now_ns;
         for (uint32_t i = 0; i < flight->part_count; i++) {
                 const struct part *part = &flight->parts[i];
@@ -369,6 +369,7 @@ void sched_count(const struct sched *sched, struct sched_counts *ret_counts)
                 .passed_over = sched->passed_over,
                 .parks = sched->parks,
                 .prompt_row_ns = sched->pace.row,
+                .prompt_far_ns = sched->pace.far,
                 .plans_in_flight = sched_in_flight(sched),
         };
 }

@@ -116,6 +116,7 @@ struct sched_counts {
         uint32_t plans_in_flight;
         uint64_t parks;         /* so often somebody gave his slot up */
         uint64_t prompt_row_ns; /* what a row of a prompt takes; 0: not known yet */
+        uint64_t prompt_far_ns; /* ... and more, for each PACE_FAR positions before it */
         uint64_t evictions;     /* of blocks, so far */
         uint64_t copies;        /* ... a part of which somebody had found, and goes on from there */
 };

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/core/pace.h"
 #include "daemon/edge/holder.h"
 #include "daemon/edge/keeper.h"
 #include "daemon/error.h"
@@ -70,12 +71,14 @@ static void foresee(const struct edge *edge, const struct request *request, uint
 {
         const struct stats *stats = edge->conf.stats;
         uint64_t slots = edge->conf.config->max_seqs, waiting = counter_get(&stats->waiting);
+        uint64_t row_ns, prompt = request->prompt_count;
         uint64_t over = edge->live_count >= slots ? edge->live_count - slots + 1 : 0, turns, ns;
 
         *ret_position = over > waiting + 1 ? over - 1 : waiting;
         turns = over || waiting ? *ret_position + 1 : 0;
-        ns = turns * counter_get(&stats->slot_ns) / slots +
-             request->prompt_count * counter_get(&stats->prompt_row_ns);
+        row_ns = counter_get(&stats->prompt_row_ns) +
+                 counter_get(&stats->prompt_far_ns) * (prompt / 2) / PACE_FAR; /* on the mean */
+        ns = turns * counter_get(&stats->slot_ns) / slots + prompt * row_ns;
         *ret_wait_ms = ns / 1000000;
 }
 

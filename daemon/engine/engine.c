@@ -368,6 +368,7 @@ static void count(struct engine *engine)
         counter_set(&stats->passed_over, counts.passed_over);
         counter_set(&stats->parks, counts.parks);
         counter_set(&stats->prompt_row_ns, counts.prompt_row_ns);
+        counter_set(&stats->prompt_far_ns, counts.prompt_far_ns);
         counter_set(&stats->ending, counts.ending);
         counter_set(&stats->ends_waiting, engine->end_count);
         counter_set(&stats->channels_open, engine->active_count);

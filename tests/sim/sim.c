@@ -233,6 +233,19 @@ static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row 
                                      .result = sim_token_after(*cell) };
 }
 
+static uint64_t step_takes(const struct sim *sim)
+{
+        uint64_t ns = sim->step_ns + sim->plan.row_count * sim->row_ns + sim->lag_ns;
+
+        for (uint32_t i = 0; i < sim->plan.row_count; i++) {
+                const struct plan_row *row = &sim->plan.rows[i];
+
+                if (row->position < row->sequence->request->prompt_count)
+                        ns += row->position * sim->far_ns / 1024;
+        }
+        return ns;
+}
+
 static void launch(struct sim *sim)
 {
         const struct plan *plan = &sim->plan;
@@ -255,7 +268,8 @@ static void launch(struct sim *sim)
         flight->number = plan->number;
         flight->row_count = plan->row_count;
         flight->copy_count = plan->copy_count;
-        flight->done_ns = begin + sim->step_ns + plan->row_count * sim->row_ns;
+        sim->took_ns = step_takes(sim);
+        flight->done_ns = begin + sim->took_ns;
         sim->flight_count++;
 }
 

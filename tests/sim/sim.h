@@ -138,6 +138,9 @@ struct sim {
         struct plan plan;
         uint64_t now_ns;
         uint64_t step_ns, row_ns; /* what a step costs, and each row of it */
+        uint64_t far_ns;          /* ... and one of a prompt, for each 1024 positions before it */
+        uint64_t lag_ns;          /* what the next one takes beyond that */
+        uint64_t took_ns;         /* the one before */
 
         uint64_t seed, random;
         uint64_t step_count, event_count, arrivals, turns;
