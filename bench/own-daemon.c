@@ -117,6 +117,11 @@ void own_daemon_stop(void)
         rmdir(own.directory);
 }
 
+int own_daemon_pid(void)
+{
+        return own.pid;
+}
+
 int own_daemon_knows(const char *program, const char *const *flags)
 {
         const char *const before[] = { "--version", NULL };
