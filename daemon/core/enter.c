@@ -28,9 +28,10 @@
 static void hold_known(struct sched *sched, struct slot *slot)
 {
         const struct request *request = slot->request;
+        const struct prefix_reader reader = request_reader(request);
         struct prefix_hit hit;
 
-        prefix_find(&sched->prefix, request_domain(request), request->sequence.tokens,
+        prefix_find(&sched->prefix, &reader, request->sequence.tokens,
                     request->sequence.token_count, slot->blocks, &hit);
         for (uint32_t i = 0; i < hit.whole_count; i++)
                 prefix_hold(&sched->prefix, slot->blocks[i]);

@@ -8,7 +8,8 @@ static void come(struct prefix *prefix, uint32_t number, block_t block)
         struct anchor *anchor = &prefix->anchors[number];
         struct named *named = &prefix->named[block];
 
-        *anchor = (struct anchor){ .block = block, .next = named->anchor };
+        anchor->block = block;
+        anchor->next = named->anchor;
         if (named->anchor)
                 prefix->anchors[named->anchor].prev = number;
         named->anchor = number;
@@ -24,7 +25,8 @@ static void leave(struct prefix *prefix, uint32_t number)
                 prefix->named[anchor->block].anchor = anchor->next;
         if (anchor->next)
                 prefix->anchors[anchor->next].prev = anchor->prev;
-        *anchor = (struct anchor){ .block = BLOCK_NONE };
+        anchor->block = BLOCK_NONE;
+        anchor->next = anchor->prev = 0;
 }
 
 /* A leaf's place depends on its anchors, so it has none while they change. */
@@ -37,7 +39,7 @@ static bool take_out(struct prefix *prefix, block_t block)
         return is_leaf;
 }
 
-void prefix_anchor(struct prefix *prefix, uint32_t number, block_t block)
+static void move(struct prefix *prefix, uint32_t number, block_t block)
 {
         block_t from;
         bool is_leaf;
@@ -59,6 +61,41 @@ void prefix_anchor(struct prefix *prefix, uint32_t number, block_t block)
         }
 }
 
+/* Up from here, what nobody publishes any more; the names of all of it go. */
+static void unpublish(struct prefix *prefix, block_t block)
+{
+        block_t last = BLOCK_NONE;
+
+        for (; block != BLOCK_NONE; block = prefix->named[block].parent) {
+                assert(prefix->named[block].published);
+                if (!--prefix->named[block].published)
+                        last = block;
+        }
+        if (last != BLOCK_NONE)
+                prefix_spoil(prefix, last);
+}
+
+void prefix_anchor(struct prefix *prefix, uint32_t number, block_t block)
+{
+        block_t from = prefix->anchors[number].block;
+        bool published = prefix->anchors[number].publishes;
+
+        prefix->anchors[number].publishes = false;
+        move(prefix, number, block);
+        if (published)
+                unpublish(prefix, from);
+}
+
+void prefix_publish(struct prefix *prefix, uint32_t number, block_t block)
+{
+        assert(!prefix->anchors[number].publishes);
+        assert(prefix_is_public(prefix->named[block].domain));
+        move(prefix, number, block);
+        prefix->anchors[number].publishes = true;
+        for (; block != BLOCK_NONE; block = prefix->named[block].parent)
+                prefix->named[block].published++;
+}
+
 void anchors_rise(struct prefix *prefix, block_t block)
 {
         block_t parent = prefix->named[block].parent;
@@ -71,6 +108,21 @@ void anchors_rise(struct prefix *prefix, block_t block)
                 if (parent != BLOCK_NONE)
                         come(prefix, number, parent);
         }
+}
+
+/* Of what is public, as many as are here and at those that follow. */
+static void check_published(const struct prefix *prefix, block_t block)
+{
+        uint32_t published = 0;
+
+        for (uint32_t at = prefix->named[block].anchor; at; at = prefix->anchors[at].next)
+                published += prefix->anchors[at].publishes;
+        if (prefix->named[block].filled == BLOCK_POSITIONS)
+                for (block_t at = prefix->named[block].child; at != BLOCK_NONE;
+                     at = prefix->named[at].sister_next)
+                        published += prefix->named[at].published;
+        assert(prefix->named[block].published == published);
+        assert(!published || prefix_is_public(prefix->named[block].domain));
 }
 
 void anchors_check(const struct prefix *prefix)
@@ -89,6 +141,7 @@ void anchors_check(const struct prefix *prefix)
                         before = at;
                         listed++;
                 }
+                check_published(prefix, block);
         }
         assert(listed == set);
 }

@@ -92,11 +92,13 @@ static void name_root(const struct prefix *prefix, uint64_t domain, uint64_t ret
         siphash(prefix->conf.key, fields.bytes, fields.count, ret_name);
 }
 
-static void name_whole(const struct prefix *prefix, const uint64_t parent[2],
+/* In its domain: what users have below one public block hangs in their own buckets. */
+static void name_whole(const struct prefix *prefix, uint64_t domain, const uint64_t parent[2],
                        const uint32_t *tokens, uint64_t ret_name[2])
 {
         struct fields fields = { .count = 0 };
 
+        add_field(&fields, FIELD_DOMAIN, &domain, sizeof(domain));
         add_field(&fields, FIELD_PARENT, parent, 2 * sizeof(*parent));
         add_field(&fields, FIELD_TOKENS, tokens, BLOCK_POSITIONS * sizeof(*tokens));
         siphash(prefix->conf.key, fields.bytes, fields.count, ret_name);
@@ -137,11 +139,17 @@ static bool follows(const struct prefix *prefix, const struct named *block, uint
                 block->parent_generation == prefix->named[parent].generation);
 }
 
+/* ... the one with these tokens, or BLOCK_NONE; *ret_name is what it is called, or would be. */
 static block_t find_whole(const struct prefix *prefix, uint64_t domain, block_t parent,
-                          const uint32_t *tokens, const uint64_t name[2])
+                          const uint32_t *tokens, uint64_t ret_name[2])
 {
-        block_t at = *bucket_of_whole(prefix, name);
+        uint64_t name[2];
+        block_t at;
 
+        name_of_parent(prefix, domain, parent, name);
+        name_whole(prefix, domain, name, tokens, name);
+        memcpy(ret_name, name, sizeof(name));
+        at = *bucket_of_whole(prefix, name);
         for (; at != BLOCK_NONE; at = prefix->named[at].whole_next) {
                 const struct named *named = &prefix->named[at];
 
@@ -174,7 +182,7 @@ static void find_tail(const struct prefix *prefix, uint64_t domain, block_t pare
 }
 
 /*
- * The text behind what was found, and those that follow `parent`, the newest first:
+ * The text behind what was found, and those of a domain that follow `parent`, the newest first:
  * all, or where a part of a block was found, those that begin with the same token.
  */
 static void find_divergence(const struct prefix *prefix, uint64_t domain, block_t parent,
@@ -184,6 +192,9 @@ static void find_divergence(const struct prefix *prefix, uint64_t domain, block_
         block_t at;
 
         if (same == count || (parent == BLOCK_NONE && !same))
+                return;
+        /* All that follow it, other users' too, would be counted among those that are asked. */
+        if (!same && prefix_is_public(prefix->named[parent].domain))
                 return;
         at = same ? *bucket_of_start(prefix, domain, parent, *tokens) : prefix->named[parent].child;
         for (uint32_t looks = 0; at != BLOCK_NONE && looks < LOOKS_MAX; looks++) {
@@ -200,28 +211,54 @@ static void find_divergence(const struct prefix *prefix, uint64_t domain, block_
         }
 }
 
-void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *tokens,
-                 uint32_t count, block_t *blocks, struct prefix_hit *ret_hit)
+/* The way that begins in this domain; `blocks` may be NULL. */
+static void walk(const struct prefix *prefix, uint64_t own, uint64_t domain, const uint32_t *tokens,
+                 uint32_t count, block_t *blocks, struct prefix_hit *hit)
 {
-        block_t parent = BLOCK_NONE;
+        block_t parent = BLOCK_NONE, block;
         uint64_t name[2];
-        uint32_t at = 0;
 
-        *ret_hit = (struct prefix_hit){ .tail = BLOCK_NONE };
-        name_root(prefix, domain, name);
-        for (; count - at >= BLOCK_POSITIONS; at += BLOCK_POSITIONS) {
-                block_t block;
-
-                name_whole(prefix, name, tokens + at, name);
-                block = find_whole(prefix, domain, parent, tokens + at, name);
+        *hit = (struct prefix_hit){ .tail = BLOCK_NONE };
+        for (; count >= BLOCK_POSITIONS; count -= BLOCK_POSITIONS, tokens += BLOCK_POSITIONS) {
+                block = find_whole(prefix, domain, parent, tokens, name);
+                if (block == BLOCK_NONE && domain != own && parent != BLOCK_NONE) {
+                        block = find_whole(prefix, own, parent, tokens, name);
+                        domain = block == BLOCK_NONE ? domain : own;
+                }
                 if (block == BLOCK_NONE)
                         break;
-                blocks[ret_hit->whole_count++] = parent = block;
+                if (blocks)
+                        blocks[hit->whole_count] = block;
+                hit->whole_count++;
+                parent = block;
         }
-        if (at == count)
+        if (!count)
                 return;
-        find_tail(prefix, domain, parent, tokens + at, count - at, ret_hit);
-        find_divergence(prefix, domain, parent, tokens + at, count - at, ret_hit);
+        find_tail(prefix, domain, parent, tokens, count, hit);
+        if (domain != own && parent != BLOCK_NONE)
+                find_tail(prefix, own, parent, tokens, count, hit);
+        find_divergence(prefix, domain, parent, tokens, count, hit);
+        if (domain != own && parent != BLOCK_NONE && !hit->diverged_at)
+                find_divergence(prefix, own, parent, tokens, count, hit);
+}
+
+void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader,
+                 const uint32_t *tokens, uint32_t count, block_t *blocks,
+                 struct prefix_hit *ret_hit)
+{
+        uint64_t own = reader->domains[0], best = own;
+        struct prefix_hit hit;
+
+        walk(prefix, own, own, tokens, count, blocks, ret_hit);
+        for (uint32_t i = 1; i < reader->count; i++) {
+                walk(prefix, own, reader->domains[i], tokens, count, NULL, &hit);
+                if (prefix_positions(&hit) <= prefix_positions(ret_hit))
+                        continue;
+                *ret_hit = hit;
+                best = reader->domains[i];
+        }
+        if (best != own)
+                walk(prefix, own, best, tokens, count, blocks, ret_hit);
 }
 
 /* It follows its parent, and begins with its first token. */
@@ -306,7 +343,7 @@ static void forget(struct prefix *prefix, block_t block)
         unlink_start(prefix, block);
         if (named->filled == BLOCK_POSITIONS)
                 unlink_whole(prefix, block);
-        named->filled = 0;
+        named->filled = named->published = 0;
         named->generation++;
         if (parent != BLOCK_NONE)
                 consider(prefix, parent);
@@ -342,6 +379,14 @@ void prefix_drop(struct prefix *prefix, block_t block)
                 kvpool_give_up(&prefix->pool, block);
 }
 
+/* Below what is public users have their own; what is public is so from its beginning on. */
+static bool may_follow(const struct prefix *prefix, uint64_t domain, block_t parent)
+{
+        if (parent == BLOCK_NONE || prefix->named[parent].domain == domain)
+                return true;
+        return prefix_is_public(prefix->named[parent].domain) && !prefix_is_public(domain);
+}
+
 block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, block_t block,
                     const uint32_t *tokens, uint32_t count)
 {
@@ -354,6 +399,7 @@ block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, bloc
                           !memcmp(named->tokens, tokens, named->filled * sizeof(*tokens))));
         if (parent != BLOCK_NONE && prefix->named[parent].filled < BLOCK_POSITIONS)
                 return block;
+        assert(may_follow(prefix, domain, parent));
         if (count == named->filled)
                 return block;
 
@@ -361,8 +407,6 @@ block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, bloc
                 uint64_t name[2];
                 block_t same;
 
-                name_of_parent(prefix, domain, parent, name);
-                name_whole(prefix, name, tokens, name);
                 same = find_whole(prefix, domain, parent, tokens, name);
                 if (same != BLOCK_NONE) {
                         if (!is_new)
@@ -415,8 +459,6 @@ static void check_links(const struct prefix *prefix, block_t block)
         if (named->filled == BLOCK_POSITIONS) {
                 uint64_t name[2];
 
-                name_of_parent(prefix, named->domain, named->parent, name);
-                name_whole(prefix, name, named->tokens, name);
                 assert(find_whole(prefix, named->domain, named->parent, named->tokens, name) ==
                        block);
         } else {
@@ -425,7 +467,8 @@ static void check_links(const struct prefix *prefix, block_t block)
         if (named->parent == BLOCK_NONE)
                 return;
         parent = &prefix->named[named->parent];
-        assert(parent->filled == BLOCK_POSITIONS && parent->domain == named->domain);
+        assert(parent->filled == BLOCK_POSITIONS);
+        assert(may_follow(prefix, named->domain, named->parent));
         assert(parent->generation == named->parent_generation);
         assert(!prefix->pool.holds[block] || prefix->pool.holds[named->parent]);
         if (named->sister_prev == BLOCK_NONE)

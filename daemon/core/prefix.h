@@ -3,11 +3,17 @@
  *
  * Keys and values of a position depend on its token and on all before it.  So what
  * a block holds is named by its tokens and by the block before, and the blocks
- * that have names form trees, one below each domain: a domain is who may share,
- * and nothing is found across it.
+ * that have names form trees, one below each domain: a domain is who may share.
  *
  *      domain 1000  -> [You are a he] -> [lpful urn. W] -> [hat is tea?..]
  *                                     -> [lpful pot, a]           <- a tail: 13 of 16
+ *      everyone's   -> [You are a ta] -> [ble of units,]
+ *                                     -> [ble of kings,]          <- this one is 1000's own
+ *
+ * A user's domain is his uid, and nothing in it is found by anybody else.  Besides there are
+ * public ones, everyone's and those of groups, where a name gets only by being published.
+ * Below a public block users have their own, each for himself; below a user's own there is
+ * nothing public.
  *
  * A whole block is found by its name, a keyed hash (siphash.h) of the name of the
  * block before and of its tokens; what is found is compared: token by token, the
@@ -25,6 +31,10 @@
  * evicted as well, when there are no others; then the anchor rises to the block before.  So
  * whatever is promised of the pool holds as if there were no anchors.
  *
+ * What is published has an anchor, too: it is public as long as one of those that published it, or
+ * something that begins with it, has not been taken away.  Then the names go, with all below
+ * them, the users' own included; what they hold is read on by who holds it.
+ *
  * One owner's own tokens name his blocks: whoever could name a block by tokens
  * that are not in it could have others read what he likes.  Engine thread only;
  * nothing here allocates after prefix_init().
@@ -32,9 +42,27 @@
 #ifndef DAEMON_CORE_PREFIX_H
 #define DAEMON_CORE_PREFIX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "daemon/core/kvpool.h"
+
+/* Whose a name is: a uid, or one of these. */
+#define PREFIX_EVERYONE   (UINT64_C(1) << 32)
+#define PREFIX_GROUP(gid) (UINT64_C(2) << 32 | (gid))
+
+static inline bool prefix_is_public(uint64_t domain)
+{
+        return domain >> 32;
+}
+
+/* Who looks: in his own domain, which is the first, and in these. */
+#define PREFIX_DOMAINS_MAX 18u
+
+struct prefix_reader {
+        uint64_t domains[PREFIX_DOMAINS_MAX];
+        uint32_t count;
+};
 
 struct prefix_conf {
         uint64_t key[2];   /* random: nobody outside can choose what collides */
@@ -57,11 +85,13 @@ struct named {
         block_t whole_next;             /* ... of `wholes` */
         uint32_t leaf_at;               /* its place among the leaves, or LEAF_NONE */
         uint32_t anchor;                /* one of those that are here, or 0 */
+        uint32_t published;             /* anchors that publish it: here, and at what follows */
 };
 
 struct anchor {
         block_t block;       /* BLOCK_NONE: it is nowhere */
         uint32_t next, prev; /* others at the same block, or 0 */
+        bool publishes;
 };
 
 struct prefix {
@@ -88,6 +118,11 @@ struct prefix_hit {
         uint32_t known_token; /* ... with this token there */
 };
 
+static inline uint32_t prefix_positions(const struct prefix_hit *hit)
+{
+        return hit->whole_count * BLOCK_POSITIONS + hit->tail_count;
+}
+
 int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t blocks);
 void prefix_deinit(struct prefix *prefix);
 
@@ -109,15 +144,20 @@ static inline uint32_t prefix_left(const struct prefix *prefix)
  * Nothing is held by it: hold what is wanted before anything else is taken.
  * `blocks` has room for count / BLOCK_POSITIONS.
  *
+ * There is one way for each of the reader's domains: as far as its names go, and where that is a
+ * public one, on in his own.  The longest counts; of equal ones the first.
+ *
  * Why it is no longer: at `diverged_at`, the first position that is not found, a
- * block of this domain has another token than the text.  Of several, the one that
+ * block of this way has another token than the text.  Of several, the one that
  * was named last says which, and of more than 64 the newest are asked.  There is
  * no such position where the text ends, where nothing more was ever named or all of
- * it was evicted, and at 0: that one begins otherwise is no news.  What another
+ * it was evicted, and at 0: that one begins otherwise is no news.  Nor is there one right
+ * behind a whole public block, for what follows it is many users'.  What another
  * domain holds changes nothing: the answer would give it away token by token.
  */
-void prefix_find(const struct prefix *prefix, uint64_t domain, const uint32_t *tokens,
-                 uint32_t count, block_t *blocks, struct prefix_hit *ret_hit);
+void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader,
+                 const uint32_t *tokens, uint32_t count, block_t *blocks,
+                 struct prefix_hit *ret_hit);
 
 /*
  * The first `count` positions of `block` hold these tokens, after those of `parent`,
@@ -130,6 +170,8 @@ block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, bloc
 
 /* From wherever it is to this block, which has a name; or with BLOCK_NONE, away. */
 void prefix_anchor(struct prefix *prefix, uint32_t anchor, block_t block);
+/* The same for what is published by it, to a block of a public domain. */
+void prefix_publish(struct prefix *prefix, uint32_t anchor, block_t block);
 
 /* Takes the names of this block and of all that follow: what they hold is not to be trusted. */
 void prefix_spoil(struct prefix *prefix, block_t block);

@@ -36,6 +36,8 @@ enum request_state {
         REQUEST_STATE_N,
 };
 
+#define REQUEST_GROUPS_MAX 16u
+
 /* Who goes first. */
 enum request_class {
         REQUEST_INTERACTIVE, /* somebody sits there and waits */
@@ -79,6 +81,9 @@ struct request {
                                   computed, and that is all */
         uint32_t tokens_max;   /* prompt_count + max_tokens are no more */
         uint32_t anchor;       /* of max_tokens 0: what is put there then; or 0 */
+        uint64_t publish;      /* ... the public domain that it is read for; 0: its own */
+        bool sees_public;      /* finds what was published to everyone, and to these */
+        uint32_t group_count, groups[REQUEST_GROUPS_MAX];
         struct sampling sampling;
         bool ignore_eos;
         uint32_t stop_count;

@@ -185,7 +185,21 @@ void roster_remove(struct roster *roster, const struct request *request);
 /* The domain of a request: who may share what it computes. */
 static inline uint64_t request_domain(const struct request *request)
 {
-        return request->uid;
+        return request->publish ? request->publish : request->uid;
+}
+
+/* What it may find: who publishes, only what is public there already. */
+static inline struct prefix_reader request_reader(const struct request *request)
+{
+        struct prefix_reader reader = { .domains = { request_domain(request) }, .count = 1 };
+
+        static_assert(REQUEST_GROUPS_MAX + 2 <= PREFIX_DOMAINS_MAX, "there is room for all");
+        if (request->publish || !request->sees_public)
+                return reader;
+        for (uint32_t i = 0; i < request->group_count; i++)
+                reader.domains[reader.count++] = PREFIX_GROUP(request->groups[i]);
+        reader.domains[reader.count++] = PREFIX_EVERYONE;
+        return reader;
 }
 
 /* From now on it is ENDING; its END goes out with the next plan. */

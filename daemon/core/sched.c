@@ -195,6 +195,7 @@ static void on_submit(struct sched *sched, struct request *request, uint32_t cha
         assert(sched->waiting.count + sched->running.count + sched->ending_count <
                sched->conf.requests_max);
 
+        assert(!request->publish || (request->anchor && !request->max_tokens));
         request->room_channel = channel;
         request->arrival = sched->arrivals++;
         request->waiting_ns = sched->now_ns;
@@ -269,7 +270,10 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         if (!request->max_tokens) {
                 if (request->anchor)
                         sched_anchor(sched, slot);
-                sched_end(sched, request, SMV_END_LENGTH, SMV_OK);
+                if (request->publish && !request->anchored)
+                        sched_end(sched, request, SMV_END_ERROR, SMV_BUSY);
+                else
+                        sched_end(sched, request, SMV_END_LENGTH, SMV_OK);
                 return;
         }
 

@@ -68,12 +68,26 @@ void sched_name(struct sched *sched, struct slot *slot, struct plan *plan)
         }
 }
 
+/*
+ * The first of its blocks that nobody publishes: what is published was read to its end by who
+ * published it, and was numbers.
+ */
+static block_t first_unpublished(const struct sched *sched, const struct slot *slot)
+{
+        for (uint32_t i = 0; i < slot->block_count; i++)
+                if (!sched->prefix.named[slot->blocks[i]].published)
+                        return slot->blocks[i];
+        return BLOCK_NONE;
+}
+
 void sched_spoil(struct sched *sched, struct slot *slot)
 {
+        block_t first = first_unpublished(sched, slot);
+
         slot->spoilt = true;
-        if (!slot->block_count)
+        if (first == BLOCK_NONE)
                 return;
-        prefix_spoil(&sched->prefix, slot->blocks[0]);
+        prefix_spoil(&sched->prefix, first);
         /* Who has found one of them and is about to copy it would name it anew. */
         for (uint32_t i = 0; i < sched->conf.slots; i++) {
                 struct slot *other = &sched->slots[i];
@@ -84,26 +98,49 @@ void sched_spoil(struct sched *sched, struct slot *slot)
         }
 }
 
-/* What it has read may be another's, who named it first; so it is looked up. */
+/*
+ * What it has read may be another's, who named it first; so it is looked up.  And of what it
+ * has named in public the names may be gone, with those of one who was before it and has given up.
+ */
 void sched_anchor(struct sched *sched, struct slot *slot)
 {
         struct request *request = slot->request;
+        const struct prefix_reader reader = request_reader(request);
         block_t *blocks = sched->probe.blocks, last;
         struct prefix_hit hit;
 
+        if (request->publish)
+                slot->named = 0;
         sched_name(sched, slot, NULL);
-        prefix_find(&sched->prefix, request_domain(request), request->sequence.tokens,
-                    request->prompt_count, blocks, &hit);
+        prefix_find(&sched->prefix, &reader, request->sequence.tokens, request->prompt_count,
+                    blocks, &hit);
         last = hit.whole_count ? blocks[hit.whole_count - 1] : BLOCK_NONE;
         if (hit.tail != BLOCK_NONE)
                 last = hit.tail;
-        prefix_anchor(&sched->prefix, request->anchor, last);
         request->anchored = last != BLOCK_NONE;
+        if (!request->publish)
+                prefix_anchor(&sched->prefix, request->anchor, last);
+        else if (prefix_positions(&hit) < request->prompt_count)
+                request->anchored = false; /* all of it or nothing */
+        else
+                prefix_publish(&sched->prefix, request->anchor, last);
+}
+
+/* What it has named in public, and has not published. */
+static void take_names_back(struct sched *sched, struct slot *slot)
+{
+        block_t first = first_unpublished(sched, slot);
+
+        if (first != BLOCK_NONE)
+                prefix_spoil(&sched->prefix, first);
 }
 
 void sched_let_go(struct sched *sched, struct slot *slot)
 {
-        sched_name(sched, slot, NULL);
+        if (!slot->request->publish)
+                sched_name(sched, slot, NULL);
+        else if (!slot->request->anchored)
+                take_names_back(sched, slot);
         if (slot->tail != BLOCK_NONE)
                 prefix_drop(&sched->prefix, slot->tail);
         while (slot->block_count)

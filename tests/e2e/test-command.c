@@ -191,8 +191,8 @@ static void the_best_of_many_is_the_likeliest_on_average(void **state)
         HOUSE(house, NULL);
         setenv("BABBLE", babble, 1);
         free(babble);
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp", "1.2",
-                  "--seed", "3", "--best-of", "5", "--json");
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp",
+                  "1.2", "--seed", "3", "--best-of", "5", "--json");
         assert_int_equal(ran.status, 0);
         for (line = ran.out; !strncmp(line, "{\"number\":", 10); line = strchr(line, '\n') + 1) {
                 size_t n = (size_t)field_number(line, "{\"number\":");
@@ -216,8 +216,8 @@ static void the_best_of_many_is_the_likeliest_on_average(void **state)
         assert_true(fabs(field_number(line, "\"score\":") - best) < 1e-6);
         ran_free(&ran);
 
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp", "1.2",
-                  "--seed", "3", "--best-of", "5");
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Once upon a time", "--max", "12", "--temp",
+                  "1.2", "--seed", "3", "--best-of", "5");
         assert_int_equal(ran.status, 0);
         said = ran.out;
         assert_string_equal(said, texts[which]);
@@ -225,8 +225,9 @@ static void the_best_of_many_is_the_likeliest_on_average(void **state)
 
         ran = RUN(house, NULL, SAMOVAR, "ask", "hi", "--best-of", "3", "--beams", "2");
         assert_int_equal(ran.status, 2);
-        assert_string_equal(ran.err,
-                            "samovar: --beams finds what is likeliest: there is no --best-of beside it\n");
+        assert_string_equal(
+                ran.err,
+                "samovar: --beams finds what is likeliest: there is no --best-of beside it\n");
         ran_free(&ran);
         house_stop(house);
 }

@@ -64,24 +64,36 @@ static bool is_new_beginning(struct sim *sim, uint32_t uid, uint32_t token)
         return is_new;
 }
 
-static uint64_t said_bit(uint32_t uid, uint64_t cell)
+static uint64_t said_bit(uint64_t domain, uint64_t cell)
 {
-        return sim_mix(cell ^ sim_mix(uid)) % SIM_BEGINNINGS;
+        return sim_mix(cell ^ sim_mix(domain)) % SIM_BEGINNINGS;
+}
+
+static bool was_said_in(const struct sim *sim, uint64_t domain, uint64_t cell)
+{
+        uint64_t bit = said_bit(domain, cell);
+
+        return sim->said[bit / 64] >> bit % 64 & 1;
 }
 
 bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
                   uint32_t token)
 {
-        uint64_t bit = said_bit(request->uid, sim_cell_of(request->chain[at - 1], token, at));
+        uint64_t cell = sim_cell_of(request->chain[at - 1], token, at);
+        bool said = was_said_in(sim, sim_domain(request), cell);
 
-        return sim->said[bit / 64] >> bit % 64 & 1;
+        if (!request->core.sees_public || request->core.publish)
+                return said;
+        for (uint32_t i = 0; i < request->core.group_count; i++)
+                said |= was_said_in(sim, PREFIX_GROUP(request->core.groups[i]), cell);
+        return said || was_said_in(sim, PREFIX_EVERYONE, cell);
 }
 
 /* What its user may be told of from now on: all that it is and will be. */
 static void say_all(struct sim *sim, const struct sim_request *request)
 {
         for (uint32_t at = 0; at < request->core.prompt_count + request->core.max_tokens; at++) {
-                uint64_t bit = said_bit(request->uid, request->chain[at]);
+                uint64_t bit = said_bit(sim_domain(request), request->chain[at]);
 
                 sim->said[bit / 64] |= UINT64_C(1) << bit % 64;
         }
@@ -105,6 +117,10 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                           .prompt_count = ask->prompt,
                           .max_tokens = ask->most,
                           .anchor = ask->anchor,
+                          .publish = ask->publish,
+                          .sees_public = ask->sees_public,
+                          .group_count = ask->group > 0,
+                          .groups = { ask->group },
                           .record_bytes_max = ask->record_bytes ? ask->record_bytes : 10,
                           .end_bytes_max = 100,
                           .state = REQUEST_WAITING,
@@ -131,7 +147,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
         foretell(request, ask, sim_random(sim));
 
         say_all(sim, request);
-        sim->shares |= !is_new_beginning(sim, ask->uid, request->truth[0]);
+        sim->shares |= !is_new_beginning(sim, ask->uid, request->truth[0]) || ask->publish;
 
         /* Exactly as large as promised, so that a sanitizer sees one token too many. */
         request->core.sequence.request = &request->core;
@@ -141,6 +157,8 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
         sim_must(sim, !sched_fits(&sim->conf, ask->prompt, ask->most), "%s does not fit",
                  request->name);
         audit_submit(sim, request);
+        if (ask->publish)
+                audit_publish(sim, request);
         request->alive = true;
         if (request->deadline_ns < sim->soonest_ns)
                 sim->soonest_ns = request->deadline_ns;

@@ -1,8 +1,8 @@
 /*
  * The auditor of blocks: whose is each, who reads it, and who writes it?
  *
- * Its book is a count for each block, of the page tables that it is in, and the user
- * for whom it was taken.  What is in a block is not its matter: a row that reads
+ * Its book is a count for each block, of the page tables that it is in, and the domain
+ * for which it was taken.  What is in a block is not its matter: a row that reads
  * what its request would not have computed itself is found where it runs (sim.c).
  */
 #include "tests/sim/sim.h"
@@ -54,13 +54,18 @@ static void audit_new_page(struct sim *sim, struct sim_request *owner, const str
                  page->block, owner->name);
         sim_must(sim, page->index == owner->block_count, "page %u of %s, which has %u", page->index,
                  owner->name, owner->block_count);
-        sim->block_uid[page->block] = owner->uid;
         sim->block_spoilt[page->block] = SIM_NEVER;
+        sim->block_domain[page->block] = sim_domain(owner);
 }
 
 void audit_spoil(struct sim *sim, const struct sim_request *request)
 {
-        for (uint32_t i = 0; i < request->block_count; i++)
+        uint32_t i = 0;
+
+        /* What is published was numbers, whoever found it. */
+        while (i < request->block_count && audit_is_published(sim, request, request->blocks[i], i))
+                i++;
+        for (; i < request->block_count; i++)
                 if (sim->block_spoilt[request->blocks[i]] == SIM_NEVER)
                         sim->block_spoilt[request->blocks[i]] = sim->turns;
 }
@@ -73,17 +78,18 @@ static void audit_unspoilt(struct sim *sim, const struct sim_request *owner, blo
 }
 
 /*
- * A block to read: it was taken for the same user.  What is in it is judged where
+ * A block to read: it is of the same user, or public.  What is in it is judged where
  * it is read.  Either its owner begins with it, or it takes the place of one that
  * nobody else has.
  */
 static void audit_found_page(struct sim *sim, struct sim_request *owner,
                              const struct plan_page *page)
 {
-        sim_must(sim, sim->block_uid[page->block] == owner->uid,
-                 "block %u of user %u is shown to %s of %u", page->block,
-                 sim->block_uid[page->block], owner->name, owner->uid);
         audit_unspoilt(sim, owner, page->block);
+        sim_must(sim, audit_may_see(sim, owner, page->block, page->index),
+                 "block %u of domain %llx is shown to %s of %u", page->block,
+                 (unsigned long long)sim->block_domain[page->block], owner->name, owner->uid);
+        sim->found_public += sim->block_domain[page->block] != sim_domain(owner);
         if (page->index < owner->block_count) {
                 block_t mine = owner->blocks[page->index];
 
@@ -130,27 +136,35 @@ void audit_pages(struct sim *sim)
         sim->steps_shared += shared;
 }
 
-/* A copy is of what was taken for the same user, into a block that is new in this plan. */
+static const struct plan_page *page_of(const struct sim *sim, block_t block)
+{
+        for (uint32_t i = 0; i < sim->plan.page_count; i++)
+                if (sim->plan.pages[i].block == block)
+                        return &sim->plan.pages[i];
+        return NULL;
+}
+
+/* A copy is of what its owner may see, into a block that is new in this plan. */
 void audit_copies(struct sim *sim)
 {
         for (uint32_t i = 0; i < sim->plan.copy_count; i++) {
                 const struct plan_copy *copy = &sim->plan.copies[i];
-                bool is_new = false;
+                const struct plan_page *page = page_of(sim, copy->to);
 
-                for (uint32_t j = 0; j < sim->plan.page_count; j++) {
-                        if (sim->plan.pages[j].block != copy->to)
-                                continue;
-                        is_new = true;
-                        audit_unspoilt(sim, sim->slot_owner[sim->plan.pages[j].slot], copy->from);
+                if (page) {
+                        audit_unspoilt(sim, sim->slot_owner[page->slot], copy->from);
                         sim->block_spoilt[copy->to] = sim->block_spoilt[copy->from];
                 }
-                sim_must(sim, is_new && sim->block_holders[copy->to] == 1,
+                sim_must(sim, page && sim->block_holders[copy->to] == 1,
                          "a copy into block %u, which is not new", copy->to);
                 sim_must(sim, copy->from < sim->conf.blocks && copy->from != copy->to,
                          "a copy of block %u", copy->from);
-                sim_must(sim, sim->block_uid[copy->from] == sim->block_uid[copy->to],
-                         "block %u of user %u is copied for %u", copy->from,
-                         sim->block_uid[copy->from], sim->block_uid[copy->to]);
+                sim_must(sim,
+                         audit_may_see(sim, sim->slot_owner[page->slot], copy->from, page->index),
+                         "block %u of domain %llx is copied for %s", copy->from,
+                         (unsigned long long)sim->block_domain[copy->from],
+                         sim->slot_owner[page->slot]->name);
+                sim->found_public += sim->block_domain[copy->from] != sim->block_domain[copy->to];
                 for (uint32_t j = 0; j < sim->plan.copy_count; j++)
                         sim_must(sim,
                                  j == i || (sim->plan.copies[j].to != copy->from &&

@@ -134,7 +134,8 @@ static enum walk_answer is_read_alike(const struct walk *walk, const struct sim_
                 return WALK_NO;
         each_request(walk->sim, r)
         {
-                if (r->uid != request->uid || r->class > request->class || !is_read(walk, r))
+                if (sim_domain(r) != sim_domain(request) || r->class > request->class ||
+                    !is_read(walk, r))
                         continue;
                 if (common(r, request) >= planned(walk, r, &known) + BLOCK_POSITIONS &&
                     known > answer)

@@ -248,6 +248,7 @@ static void take_over(struct sim *sim, const struct walk *walk)
                 if (walk->events[i].in) {
                         request->admitted = true;
                         request->turn = sim->turns++;
+                        request->let_in_step = sim->step_count;
                         request->known = request->core.sequence.token_count;
                         request->dealt = 0;
                         request->slot = SEQUENCE_NO_SLOT;

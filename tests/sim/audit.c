@@ -45,6 +45,17 @@ void audit_decide(struct sim *sim, struct sim_request *request, enum smv_reason 
                  request->name, request_state_name(request->core.state));
 }
 
+/* All of its prompt.  Who publishes says himself whether another was in his way. */
+static void audit_read(struct sim *sim, struct sim_request *request)
+{
+        if (request->core.publish && !request->core.anchored) {
+                audit_decide(sim, request, SMV_END_ERROR, SMV_BUSY);
+                return;
+        }
+        audit_decide(sim, request, SMV_END_LENGTH, SMV_OK);
+        audit_published(sim, request);
+}
+
 void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                   enum sched_verdict verdict)
 {
@@ -59,7 +70,7 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                 if (verdict == SCHED_NUMERIC)
                         audit_decide(sim, request, SMV_END_ERROR, SMV_NUMERIC);
                 else if (!makes)
-                        audit_decide(sim, request, SMV_END_LENGTH, SMV_OK);
+                        audit_read(sim, request);
                 else if (verdict == SCHED_EOS)
                         audit_decide(sim, request, SMV_END_EOS, SMV_OK);
                 else if (verdict == SCHED_STOP)
@@ -159,7 +170,8 @@ static void audit_output(struct sim *sim, const struct sim_request *request)
 
         sim_must(sim, cut && most ? made < (early ? request->end_at : most) : made == alone,
                  "%s ends after %u tokens, alone after %u", request->name, made, alone);
-        sim_must(sim, cut || early == (request->reason != SMV_END_LENGTH),
+        sim_must(sim,
+                 cut || request->code == SMV_BUSY || early == (request->reason != SMV_END_LENGTH),
                  "%s ends for another reason than alone", request->name);
         sim_must(sim,
                  !memcmp(request->core.sequence.tokens, request->truth,
@@ -242,6 +254,7 @@ static void audit_retired(struct sim *sim)
                         sim->block_holders[request->blocks[b]]--;
                 if (request->admitted)
                         sim->slot_owner[request->slot] = NULL;
+                audit_unpublished(sim, request);
         }
         each_request(sim, r)
         {

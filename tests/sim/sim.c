@@ -45,10 +45,12 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         sim->tables = sim_need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
         sim->cells = sim_need((size_t)conf->blocks * BLOCK_POSITIONS, sizeof(uint64_t));
         sim->block_holders = sim_need(conf->blocks, sizeof(uint32_t));
-        sim->block_uid = sim_need(conf->blocks, sizeof(uint32_t));
         sim->block_spoilt = sim_need(conf->blocks, sizeof(uint64_t));
         sim->block_copied = sim_need(conf->blocks, sizeof(uint64_t));
         sim->soonest_ns = SIM_NEVER;
+        sim->block_domain = sim_need(conf->blocks, sizeof(uint64_t));
+        for (uint32_t i = 0; i < SIM_PUBLICS; i++)
+                sim->publics[i].chain = sim_need(conf->context, sizeof(uint64_t));
         sim->beginnings = sim_need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
         sim->said = sim_need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
         sim->slot_owner = sim_need(conf->slots, sizeof(struct sim_request *));
@@ -118,9 +120,11 @@ void sim_free(struct sim *sim)
         free(sim->tables);
         free(sim->cells);
         free(sim->block_holders);
-        free(sim->block_uid);
         free(sim->block_spoilt);
         free(sim->block_copied);
+        free(sim->block_domain);
+        for (uint32_t i = 0; i < SIM_PUBLICS; i++)
+                free(sim->publics[i].chain);
         free(sim->beginnings);
         free(sim->said);
         free(sim->slot_owner);
@@ -161,6 +165,7 @@ void sim_hold(struct sim *sim, bool held)
 void sim_lift(struct sim *sim, uint32_t anchor)
 {
         sim_note(sim, &(struct sched_event){ .kind = SCHED_LIFT, .anchor = anchor });
+        audit_lift(sim, anchor);
 }
 
 /* What a reader has read by now, at its speed of up to now. */

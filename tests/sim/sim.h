@@ -42,6 +42,9 @@ struct sim_ask {
         enum request_class class;
         uint32_t channel, prompt, most; /* most 0: it is read, and that is all */
         uint32_t anchor;                /* of such a one; 0: none */
+        uint64_t publish;               /* ... for this public domain; 0: its own */
+        bool sees_public;               /* it finds what is everyone's, and this group's */
+        uint32_t group;                 /* 0: none */
         uint32_t text, shared;          /* its first `shared` tokens are those of this text */
         uint32_t record_bytes;          /* 0: 10 */
         uint64_t deadline_ns;           /* 0: none */
@@ -64,6 +67,7 @@ struct sim_request {
         /* The auditor's books. */
         uint32_t uid, channel;
         enum request_class class;
+        uint64_t let_in_step;   /* its plan, as plans are counted */
         uint64_t arrival, turn; /* when it came, when it was let in: as numbers in a row */
         uint64_t since_ns;      /* ... when it came, by the clock */
         uint64_t deadline_ns;   /* SIM_NEVER: it has none */
@@ -101,6 +105,17 @@ struct sim_account {
         uint32_t uid;
         uint64_t served[REQUEST_CLASS_N];
 };
+
+/* A text that is public, or was. */
+struct sim_public {
+        uint64_t domain;             /* 0: no text */
+        struct sim_request *request; /* that reads it, until it has retired */
+        uint32_t anchor;             /* with which it is published; 0: not yet, or no longer */
+        uint32_t count;
+        uint64_t *chain;
+        uint64_t until_step; /* plans after this one show it to nobody new; SIM_NEVER: all may */
+};
+#define SIM_PUBLICS 64u
 
 /* Why one who waits may have a slot, or may not. */
 enum sim_ground {
@@ -161,16 +176,18 @@ struct sim {
         struct sim_account accounts[SIM_REQUESTS]; /* of users who have requests alive */
         struct sim_request *blocked;               /* who is next and could not be let in */
         uint32_t *block_holders;                   /* page tables that a block is in */
-        uint32_t *block_uid;                       /* for whom it was taken */
+        uint64_t *block_domain;                    /* in which what is in it was computed */
         uint64_t *block_spoilt;                    /* not for who is let in at this turn or later */
         uint64_t *block_copied;                    /* by this plan, last */
         uint64_t soonest_ns;                       /* no deadline that may wake it is earlier */
-        uint64_t found_rows, copies, swaps;        /* what sharing was good for */
-        uint64_t steps_shared;                     /* ... with a block in two page tables */
-        uint32_t passed_over;                      /* when a plan was made last */
-        uint64_t parked, resumed, late;            /* how often */
-        uint64_t ground_counts[SIM_GROUND_N];      /* of all who were asked whether they may */
-        uint64_t end_counts[SMV_END_ERROR + 1];    /* by reason */
+        struct sim_public publics[SIM_PUBLICS];
+        uint64_t found_public;                  /* pages and copies of what others have published */
+        uint64_t found_rows, copies, swaps;     /* what sharing was good for */
+        uint64_t steps_shared;                  /* ... with a block in two page tables */
+        uint32_t passed_over;                   /* when a plan was made last */
+        uint64_t parked, resumed, late;         /* how often */
+        uint64_t ground_counts[SIM_GROUND_N];   /* of all who were asked whether they may */
+        uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
 
         bool shares;                   /* some begin alike: blocks may be found */
         uint64_t *beginnings;          /* a set of users and first tokens, SIM_BEGINNINGS bits */
@@ -256,6 +273,17 @@ void audit_blocks(struct sim *sim, const struct sched_counts *counts);
 
 /* What this request has computed is worth nothing, to nobody who comes from now on. */
 void audit_spoil(struct sim *sim, const struct sim_request *request);
+/* audit-publics.c: what is public, to whom, and how long. */
+void audit_publish(struct sim *sim, struct sim_request *request);           /* it is submitted */
+void audit_published(struct sim *sim, const struct sim_request *request);   /* ... read */
+void audit_unpublished(struct sim *sim, const struct sim_request *request); /* ... gone */
+void audit_lift(struct sim *sim, uint32_t anchor);
+/* May this one be shown what is in a block, as block `index` of its own? */
+bool audit_may_see(const struct sim *sim, const struct sim_request *request, block_t block,
+                   uint32_t index);
+/* Is it what somebody has published, as block `index` of this one's? */
+bool audit_is_published(const struct sim *sim, const struct sim_request *request, block_t block,
+                        uint32_t index);
 
 /* A page of a block that was found, or taken instead of another; else it is to be written. */
 bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
@@ -286,6 +314,12 @@ uint32_t audit_rows_of(const struct sim *sim, bool prompts); /* of this plan */
         for (struct sim_request *r = (sim)->requests;                                              \
              r < (sim)->requests + (sim)->conf.requests_max; r++)                                  \
                 if (r->alive)
+
+/* In which domain what it computes is named. */
+static inline uint64_t sim_domain(const struct sim_request *request)
+{
+        return request->core.publish ? request->core.publish : request->uid;
+}
 
 /* Rows that it has: what it makes last is never read back. */
 static inline uint32_t sim_positions(const struct sim_request *request)

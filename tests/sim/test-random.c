@@ -30,6 +30,7 @@ static struct moods {
         uint32_t users;
         uint32_t alike, texts; /* of 100 requests, those that begin as one of so many texts do */
         uint32_t verdicts;     /* of 100 requests, those that end before their time */
+        uint32_t publishes;    /* ... and of these, those that are to be public */
         uint32_t reads;        /* of 100 requests, those that are read and no more */
         uint32_t classes;      /* of 100 requests, those that are of any class but the first */
         uint32_t twins;        /* of 100 requests, those that come twice */
@@ -42,6 +43,7 @@ static struct moods {
 static const uint32_t uids[] = { 1000, 0, UINT32_MAX, 1001, 65534 };
 #define USERS_MAX (sizeof(uids) / sizeof(*uids))
 #define STRANGER  4242u
+#define GROUP     7u
 
 static uint64_t seed_now, steps_before; /* ... of all seeds before this one */
 static struct sim dice, world;          /* a failed one is freed by its test's teardown */
@@ -87,6 +89,32 @@ static enum request_class class_of_one(struct sim *sim)
         return (enum request_class)(REQUEST_NORMAL + sim_below(sim, 2));
 }
 
+static bool is_in_use(const struct sim *sim, uint32_t anchor)
+{
+        for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
+                const struct sim_public *public = &sim->publics[i];
+
+                if (public->until_step == SIM_NEVER &&
+                    (public->anchor == anchor ||
+                     (public->request && public->request->core.anchor == anchor)))
+                        return true;
+        }
+        return false;
+}
+
+/* Odd anchors are for what is held, even ones for what is published, one at a time. */
+static void anchor(struct sim *sim, struct sim_ask *ask)
+{
+        uint32_t number = sim_below(sim, sim->conf.prefix.anchors + 1);
+        bool public = sim_below(sim, 100) < moods.publishes, everyones = sim_below(sim, 2);
+
+        if (!number || public == number % 2 || (public && is_in_use(sim, number)))
+                return;
+        ask->anchor = number;
+        if (public)
+                ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
+}
+
 static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_class class)
 {
         struct sim_ask ask = { 0 };
@@ -108,8 +136,10 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
         }
         if (moods.reads && sim_below(sim, 100) < moods.reads) {
                 ask.most = 0;
-                ask.anchor = sim_below(sim, sim->conf.prefix.anchors + 1);
+                anchor(sim, &ask);
         }
+        ask.sees_public = moods.publishes && uid % 3;
+        ask.group = uid % 2 ? GROUP : 0;
         total = ask.prompt + ask.most;
         code = sched_fits(&sim->conf, ask.prompt, ask.most);
         sim_must(sim,
@@ -127,7 +157,7 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
                 ask.deadline_ns = sim->now_ns + sim_below(sim, 1000) * SIM_MS;
         snprintf(name, sizeof(name), "r%u", (unsigned)sim->arrivals % 100000);
         ask.name = name;
-        if (sim_below(sim, 100) < moods.twins)
+        if (sim_below(sim, 100) < moods.twins && !ask.publish) /* that is once at a time */
                 sim_submit(sim, &ask);
         return sim_submit(sim, &ask);
 }
@@ -288,6 +318,9 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
                 conf.gap_ns = (1 + sim_below(&dice, 50)) * SIM_MS;
         moods.verdicts = sim_below(&dice, 2) ? sim_below(&dice, 100) : 0;
         moods.reads = sim_below(&dice, 2) ? sim_below(&dice, 50) : 0;
+        moods.publishes = moods.reads && sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
+        if (moods.publishes)
+                moods.alike = 50 + sim_below(&dice, 51);
         conf.prefix.anchors = 1 + sim_below(&dice, 5);
         moods.split = sim_below(&dice, 2);
         seed = sim_random(&dice);
@@ -414,7 +447,8 @@ static const char *const ground_names[SIM_GROUND_N] = { "within half", "alone", 
                                                         "over slots", "over blocks" };
 
 struct sum {
-        uint64_t found_rows, copies, swaps, steps_shared, divergences, parked, resumed, late;
+        uint64_t found_rows, copies, swaps, steps_shared, divergences, parked, resumed, late,
+                found_public;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -426,6 +460,7 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->swaps += sim->swaps;
         sum->steps_shared += sim->steps_shared;
         sum->divergences += sim->divergences;
+        sum->found_public += sim->found_public;
         sum->parked += sim->parked;
         sum->resumed += sim->resumed;
         sum->late += sim->late;
@@ -447,6 +482,7 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
         print_message("        shared in %" PRIu64 " steps; found: %" PRIu64
                       " rows, copied: %" PRIu64 ", taken instead: %" PRIu64 "\n",
                       sum->steps_shared, sum->found_rows, sum->copies, sum->swaps);
+        print_message("        blocks that others had published: %" PRIu64 "\n", sum->found_public);
         print_message("        parked: %" PRIu64 ", and let in again: %" PRIu64 "; late: %" PRIu64
                       "\n",
                       sum->parked, sum->resumed, sum->late);
@@ -486,7 +522,7 @@ static void lives(uint32_t depth)
         if (seeds - first < 99 || only)
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
-        assert_true(sum.divergences && sum.parked && sum.resumed && sum.late);
+        assert_true(sum.divergences && sum.parked && sum.resumed && sum.late && sum.found_public);
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */
         for (int ground = 0; ground < SIM_GROUND_N; ground++)

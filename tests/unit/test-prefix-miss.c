@@ -20,7 +20,7 @@ static struct prefix_hit find(uint64_t domain, const char *words)
         block_t blocks[TEXT_MAX / BLOCK_POSITIONS + 1];
         struct prefix_hit hit;
 
-        prefix_find(&prefix, domain, tokens, count, blocks, &hit);
+        prefix_find(&prefix, READER(domain), tokens, count, blocks, &hit);
         return hit;
 }
 

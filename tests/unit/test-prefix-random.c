@@ -319,7 +319,8 @@ static struct prefix_hit find(uint64_t domain, const uint32_t *text, uint32_t co
         uint32_t longest = 0, ties = 0, whole = 0;
         struct prefix_hit hit;
 
-        prefix_find(&world.prefix, domain, text, count, blocks, &hit);
+        prefix_find(&world.prefix, &(struct prefix_reader){ .domains = { domain }, .count = 1 },
+                    text, count, blocks, &hit);
         for (; whole < count / 16; whole++) {
                 block_t block = model_find_whole(domain, text, whole * 16 + 16);
 

@@ -1,0 +1,214 @@
+/*
+ * Stories of what users show each other, in simulated milliseconds; test-stories.c says how to
+ * read them.  Users see what is everyone's, and 2 and 3 what is of group 7.
+ */
+#include "tests/sim/sim.h"
+
+static struct sim sim;
+
+static void world(struct sched_conf conf)
+{
+        conf.rows = 64;
+        sim_open_small(&sim, &conf);
+}
+
+/* Its first `shared` tokens are those of the one text that all know. */
+static struct sim_request *ask(const char *name, uint32_t uid, uint32_t shared, uint32_t prompt,
+                               uint32_t most)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = uid,
+                                                   .shared = shared,
+                                                   .prompt = prompt,
+                                                   .most = most,
+                                                   .sees_public = true,
+                                                   .group = uid > 1 ? 7 : 0 });
+}
+
+static struct sim_request *publish(const char *name, uint32_t count, uint32_t anchor,
+                                   uint64_t domain)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = 1,
+                                                   .shared = count,
+                                                   .prompt = count,
+                                                   .anchor = anchor,
+                                                   .publish = domain });
+}
+
+/* Whole blocks are shared, the part of one is copied; and nobody else has what follows. */
+static void what_one_publishes_another_finds(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 40, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 20);
+        ask("b", 2, 60, 60, 1);
+        sim_run(&sim, 40);
+        ask("c", 3, 60, 60, 1);
+        sim_run(&sim, 60);
+        ask("d", 2, 60, 60, 1);
+        sim_run(&sim, 80);
+        sim_expect(&sim, "[  0] prefill p 0..40*; take 3 drop 0\n"
+                         "[ 10] end p length; retire p; take 0 drop 3\n"
+                         "[ 20] prefill b 40..60*; take 2 drop 0; share 2 copy 1\n"
+                         "[ 30] end b length; retire b; take 0 drop 4\n"
+                         "[ 40] prefill c 40..60*; take 2 drop 0; share 2 copy 1\n"
+                         "[ 50] end c length; retire c; take 0 drop 4\n"
+                         "[ 60] prefill d 59..60*; take 1 drop 0; share 3 copy 1\n"
+                         "[ 70] end d length; retire d; take 0 drop 4\n");
+        sim_close(&sim);
+}
+
+/* He who has it himself computes it again for others: what is his own is not shown. */
+static void who_publishes_finds_nothing_of_his_own(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        ask("a", 1, 40, 40, 1);
+        sim_run(&sim, 20);
+        publish("p", 40, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 40);
+        ask("b", 1, 40, 40, 1);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill a 0..40*; take 3 drop 0\n"
+                         "[ 10] end a length; retire a; take 0 drop 3\n"
+                         "[ 20] prefill p 0..40*; take 3 drop 0\n"
+                         "[ 30] end p length; retire p; take 0 drop 3\n"
+                         "[ 40] prefill b 39..40*; take 1 drop 0; share 2 copy 1\n"
+                         "[ 50] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+static void a_group_is_not_everyone(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 32, 1, PREFIX_GROUP(7));
+        sim_run(&sim, 20);
+        ask("b", 2, 32, 48, 1);
+        sim_run(&sim, 40);
+        ask("c", 1, 32, 48, 1);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill p 0..32*; take 2 drop 0\n"
+                         "[ 10] end p length; retire p; take 0 drop 2\n"
+                         "[ 20] prefill b 32..48*; take 1 drop 0; share 2 copy 0\n"
+                         "[ 30] end b length; retire b; take 0 drop 3\n"
+                         "[ 40] prefill c 0..48*; take 3 drop 0\n"
+                         "[ 50] end c length; retire c; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+/* b reads on what it has found; who comes later finds nothing. */
+static void what_is_revoked_is_found_no_more(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 32, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 20);
+        ask("b", 2, 32, 40, 3);
+        sim_run(&sim, 30);
+        sim_lift(&sim, 1);
+        ask("c", 3, 32, 40, 1);
+        sim_run(&sim, 70);
+        sim_expect(&sim, "[  0] prefill p 0..32*; take 2 drop 0\n"
+                         "[ 10] end p length; retire p; take 0 drop 2\n"
+                         "[ 20] prefill b 32..40*; take 1 drop 0; share 2 copy 0\n"
+                         "[ 30] decode b 40; prefill c 0..40*; take 3 drop 0\n"
+                         "[ 40] decode b 41; end c length; retire c; take 0 drop 3\n"
+                         "[ 50] end b length; retire b; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+/* It is found while it is read, and gone when that comes to nothing. */
+static void who_is_cancelled_has_published_nothing(void **state)
+{
+        struct sim_request *p;
+
+        (void)state;
+        world((struct sched_conf){ .depth = 2 });
+        p = publish("p", 64 + 32, 1, PREFIX_EVERYONE);
+        sim_step(&sim);
+        ask("b", 2, 64, 64, 1);
+        sim_step(&sim);
+        sim_expect(&sim, "[  0] prefill p 0..64; take 4 drop 0\n"
+                         "[  0] prefill b 63..64*; prefill p 64..96*; take 2 drop 0; "
+                         "share 4 copy 0\n");
+        sim_cancel(&sim, p);
+        sim_run(&sim, 40);
+        ask("c", 3, 64, 64, 1);
+        sim_run(&sim, 80);
+        sim_expect(&sim, "[  0] end p cancelled\n"
+                         "[ 20] end b length; retire p; retire b; take 0 drop 6\n"
+                         "[ 40] prefill c 0..64*; take 4 drop 0\n"
+                         "[ 50] end c length; retire c; take 0 drop 4\n");
+        sim_close(&sim);
+}
+
+/* The second goes on behind the first, and keeps all of it when the first revokes. */
+static void two_may_publish_what_begins_alike(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 32, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 20);
+        publish("q", 48, 2, PREFIX_EVERYONE);
+        sim_run(&sim, 40);
+        sim_lift(&sim, 1);
+        ask("b", 2, 48, 48, 1);
+        sim_run(&sim, 60);
+        sim_lift(&sim, 2);
+        ask("c", 3, 48, 48, 1);
+        sim_run(&sim, 80);
+        sim_expect(&sim, "[  0] prefill p 0..32*; take 2 drop 0\n"
+                         "[ 10] end p length; retire p; take 0 drop 2\n"
+                         "[ 20] prefill q 32..48*; take 1 drop 0; share 2 copy 0\n"
+                         "[ 30] end q length; retire q; take 0 drop 3\n"
+                         "[ 40] prefill b 47..48*; take 0 drop 0; share 3 copy 0\n"
+                         "[ 50] end b length; retire b; take 0 drop 3\n"
+                         "[ 60] prefill c 0..48*; take 3 drop 0\n"
+                         "[ 70] end c length; retire c; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+/* What b makes behind it is no number; what is public was, and stays. */
+static void who_fails_behind_it_spoils_his_own_only(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 32, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 20);
+        sim_submit(&sim, &(struct sim_ask){ .name = "b",
+                                            .uid = 2,
+                                            .shared = 48,
+                                            .prompt = 48,
+                                            .most = 1,
+                                            .sees_public = true,
+                                            .end_at = 1,
+                                            .verdict = SCHED_NUMERIC });
+        sim_run(&sim, 40);
+        ask("c", 2, 48, 48, 1);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill p 0..32*; take 2 drop 0\n"
+                         "[ 10] end p length; retire p; take 0 drop 2\n"
+                         "[ 20] prefill b 32..48*; take 1 drop 0; share 2 copy 0\n"
+                         "[ 30] end b numeric; retire b; take 0 drop 3\n"
+                         "[ 40] prefill c 32..48*; take 1 drop 0; share 2 copy 0\n"
+                         "[ 50] end c length; retire c; take 0 drop 3\n");
+        sim_close(&sim);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(what_one_publishes_another_finds),
+                cmocka_unit_test(who_publishes_finds_nothing_of_his_own),
+                cmocka_unit_test(a_group_is_not_everyone),
+                cmocka_unit_test(what_is_revoked_is_found_no_more),
+                cmocka_unit_test(who_is_cancelled_has_published_nothing),
+                cmocka_unit_test(two_may_publish_what_begins_alike),
+                cmocka_unit_test(who_fails_behind_it_spoils_his_own_only),
+        };
+
+        return cmocka_run_group_tests_name("sim-publics", tests, NULL, NULL);
+}
