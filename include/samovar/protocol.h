@@ -11,7 +11,8 @@
  * A `generate` that is answered ok has thereby begun a stream of the same id,
  * which ends with exactly one END record; records come through the ring (ring.h),
  * whose two descriptors come with the first byte of hello's reply, or (transport
- * "socket") as frames {records: bin}, the bin holding whole records.
+ * "socket") as frames {records: bin}, the bin holding whole records; those of a stream that
+ * is to outlive its connection always in frames.
  *
  * Nothing is ignored and nothing is coerced: an unknown field, a value of
  * another type or out of its range is refused by name.  docs/protocol.md has
