@@ -7,19 +7,51 @@
 
 #define LONG_TOKENS 40
 #define LARGE       20000 /* more than a frame may have uncharged */
+#define KEEP_MS     2000
 
-/* A history, which is the first of this daemon, and one that goes another way; its END is as any. */
+/* A number that a reply brings; or any, where nothing good comes. */
+static uint64_t await_number(struct talk *talk, uint32_t id, const char *name)
+{
+        const struct reply *reply;
+
+        for (int i = 0; i < 100 && !talk_replied(talk, id) && !talk->hung_up; i++)
+                talk_turn(talk, 20);
+        reply = talk_replied(talk, id);
+        return reply && reply->ok ? reply_uint(reply, name) : 1;
+}
+
+/* A history, and one that goes another way; its END is as any. */
 static void hold(struct talk *talk)
 {
         static const uint32_t ids[] = { 'h', 'i' };
+        uint64_t handle;
 
         talk_say(talk, "op=s id=u tokens=I", "open", 6, ids, (size_t)2);
-        talk_say(talk, "op=s id=u handle=u count=u", "fork", 7, 1, 1);
-        talk_say(talk, "op=s id=u handle=u tokens=I", "append", 8, 1, ids, (size_t)2);
-        talk_say(talk, "op=s id=u handle=u length=u", "truncate", 9, 2, 1);
-        talk_say(talk, "op=s id=u handle=u max_tokens=u", "generate", 10, 1, 8);
-        talk_say(talk, "op=s id=u handle=u text=s", "append", 11, 2, "ho");
+        handle = await_number(talk, 6, "handle");
+        talk_say(talk, "op=s id=u handle=q count=u", "fork", 7, handle, 1);
+        talk_say(talk, "op=s id=u handle=q tokens=I", "append", 8, handle, ids, (size_t)2);
+        talk_say(talk, "op=s id=u handle=q length=u", "truncate", 9, handle + 1, 1);
+        talk_say(talk, "op=s id=u handle=q max_tokens=u", "generate", 10, handle, 8);
+        talk_say(talk, "op=s id=u handle=q text=s", "append", 11, handle + 1, "ho");
         talk_say(talk, "op=s id=u prompt=s", "open", 12, "hi");
+}
+
+/* A stream and a history that would outlive their client; he robs himself, and drops both. */
+static void keep(struct talk *talk)
+{
+        static const uint32_t ids[] = { 'h', 'i' };
+        uint64_t kept, handle;
+
+        talk_say(talk, "op=s id=u tokens=I max_tokens=u keep_ms=u", "generate", 13, ids, (size_t)2,
+                 LONG_TOKENS, KEEP_MS);
+        talk_say(talk, "op=s id=u tokens=I keep_ms=u", "open", 14, ids, (size_t)2, KEEP_MS);
+        kept = await_number(talk, 13, "kept");
+        handle = await_number(talk, 14, "handle");
+        talk_say(talk, "op=s id=u kept=q from=u", "attach", 15, kept, 0);
+        talk_say(talk, "op=s id=u handle=q count=u keep_ms=u", "fork", 16, handle, 1, KEEP_MS);
+        talk_say(talk, "op=s id=u handle=q", "close", 17, handle);
+        talk_say(talk, "op=s id=u handle=q", "close", 18, handle + 1);
+        talk_say(talk, "op=s id=u kept=q", "drop", 19, kept);
 }
 
 /* Two clients who ask for all there is, one of whom cancels, and a third who talks nonsense. */
@@ -35,10 +67,12 @@ static void ask_all(struct play *play, struct talk *a, struct talk *b, struct ta
         say_generate(a, 4, 8);
         talk_say(a, "op=s id=u", "status", 5);
         hold(a);
+        keep(a);
         talk_send(c, "\x04\0\0\0\xc1\xc1\xc1\xc1", 8);
         talk_say(b, "op=s id=u stream=u", "cancel", 3, 2);
 
-        play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4) | ID(5) | 127u << 6, ID(4) | ID(10));
+        play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4) | ID(5) | 0x3fffu << 6,
+                   ID(4) | ID(10) | ID(13) | ID(15));
         play_await(play, b, ID(HELLO) | ID(2) | ID(3), ID(2));
         play_await_hangup(play, c);
 }

@@ -126,6 +126,9 @@ static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes
         assert_int_equal(bytes, sizeof(*end));
         memcpy(end, payload, sizeof(*end));
         assert_in_range(end->reason, SMV_END_EOS, SMV_END_ERROR);
+        stream->ended = true;
+        if (end->code == SMV_MOVED)
+                return; /* it is not the stream's own, and counts nothing */
         assert_true((end->reason == SMV_END_ERROR) == (end->code != SMV_OK));
         assert_int_equal(end->output_tokens, stream->token_count);
         if (end->code == SMV_NO_STREAM) /* a fork that began nowhere */
@@ -135,7 +138,6 @@ static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes
         take_divergence(end);
         if (stream->token_count)
                 assert_int_equal(stream->position, end->prompt_tokens + stream->token_count);
-        stream->ended = true;
 }
 
 size_t talk_record(struct talk *talk, const uint8_t *at, size_t count)

@@ -205,6 +205,51 @@ static void make_hold_frames(void)
         }
 }
 
+/* As two fields beside the id say; `other` may be none. */
+static void make_two(const char *op, uint32_t id, const char *field, uint64_t value,
+                     const char *other, uint64_t other_value)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, other ? 2 : 1, op, id);
+        wire_put_text(&writer, field);
+        wire_put_uint(&writer, value);
+        if (other)
+                wire_put_text(&writer, other);
+        if (other)
+                wire_put_uint(&writer, other_value);
+        close_frame(&writer);
+}
+
+/* Their ids are beyond those whose sequence is followed: a stream may be attached anywhere. */
+static void make_kept(uint32_t id)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 2, "generate", id);
+        wire_put_text(&writer, "prompt");
+        wire_put_bytes(&writer, "keep", 4);
+        wire_put_text(&writer, "keep_ms");
+        wire_put_uint(&writer, 1);
+        close_frame(&writer);
+}
+
+static void make_kept_frames(void)
+{
+        world.kept_frames = world.frame_count;
+        for (uint32_t id = STREAMS; id < STREAMS + 3; id++)
+                make_kept(id);
+        for (uint64_t kept = 1; kept < 4; kept++) {
+                make_two("attach", STREAMS + 2, "kept", kept, NULL, 0);
+                make_two("attach", STREAMS + 3, "kept", kept, "from", kept);
+                make_two("drop", 120, "kept", kept, NULL, 0);
+        }
+        for (uint32_t id = STREAMS; id < STREAMS + 4; id++)
+                make_two("detach", 121, "stream", id, NULL, 0);
+        make_two("cancel", 122, "stream", STREAMS, NULL, 0);
+        make_two("fork", 123, "handle", 1, "count", 1);
+}
+
 void make_frames(void)
 {
         make_hello(1, 0, 0, NULL); /* script bytes name these by their order: append only */
@@ -234,6 +279,7 @@ void make_frames(void)
         make_message("template", 11, "eleven");
         make_handle_frames();
         make_hold_frames();
+        make_kept_frames();
 }
 
 /* ---- clients ---- */

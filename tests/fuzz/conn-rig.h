@@ -20,7 +20,7 @@
 #define VOCAB        300u
 #define BOS          256u
 #define MAILS        128u
-#define FRAMES_MAX   64u
+#define FRAMES_MAX   72u
 #define PENDING_MAX  (16u << 10)
 #define READ_MAX     65536u
 #define STREAMS      16u   /* ids whose sequence a client follows */
@@ -52,7 +52,7 @@ struct world {
         struct loop_timer *tick;
         struct publish *publish; /* the engine's */
         struct mailbox *to_engine, *from_engine, *to_waker, *from_waker, *to_scribe, *from_scribe;
-        uint32_t handle_frames; /* where those about handles begin */
+        uint32_t handle_frames, kept_frames; /* where those about these begin */
         struct buffer frames[FRAMES_MAX];
         const struct buffer *flood; /* one of these */
         uint32_t frame_count, runs, descriptors;

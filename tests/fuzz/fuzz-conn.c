@@ -26,6 +26,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/edge/keeper.h"
 #include "daemon/edge/peer.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
@@ -100,6 +101,7 @@ enum action {
         OTHERS,
         STOP,
         HOLD, /* a frame about a handle */
+        KEEP, /* ... about a stream that outlives its client */
         ACTION_N,
 };
 
@@ -150,8 +152,11 @@ static bool act(enum action action, uint8_t how)
         case STOP:
                 return stop(how), true;
         case HOLD:
-                much = much % (world.frame_count - world.handle_frames);
+                much = much % (world.kept_frames - world.handle_frames);
                 return say_frame(client, world.handle_frames + much, false), true;
+        case KEEP:
+                much = much % (world.frame_count - world.kept_frames);
+                return say_frame(client, world.kept_frames + much, false), true;
         case ACTION_N:
                 break;
         }
@@ -175,6 +180,21 @@ static void check_nothing_left(void)
                 assert(!edge->channels[i]);
 }
 
+/* What a script kept has a time of its own, which a run has not. */
+static bool drop_kept(void)
+{
+        bool some = false;
+
+        for (uint64_t number = 1; number <= SCRIPT_MAX; number++) {
+                struct kept *kept = keeper_find(world.edge->keeper, getuid(), number);
+
+                if (kept)
+                        keeper_drop(kept);
+                some |= kept != NULL;
+        }
+        return some;
+}
+
 /* Everybody does what he can; quiet is when that was nothing for some turns. */
 static void clean_up(void)
 {
@@ -183,7 +203,7 @@ static void clean_up(void)
 
         while ((request = nth_live(0)) && retire(request, SMV_END_CANCELLED, SMV_OK))
                 moved = true;
-        moved |= world.edge->peers || world.edge->gone;
+        moved |= drop_kept() || world.edge->peers || world.edge->gone;
         world.quiet = moved ? 0 : world.quiet + 1;
         assert(++world.turns < TURNS_MAX);
         if (world.quiet < QUIET_TURNS || world.drained)
@@ -366,6 +386,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 .uid_prompt_bytes = 48 << 10,
                 .uid_handles = 6,
                 .uid_held_percent = 25,
+                .uid_kept = 3,
+                .uid_kept_bytes = 256 << 10,
+                .kept = 4,
                 .uid_connects_burst = 1000000,
                 .uid_connects_per_s = 1000000,
                 .uid_ring_bytes = 16 << 20,
