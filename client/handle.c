@@ -162,6 +162,42 @@ int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
         return r;
 }
 
+int smv_handle_publish(struct smv_client *client, uint64_t handle, size_t length,
+                       const uint32_t *group, uint32_t *ret_stream)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = client_begin(client);
+        if (!r)
+                r = client_ask_begin_streams(client, &writer, "publish", 1, &id);
+        if (r)
+                return r;
+        codec_put_uint(&writer, "handle", handle);
+        if (length)
+                codec_put_uint(&writer, "length", length);
+        if (group)
+                codec_put_uint(&writer, "group", *group);
+        codec_put_text(&writer, "to", group ? "group" : "all", group ? 5 : 3);
+        r = client_ask_streams(client, &writer, id, 1, &frame);
+        if (!r)
+                *ret_stream = id;
+        return r;
+}
+
+int smv_handle_revoke(struct smv_client *client, uint64_t handle)
+{
+        struct codec_writer writer;
+        struct codec_frame frame;
+        uint32_t id;
+        int r;
+
+        r = begin(client, &writer, "revoke", handle, &id);
+        return r ? r : client_ask(client, &writer, id, &frame);
+}
+
 int smv_handle_close(struct smv_client *client, uint64_t handle)
 {
         struct codec_writer writer;

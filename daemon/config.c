@@ -91,6 +91,7 @@ static const struct setting settings[] = {
         { "uid_held_percent",   KIND_COUNT,  AT(uid_held_percent),   "25",    0, 100, { NULL }, false, "of the KV pool: what one user may ask to be held" },
         { "uid_kept",           KIND_COUNT,  AT(uid_kept),           "16",    0, 4096, { NULL }, false, "streams of one user that outlive their connections" },
         { "uid_kept_bytes",     KIND_BYTES,  AT(uid_kept_bytes),     "32M",   1, 64 * G, { NULL }, false, "what the records of these may take" },
+        { "publish",            KIND_SWITCH, AT(publish),            "no",    0, 0, { NULL }, false, "users may publish prompts to each other (docs/users.md)" },
         { "uid_connects_burst", KIND_COUNT,  AT(uid_connects_burst), "64",    1, 65536, { NULL }, false, "new connections of one user at once" },
         { "uid_connects_per_s", KIND_COUNT,  AT(uid_connects_per_s), "10",    1, 65536, { NULL }, false, "new connections of one user after that" },
         { "uid_ring_bytes",     KIND_BYTES,  AT(uid_ring_bytes),     "16M",   64 * K, 64 * G, { NULL }, false, "of one user's rings; ring_bytes or more" },

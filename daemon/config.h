@@ -58,6 +58,7 @@ struct config {
         uint32_t uid_held_percent; /* of the pool */
         uint32_t uid_kept;         /* streams */
         uint64_t uid_kept_bytes;   /* ... their records, at most */
+        bool publish;
         uint32_t uid_connects_burst, uid_connects_per_s;
         uint64_t uid_ring_bytes;
 

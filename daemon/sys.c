@@ -284,6 +284,22 @@ int sys_peer_cred(int fd, uint32_t *ret_uid, uint32_t *ret_gid, int32_t *ret_pid
         return 0;
 }
 
+int sys_peer_groups(int fd, uint32_t *ret_gids, uint32_t max)
+{
+        gid_t gids[1024];
+        socklen_t bytes = sizeof(gids);
+        int r = (int)CALL("getsockopt", getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, gids, &bytes));
+        uint32_t count = 0;
+
+        if (r == -ERANGE)
+                return 0;
+        if (r < 0)
+                return r;
+        for (; count < bytes / sizeof(*gids) && count < max; count++)
+                ret_gids[count] = gids[count];
+        return (int)count;
+}
+
 int sys_set_nonblocking(int fd)
 {
         int flags = (int)CALL("fcntl", fcntl(fd, F_GETFL));

@@ -57,6 +57,9 @@ int sys_connect_unix(int fd, const char *path);
 int sys_listen(int fd, int backlog);
 int sys_accept(int fd);
 int sys_peer_cred(int fd, uint32_t *ret_uid, uint32_t *ret_gid, int32_t *ret_pid);
+/* The first so many of the other groups that the peer was in when it connected, of 1024 at most: their
+ * count, 0 if there are more than that, or a negative errno. */
+int sys_peer_groups(int fd, uint32_t *ret_gids, uint32_t max);
 int sys_set_nonblocking(int fd);
 int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */
 int sys_unlink(const char *path);

@@ -248,7 +248,7 @@ static void fill(const struct admit *admit, struct request *request,
                 request->deadline_ns = admit_deadline(asked);
         request->max_tokens = asked->max_tokens;
         request->keep_ms = asked->keep_ms;
-        request->reads_only = asked->op == WIRE_HOLD;
+        request->reads_only = asked->op == WIRE_HOLD || asked->op == WIRE_PUBLISH;
         if (request->reads_only)
                 request->end_bytes_max = admit->conf.end_bytes_max(0);
         else

@@ -12,7 +12,7 @@
 struct anchors {
         struct anchors_conf conf;
         struct loop_timer *timer;
-        struct handle *first; /* of those that have one */
+        struct anchored *first; /* of those that have one */
         uint32_t free_count;
         uint32_t free_numbers[]; /* as a stack */
 };
@@ -56,10 +56,10 @@ static void set_timer(struct anchors *anchors)
 {
         uint64_t now_ns = sys_clock_ns(), next_ns = UINT64_MAX;
 
-        for (const struct handle *handle = anchors->first; handle; handle = handle->anchored_next)
-                if (handle->anchored_until_ns < next_ns)
-                        next_ns = handle->anchored_until_ns;
-        if (!anchors->first)
+        for (const struct anchored *at = anchors->first; at; at = at->next)
+                if (at->until_ns < next_ns)
+                        next_ns = at->until_ns;
+        if (next_ns == UINT64_MAX)
                 loop_timer_clear(anchors->timer);
         else
                 loop_timer_set(anchors->timer, next_ns > now_ns ? next_ns - now_ns : 0);
@@ -68,83 +68,82 @@ static void set_timer(struct anchors *anchors)
 static void lift_late(void *arg)
 {
         struct anchors *anchors = arg;
-        struct handle *next;
+        struct anchored *next;
 
-        for (struct handle *handle = anchors->first; handle; handle = next) {
-                next = handle->anchored_next;
-                /* While it is read its time has not begun. */
-                if (handle->anchored_until_ns <= sys_clock_ns())
-                        anchors_lift(anchors, handle);
+        for (struct anchored *at = anchors->first; at; at = next) {
+                next = at->next;
+                if (at->until_ns <= sys_clock_ns())
+                        anchors_lift(anchors, at);
         }
         set_timer(anchors);
 }
 
-void anchors_begin(struct anchors *anchors, struct handle *handle)
+void anchors_begin(struct anchors *anchors, struct anchored *anchored)
 {
-        assert(handle->anchor);
-        handle->anchored_until_ns = sys_clock_ns() + handle->anchored_ms * UINT64_C(1000000);
+        assert(anchored->number);
+        if (!anchored->ms)
+                return;
+        anchored->until_ns = sys_clock_ns() + anchored->ms * UINT64_C(1000000);
         set_timer(anchors);
 }
 
 /* ---- to have one ---- */
 
-static int charge(struct anchors *anchors, struct handle *handle, uint32_t id,
-                  struct wire_problem *ret_problem)
+static int charge(struct anchors *anchors, struct anchored *anchored, uint32_t uid, uint32_t blocks,
+                  uint32_t id, struct wire_problem *ret_problem)
 {
-        uint32_t before = handle->anchored_blocks, blocks = blocks_for(handle->count);
+        uint32_t before = anchored->blocks;
         int r = 0;
 
         if (blocks > before)
-                r = admit_charge(anchors->conf.quota, handle->uid, QUOTA_HELD_BLOCKS,
-                                 blocks - before, id, ret_problem);
+                r = admit_charge(anchors->conf.quota, uid, QUOTA_HELD_BLOCKS, blocks - before, id,
+                                 ret_problem);
         else
-                quota_uncharge(anchors->conf.quota, handle->uid, QUOTA_HELD_BLOCKS,
-                               before - blocks);
+                quota_uncharge(anchors->conf.quota, uid, QUOTA_HELD_BLOCKS, before - blocks);
         if (!r)
-                handle->anchored_blocks = blocks;
+                anchored->blocks = blocks;
         return error_pass(r);
 }
 
-int anchors_take(struct anchors *anchors, struct handle *handle, uint32_t ms, uint32_t id,
-                 struct wire_problem *ret_problem)
+int anchors_take(struct anchors *anchors, struct anchored *anchored, uint32_t uid, uint32_t tokens,
+                 uint32_t ms, uint32_t id, struct wire_problem *ret_problem)
 {
         int r;
 
-        if (!handle->anchor && !anchors->free_count)
+        if (!anchored->number && !anchors->free_count)
                 return wire_refuse(ret_problem, SMV_BUSY, id, NULL,
                                    "the daemon holds %u histories, and no more at once",
                                    anchors->conf.max);
-        r = charge(anchors, handle, id, ret_problem);
+        r = charge(anchors, anchored, uid, blocks_for(tokens), id, ret_problem);
         if (r)
                 return error_pass(r);
-        handle->anchored_ms = ms;
-        handle->anchored_until_ns = UINT64_MAX;
-        if (handle->anchor)
+        anchored->ms = ms;
+        anchored->until_ns = UINT64_MAX; /* while it is read its time has not begun */
+        if (anchored->number)
                 return 0;
-        handle->anchor = anchors->free_numbers[--anchors->free_count];
-        handle->anchored_prev = NULL;
-        handle->anchored_next = anchors->first;
+        anchored->uid = uid;
+        anchored->number = anchors->free_numbers[--anchors->free_count];
+        anchored->prev = NULL;
+        anchored->next = anchors->first;
         if (anchors->first)
-                anchors->first->anchored_prev = handle;
-        anchors->first = handle;
+                anchors->first->prev = anchored;
+        anchors->first = anchored;
         return 0;
 }
 
-void anchors_lift(struct anchors *anchors, struct handle *handle)
+void anchors_lift(struct anchors *anchors, struct anchored *anchored)
 {
-        if (!handle->anchor)
+        if (!anchored->number)
                 return;
-        if (handle->anchored_prev)
-                handle->anchored_prev->anchored_next = handle->anchored_next;
+        if (anchored->prev)
+                anchored->prev->next = anchored->next;
         else
-                anchors->first = handle->anchored_next;
-        if (handle->anchored_next)
-                handle->anchored_next->anchored_prev = handle->anchored_prev;
-        quota_uncharge(anchors->conf.quota, handle->uid, QUOTA_HELD_BLOCKS,
-                       handle->anchored_blocks);
+                anchors->first = anchored->next;
+        if (anchored->next)
+                anchored->next->prev = anchored->prev;
+        quota_uncharge(anchors->conf.quota, anchored->uid, QUOTA_HELD_BLOCKS, anchored->blocks);
         mailbox_post(anchors->conf.to_engine,
-                     &(struct mail){ .kind = MAIL_LIFT, .number = handle->anchor });
-        anchors->free_numbers[anchors->free_count++] = handle->anchor;
-        handle->anchor = handle->anchored_blocks = 0;
-        handle->anchored_next = handle->anchored_prev = NULL;
+                     &(struct mail){ .kind = MAIL_LIFT, .number = anchored->number });
+        anchors->free_numbers[anchors->free_count++] = anchored->number;
+        *anchored = (struct anchored){ 0 };
 }

@@ -64,6 +64,15 @@ static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_wh
         return SMV_OK;
 }
 
+/* Its own first; of the others as many as a request can name. */
+static void note_groups(struct peer *peer, uint32_t gid)
+{
+        int others = sys_peer_groups(peer->fd, peer->groups + 1, REQUEST_GROUPS_MAX - 1);
+
+        peer->groups[0] = gid;
+        peer->group_count = 1 + (others > 0 ? (uint32_t)others : 0);
+}
+
 static int arrive(struct edge *edge, int fd)
 {
         const char *why = NULL;
@@ -88,6 +97,8 @@ static int arrive(struct edge *edge, int fd)
         r = peer_new(edge, fd, uid, pid, &peer);
         if (r)
                 quota_uncharge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
+        else if (edge->conf.config->publish)
+                note_groups(peer, gid);
         return error_pass(r);
 }
 

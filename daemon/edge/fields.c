@@ -44,6 +44,8 @@ static const char *const op_names[WIRE_OP_N] = {
         [WIRE_ATTACH] = "attach",
         [WIRE_DETACH] = "detach",
         [WIRE_DROP] = "drop",
+        [WIRE_PUBLISH] = "publish",
+        [WIRE_REVOKE] = "revoke",
 };
 
 /* They will mean something: a request that uses one must not be understood without it. */
@@ -240,6 +242,16 @@ static int read_class(struct reading *in, const struct field *field, const struc
         static const char *const words[] = { "interactive", "normal", "background" };
 
         return read_word(in, field, item, words, &in->request->class);
+}
+
+static int read_to(struct reading *in, const struct field *field, const struct item *item)
+{
+        if (item->kind != ITEM_TEXT)
+                return refuse_kind(in, field, item->kind, "a text");
+        if (!same(item, "all") && !same(item, "group"))
+                return REFUSE(in, field, "is none of %s, %s", "all", "group");
+        in->request->to = same(item, "group") ? WIRE_GROUP : WIRE_ALL;
+        return 0;
 }
 
 static int read_ring_bytes(struct reading *in, const struct field *field, const struct item *item)
@@ -489,9 +501,11 @@ static int read_vars(struct reading *in, const struct field *field, const struct
 #define ATTACH     (1u << WIRE_ATTACH)
 #define DETACH     (1u << WIRE_DETACH)
 #define DROP       (1u << WIRE_DROP)
+#define PUBLISH    (1u << WIRE_PUBLISH)
+#define REVOKE     (1u << WIRE_REVOKE)
 #define ALL        ((1u << WIRE_OP_N) - 1)
 #define TALK       (GENERATE | TEMPLATE | OPEN)
-#define HANDLED    (APPEND | TRUNCATE | CLOSE | HOLD)
+#define HANDLED    (APPEND | TRUNCATE | CLOSE | HOLD | PUBLISH | REVOKE)
 #define DRAWN      (GENERATE | FORK)
 #define MODELLED   (TALK | TOKENIZE | DETOKENIZE)
 #define AT(member) offsetof(struct wire_request, member)
@@ -525,10 +539,10 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "template_vars", WIRE_F_TEMPLATE_VARS, "map", 0, SMV_KEYS_MAX, 0, 0,                     TALK, 0 },                read_vars,        AT(talk.template_vars) },
         { { "add_generation_prompt", WIRE_F_ADD_GENERATION_PROMPT, "bool", 0, 1, 0, 0,               TALK, 0 },                read_bool,        AT(talk.add_generation_prompt) },
         { { "tokenize",    WIRE_F_TOKENIZE,    "bool",    0, 1, 0, 0,                                TEMPLATE, 0 },            read_bool,        AT(tokenize) },
-        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         DRAWN | HOLD, 0 },        read_class,       0 },
+        { { "class",       WIRE_F_CLASS,       "text",    1, WORD_MAX, 0, 0,                         DRAWN | HOLD | PUBLISH, 0 }, read_class,       0 },
         { { "deadline_ms", WIRE_F_DEADLINE_MS, "uint",    1, U32_MAX, 0, 0,                          DRAWN, 0 },               read_uint32,      AT(deadline_ms) },
         { { "handle",      WIRE_F_HANDLE,      "uint",    1, U64_LIMIT, 0, 0,                        HANDLED | DRAWN, HANDLED }, read_uint64,   AT(handle) },
-        { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE, TRUNCATE },     read_uint32,      AT(length) },
+        { { "length",      WIRE_F_LENGTH,      "uint",    0, U32_MAX, 0, 0,                          TRUNCATE | PUBLISH, TRUNCATE }, read_uint32,   AT(length) },
         { { "count",       WIRE_F_COUNT,       "uint",    1, SMV_FORKS_MAX, 0, 0,                    FORK, FORK },             read_uint32,      AT(count) },
         { { "logprobs",    WIRE_F_LOGPROBS,    "uint",    0, SMV_LOGPROBS_MAX, 0, 0,                 GENERATE, 0 },            read_uint32,      AT(logprobs) },
         { { "n",           WIRE_F_N,           "uint",    1, SMV_CHOICES_MAX, 0, 0,                  GENERATE, 0 },            read_uint32,      AT(n) },
@@ -537,6 +551,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "keep_ms",     WIRE_F_KEEP_MS,     "uint",    1, SMV_KEEP_MS_MAX, 0, 0,                  GENERATE | OPEN | FORK, 0 }, read_uint32,   AT(keep_ms) },
         { { "kept",        WIRE_F_KEPT,        "uint",    1, U64_LIMIT, 0, 0,                        ATTACH | DROP, ATTACH | DROP }, read_uint64, AT(kept) },
         { { "from",        WIRE_F_FROM,        "uint",    0, U32_MAX, 0, 0,                          ATTACH, 0 },              read_uint32,      AT(from) },
+        { { "to",          WIRE_F_TO,          "text",    1, WORD_MAX, 0, 0,                         PUBLISH, PUBLISH },       read_to,          0 },
+        { { "group",       WIRE_F_GROUP,       "uint",    0, U32_MAX, 0, 0,                          PUBLISH, 0 },             read_uint32,      AT(group) },
 };
 /* clang-format on */
 

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "daemon/core/prefix.h"
 #include "daemon/edge/holder.h"
 #include "daemon/edge/keeper.h"
 #include "daemon/edge/peer.h"
@@ -482,9 +483,9 @@ static int handle_fork(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
-/* A request that only reads, and behind it a history that stays. */
-static int handle_hold(struct peer *peer, struct wire_request *asked,
-                       struct wire_problem *ret_problem)
+/* A request that only reads what the handle has, or its beginning: for itself, or for a public domain. */
+static int begin_reading(struct peer *peer, struct wire_request *asked, uint64_t publish,
+                         struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
         struct request *request = NULL;
@@ -492,23 +493,57 @@ static int handle_hold(struct peer *peer, struct wire_request *asked,
         struct handle *handle = NULL;
         int r;
 
-        if (!asked->ms)
-                return error_pass(holder_let_go(peer, asked, ret_problem));
         r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
         if (!r)
                 r = holder_lend(peer, asked, &handle, ret_problem);
+        if (!r && wire_has(asked, WIRE_F_LENGTH)) {
+                if (!asked->length || asked->length > handle->count)
+                        r = wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "length",
+                                        "length is %u; it may be from 1 to the handle's %u tokens",
+                                        asked->length, handle->count);
+                asked->token_count = asked->length;
+        }
         if (!r)
                 r = admit_ask(edge->admit, peer->uid, handle->model, asked, &request, ret_problem);
         if (r)
                 return error_pass(r);
+        request->publish = publish;
         r = stream_claim(peer, request, ret_problem);
         if (!r)
-                r = holder_hold(edge, handle, request, asked->ms, ret_problem);
+                r = holder_anchor(edge, handle, request, asked->ms, ret_problem);
         if (!r)
                 r = stream_begin(peer, request, ret_problem);
         if (r)
                 stream_drop(edge, request);
         return error_pass(r);
+}
+
+static int handle_hold(struct peer *peer, struct wire_request *asked,
+                       struct wire_problem *ret_problem)
+{
+        if (!asked->ms)
+                return error_pass(holder_let_go(peer, asked, ret_problem));
+        return error_pass(begin_reading(peer, asked, 0, ret_problem));
+}
+
+/* To everyone, or to a group that the peer is in itself. */
+static int handle_publish(struct peer *peer, struct wire_request *asked,
+                          struct wire_problem *ret_problem)
+{
+        if (!peer->edge->conf.config->publish)
+                return wire_refuse(
+                        ret_problem, SMV_BAD_VALUE, asked->id, "op",
+                        "nobody may publish here: the daemon's setting `publish` is off");
+        if (asked->to == WIRE_ALL)
+                return error_pass(begin_reading(peer, asked, PREFIX_EVERYONE, ret_problem));
+        for (uint32_t i = 0; i < peer->group_count; i++)
+                if (peer->groups[i] == asked->group)
+                        return error_pass(begin_reading(peer, asked, PREFIX_GROUP(asked->group),
+                                                        ret_problem));
+        return wire_refuse(ret_problem, SMV_BAD_VALUE, asked->id, "group",
+                           "group is %u, and its members are published to by one of them only; of "
+                           "this process's groups the daemon knows %u",
+                           asked->group, peer->group_count);
 }
 
 static int handle_status(struct peer *peer, struct wire_request *asked,
@@ -542,6 +577,8 @@ static int (*const handlers[WIRE_OP_N])(struct peer *peer, struct wire_request *
         [WIRE_ATTACH] = handle_attach,
         [WIRE_DETACH] = handle_detach,
         [WIRE_DROP] = handle_drop,
+        [WIRE_PUBLISH] = handle_publish,
+        [WIRE_REVOKE] = holder_revoke,
 };
 
 static int handle(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)

@@ -303,7 +303,8 @@ static void leave_lists(struct handles *handles, struct handle *handle)
 
 void handles_close(struct handles *handles, struct handle *handle)
 {
-        assert(!handle_is_busy(handle) && !handle->anchor);
+        assert(!handle_is_busy(handle) && !handle->held.number);
+        assert(!handle->published.number);
         assert(handle->model->holds && handles->sum.open);
         leave_lists(handles, handle);
         uncharge_bytes(handles, handle, own_bytes() + handle->count * sizeof(uint32_t));

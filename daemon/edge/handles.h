@@ -45,6 +45,14 @@ struct handle_owner {
         struct shelf *shelf; /* which it is; NULL: a connection's */
 };
 
+/* What of it is asked to stay, or shown to others: see anchors.h. */
+struct anchored {
+        uint32_t number; /* of its anchor; 0: nothing */
+        uint32_t uid, blocks, ms;
+        uint64_t until_ns;
+        struct anchored *next, *prev;
+};
+
 struct handle {
         uint64_t number; /* never 0, and never that of another */
         uint32_t uid;    /* whose user may name it, from any of his connections */
@@ -58,10 +66,7 @@ struct handle {
         struct handle *owner_next, *owner_prev;
         struct handle *next; /* in its bucket */
 
-        uint32_t anchor; /* its number (anchors.h), or 0 */
-        uint32_t anchored_blocks, anchored_ms;
-        uint64_t anchored_until_ns;
-        struct handle *anchored_next, *anchored_prev;
+        struct anchored held, published;
 };
 
 struct handles;

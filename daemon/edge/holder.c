@@ -126,7 +126,8 @@ static void close_idle(struct edge *edge, struct handle *handle)
 {
         struct handle_owner *owner = handle->owner;
 
-        anchors_lift(edge->anchors, handle);
+        anchors_lift(edge->anchors, &handle->held);
+        anchors_lift(edge->anchors, &handle->published);
         handles_close(edge->handles, handle);
         leave_owner(owner);
 }
@@ -321,14 +322,26 @@ void holder_begin(struct handle *handle, struct request *request)
         request->handle = handle;
 }
 
-int holder_hold(struct edge *edge, struct handle *handle, struct request *request, uint32_t ms,
-                struct wire_problem *ret_problem)
+static struct anchored *anchored_by(struct handle *handle, const struct request *request)
 {
-        int r = anchors_take(edge->anchors, handle, ms, request->stream, ret_problem);
+        return request->publish ? &handle->published : &handle->held;
+}
 
+int holder_anchor(struct edge *edge, struct handle *handle, struct request *request, uint32_t ms,
+                  struct wire_problem *ret_problem)
+{
+        struct anchored *anchored = anchored_by(handle, request);
+        int r;
+
+        if (request->publish && anchored->number)
+                return wire_refuse(ret_problem, SMV_BAD_VALUE, request->stream, "handle",
+                                   "handle %" PRIu64 " is published already; revoke it first",
+                                   handle->number);
+        r = anchors_take(edge->anchors, anchored, handle->uid, request->prompt_count, ms,
+                         request->stream, ret_problem);
         if (r)
                 return error_pass(r);
-        request->anchor = handle->anchor;
+        request->anchor = anchored->number;
         holder_begin(handle, request);
         return 0;
 }
@@ -338,9 +351,9 @@ static void take_anchor_back(struct edge *edge, struct handle *handle,
                              const struct request *request)
 {
         if (request->anchored)
-                anchors_begin(edge->anchors, handle);
+                anchors_begin(edge->anchors, anchored_by(handle, request));
         else
-                anchors_lift(edge->anchors, handle);
+                anchors_lift(edge->anchors, anchored_by(handle, request));
 }
 
 static void part(struct request *request)
@@ -392,7 +405,7 @@ void holder_drop(struct edge *edge, struct handle *handle)
                 task_call_off(handle->task, SMV_NO_HANDLE);
                 return_task(handle->task);
         }
-        close_idle(edge, handle); /* behind the cancel: nobody sets its anchor once more */
+        close_idle(edge, handle); /* behind the cancel: nobody sets its anchors once more */
 }
 
 static void reply_ok(struct peer *peer, uint32_t id)
@@ -413,7 +426,25 @@ int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_pro
         r = find_idle(peer, asked, &handle, ret_problem);
         if (r)
                 return error_pass(r);
-        anchors_lift(peer->edge->anchors, handle);
+        anchors_lift(peer->edge->anchors, &handle->held);
+        reply_ok(peer, asked->id);
+        return 0;
+}
+
+/* Whatever else is under way on it, this does not wait. */
+int holder_revoke(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
+{
+        struct handle *handle;
+        int r;
+
+        r = find(peer, asked, &handle, ret_problem);
+        if (!r && handle->request && handle->request->publish)
+                r = wire_refuse(ret_problem, SMV_HANDLE_BUSY, asked->id, "handle",
+                                "handle %" PRIu64 " is being published; cancel that",
+                                asked->handle);
+        if (r)
+                return error_pass(r);
+        anchors_lift(peer->edge->anchors, &handle->published);
         reply_ok(peer, asked->id);
         return 0;
 }

@@ -36,19 +36,21 @@ int holder_truncate(struct peer *peer, struct wire_request *asked,
 int holder_fork(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 int holder_close(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 
-/* It is held no longer. */
+/* It is held no longer; it is published no longer. */
 int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
+int holder_revoke(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 
-/* ---- for a generate, or a hold ---- */
+/* ---- for a generate, a hold or a publish ---- */
 
 /* `asked` gets the handle's tokens, which it may look at: 0 or WIRE_E_REFUSED. */
 int holder_lend(struct peer *peer, struct wire_request *asked, struct handle **ret_handle,
                 struct wire_problem *ret_problem);
 /* The request is made: from now on the handle is busy with it. */
 void holder_begin(struct handle *handle, struct request *request);
-/* The same, and once it is read its history stays for so long.  0, WIRE_E_REFUSED or -ENOMEM. */
-int holder_hold(struct edge *edge, struct handle *handle, struct request *request, uint32_t ms,
-                struct wire_problem *ret_problem);
+/* The same of one that only reads, and whose end is anchored for so long, once it is read; with
+ * request->publish, published.  0, WIRE_E_REFUSED or -ENOMEM. */
+int holder_anchor(struct edge *edge, struct handle *handle, struct request *request, uint32_t ms,
+                  struct wire_problem *ret_problem);
 /* It was never submitted; of one without a handle, nothing. */
 void holder_return(struct edge *edge, struct request *request);
 /* It has retired; the same. */

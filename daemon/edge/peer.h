@@ -54,7 +54,8 @@ struct peer {
         struct peer *next, *prev; /* in edge->peers */
         int fd;
         uint32_t uid;
-        int32_t pid; /* for the log only */
+        int32_t pid;                                      /* for the log only */
+        uint32_t group_count, groups[REQUEST_GROUPS_MAX]; /* none where nobody may publish */
         enum peer_state state;
         bool read_shut; /* the client has said all it will */
         bool more;      /* whole frames wait in `in` for the next turn */

@@ -193,6 +193,7 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("uid_held_percent", config->uid_held_percent),
                 PAIR("uid_kept", config->uid_kept),
                 PAIR("uid_kept_bytes", config->uid_kept_bytes),
+                PAIR("publish", config->publish),
                 PAIR("uid_connects_burst", config->uid_connects_burst),
                 PAIR("uid_connects_per_s", config->uid_connects_per_s),
                 PAIR("uid_ring_bytes", config->uid_ring_bytes),

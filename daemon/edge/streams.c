@@ -54,6 +54,9 @@ int stream_claim(struct peer *peer, struct request *request, struct wire_problem
         for (; request; request = request->sibling) {
                 request->channel = peer->channel;
                 request->peer = peer;
+                request->sees_public = edge->conf.config->publish;
+                request->group_count = peer->group_count;
+                memcpy(request->groups, peer->groups, sizeof(request->groups));
         }
         return 0;
 }

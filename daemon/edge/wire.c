@@ -349,6 +349,12 @@ static int check_whole(struct reading *in)
                 return check_fork(in);
         case WIRE_APPEND:
                 return check_append(in);
+        case WIRE_PUBLISH:
+                if (request->to == WIRE_GROUP && !wire_has(request, WIRE_F_GROUP))
+                        return refuse_missing(in, "group");
+                if (check_alone(in, WIRE_F_GROUP, request->to != WIRE_GROUP, "without to: group"))
+                        return WIRE_E_REFUSED;
+                /* fall through */
         case WIRE_HOLD:
                 if (!wire_has(request, WIRE_F_CLASS))
                         request->class = WIRE_BACKGROUND; /* nobody waits for its tokens */

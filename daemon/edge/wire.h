@@ -42,6 +42,8 @@ enum wire_op {
         WIRE_ATTACH,
         WIRE_DETACH,
         WIRE_DROP,
+        WIRE_PUBLISH,
+        WIRE_REVOKE,
         WIRE_OP_N,
 };
 
@@ -85,12 +87,16 @@ enum wire_field {
         WIRE_F_KEEP_MS,
         WIRE_F_KEPT,
         WIRE_F_FROM,
+        WIRE_F_TO,
+        WIRE_F_GROUP,
         WIRE_FIELD_N,
 };
 
 enum wire_transport { WIRE_SOCKET, WIRE_RING, WIRE_AUTO };
 enum wire_doorbell { WIRE_KICK, WIRE_FUTEX, WIRE_NONE };
 enum wire_class { WIRE_INTERACTIVE, WIRE_NORMAL, WIRE_BACKGROUND };
+
+enum wire_to { WIRE_ALL, WIRE_GROUP };
 
 struct wire_text {
         const char *bytes; /* into the frame */
@@ -139,7 +145,7 @@ struct wire_request {
         uint32_t deadline_ms; /* 0: none */
         uint32_t stream;      /* cancel, fork, detach: which */
         uint64_t handle;      /* which; generate: in place of a prompt */
-        uint32_t length;      /* truncate: to so many tokens */
+        uint32_t length;      /* truncate: to so many tokens; publish: so many of them */
         uint32_t count;       /* fork: so many times */
         uint32_t logprobs;    /* likeliest tokens to tell of, if given */
         uint32_t n;           /* generate: streams; 0: one */
@@ -148,6 +154,8 @@ struct wire_request {
         uint32_t keep_ms;     /* generate, open, fork; 0: not beyond the connection */
         uint64_t kept;        /* attach, drop: which */
         uint32_t from;        /* attach: this record */
+        enum wire_to to;      /* publish */
+        uint32_t group;       /* ... to this one */
         /* wire_release() frees both; who takes one sets it to nothing. */
         uint32_t *memory;    /* tokens */
         struct buffer frame; /* what the texts point into, if that is the request's own */

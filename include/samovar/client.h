@@ -318,6 +318,15 @@ int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
 /* The same, and they outlive this connection for so long after their last use. */
 int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
                          uint64_t *ret_handles);
+/*
+ * Shows the first `length` tokens of the history (0: all of them) to other users, where the daemon lets
+ * anybody publish: those of a group that this process is in, or with NULL everyone.  Prompts that begin
+ * with them find them, and whoever tries can learn that they are there.  It is a stream as of a hold; it
+ * lasts until smv_handle_revoke(), or as long as the handle.
+ */
+int smv_handle_publish(struct smv_client *client, uint64_t handle, size_t length,
+                       const uint32_t *group, uint32_t *ret_stream);
+int smv_handle_revoke(struct smv_client *client, uint64_t handle);
 /* What is generated on it ends, as if cancelled. */
 int smv_handle_close(struct smv_client *client, uint64_t handle);
 

@@ -70,19 +70,37 @@ static void take(struct answer *answer, const struct smv_event *event, uint64_t 
                 answer->tokens[answer->output_tokens++] = event->tokens[i];
 }
 
-static struct answer ask(struct smv_client *client, const struct question *question)
+/* Begins the stream that is wished for. */
+static int begin(struct smv_client *client, const struct question *question)
 {
         struct smv_generate options = {
                 SMV_SIZE(smv_generate),         .tokens = question->tokens,
                 .token_count = question->count, .max_tokens = question->max_tokens,
                 .set = SMV_SET_TEMPERATURE,     .ignore_eos = 1
         };
-        struct smv_event event = { SMV_SIZE(smv_event) };
-        struct answer answer = { 0 };
-        uint64_t start = now_ns();
+        static uint64_t handle;
         uint32_t stream;
+        int r;
 
-        answer.result = smv_generate(client, &options, &stream);
+        if (question->wish == GUEST_ASKS)
+                return smv_generate(client, &options, &stream);
+        if (question->wish == GUEST_REVOKES)
+                return smv_handle_revoke(client, handle);
+        r = smv_handle_open(client, &options, &handle, NULL);
+        return r ? r
+                 : smv_handle_publish(client, handle, 0, question->group ? &question->group : NULL,
+                                      &stream);
+}
+
+static struct answer ask(struct smv_client *client, const struct question *question)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct answer answer = { .reason = SMV_END_LENGTH };
+        uint64_t start = now_ns();
+
+        answer.result = begin(client, question);
+        if (question->wish == GUEST_REVOKES)
+                return answer;
         while (!answer.result && event.kind != SMV_EVENT_END) {
                 int r = smv_next(client, &event, -1);
 

@@ -20,7 +20,12 @@ struct guest {
         char message[256];
 };
 
+/* To continue a prompt; to publish one, or to revoke what was published last. */
+enum wish { GUEST_ASKS, GUEST_PUBLISHES, GUEST_REVOKES };
+
 struct question {
+        enum wish wish;
+        uint32_t group;             /* to publish to; 0: everyone */
         uint32_t count, max_tokens; /* no count: farewell */
         uint32_t tokens[GUEST_PROMPT_MAX];
 };

@@ -197,11 +197,25 @@ static void make_handle_frames(void)
         }
 }
 
+static void make_publish(uint32_t id, uint64_t handle)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 2, "publish", id);
+        wire_put_text(&writer, "handle");
+        wire_put_uint(&writer, handle);
+        wire_put_text(&writer, "to");
+        wire_put_text(&writer, "all");
+        close_frame(&writer);
+}
+
 static void make_hold_frames(void)
 {
         for (uint64_t handle = 1; handle < 4; handle++) {
                 make_held("hold", (uint32_t)handle + 3, handle, "ms", 60000);
                 make_held("hold", 20, handle, "ms", 0);
+                make_publish((uint32_t)handle + 6, handle);
+                make_held("revoke", 22, handle, NULL, 0);
         }
 }
 

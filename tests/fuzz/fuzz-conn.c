@@ -389,6 +389,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 .uid_kept = 3,
                 .uid_kept_bytes = 256 << 10,
                 .kept = 4,
+                .publish = true,
                 .uid_connects_burst = 1000000,
                 .uid_connects_per_s = 1000000,
                 .uid_ring_bytes = 16 << 20,

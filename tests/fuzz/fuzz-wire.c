@@ -103,6 +103,8 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_COUNT, request->count);
         check_range(request, WIRE_F_MS, request->ms);
         check_range(request, WIRE_F_KEEP_MS, request->keep_ms);
+        check_range(request, WIRE_F_LENGTH, request->length);
+        check_range(request, WIRE_F_GROUP, request->group);
         check_range(request, WIRE_F_TEXT, request->text.count);
         check_range(request, WIRE_F_MESSAGES, request->talk.messages.count);
         check_range(request, WIRE_F_TOOLS, request->talk.tools.count);
@@ -242,6 +244,10 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->kept);
         case WIRE_F_FROM:
                 return wire_put_uint(writer, request->from);
+        case WIRE_F_TO:
+                return wire_put_text(writer, request->to == WIRE_GROUP ? "group" : "all");
+        case WIRE_F_GROUP:
+                return wire_put_uint(writer, request->group);
         case WIRE_FIELD_N:
                 abort();
         }
@@ -271,7 +277,7 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->temperature == b->temperature && a->top_p == b->top_p && a->min_p == b->min_p);
         assert(a->top_k == b->top_k && a->seed == b->seed && a->ignore_eos == b->ignore_eos);
         assert(a->handle == b->handle && a->length == b->length && a->count == b->count);
-        assert(a->ms == b->ms);
+        assert(a->ms == b->ms && a->to == b->to && a->group == b->group);
         assert(a->stream == b->stream && same_text(&a->model, &b->model));
         assert(same_text(&a->prompt, &b->prompt) && same_text(&a->text, &b->text));
         assert(a->token_count == b->token_count && same_ids(a->tokens, b->tokens, a->token_count));

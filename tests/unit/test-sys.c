@@ -131,9 +131,11 @@ static void path_that_does_not_fit_is_refused(void **state)
 static void kernel_says_who_connected(void **state)
 {
         int listener = sys_socket_unix(), client = sys_socket_unix(), served;
-        uint32_t uid = 0, gid = 0;
+        uint32_t uid = 0, gid = 0, seen[64];
         int32_t pid = 0;
+        gid_t groups[64];
         char bytes[8];
+        int count;
 
         (void)state;
         assert_int_equal(sys_bind_unix(listener, socket_path, 0600), 0);
@@ -148,6 +150,12 @@ static void kernel_says_who_connected(void **state)
         assert_int_equal(uid, getuid());
         assert_int_equal(gid, getgid());
         assert_int_equal(pid, getpid());
+        count = getgroups(64, groups);
+        assert_true(count >= 0); /* as many as anybody is likely to have */
+        assert_int_equal(sys_peer_groups(served, seen, 64), count);
+        for (int i = 0; i < count; i++)
+                assert_int_equal(seen[i], groups[i]);
+        assert_int_equal(sys_peer_groups(served, seen, 0), 0);
 
         assert_int_equal(sys_read(served, bytes, sizeof(bytes)), -EAGAIN);
         assert_int_equal(sys_send(client, "abc", 3), 3);

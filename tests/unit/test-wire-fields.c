@@ -72,7 +72,7 @@ static void every_number_is_held_to_its_range(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 20);
+        assert_int_equal(walked, 21);
 }
 
 static void integer_is_a_float_but_no_float_is_an_integer(void **state)
@@ -383,7 +383,8 @@ static void texts_and_arrays_are_held_to_their_counts(void **state)
         for (uint32_t i = 0; (row = wire_row(i)); i++) {
                 bool texts = !strcmp(row->type, "texts"), text = !strcmp(row->type, "text");
                 bool words = row->field == WIRE_F_OP || row->field == WIRE_F_TRANSPORT ||
-                             row->field == WIRE_F_DOORBELL || row->field == WIRE_F_CLASS;
+                             row->field == WIRE_F_DOORBELL || row->field == WIRE_F_CLASS ||
+                             row->field == WIRE_F_TO;
 
                 for (double n = row->low - 1; n <= fmin(row->high + 1, 100); n++) {
                         bool taken = n >= row->low && n <= row->high;
@@ -556,6 +557,31 @@ static void a_class_is_a_word_and_normal_is_what_nobody_says(void **state)
         expect_refused(&body, SMV_BAD_VALUE, "class");
 }
 
+static void who_publishes_says_to_whom(void **state)
+{
+        struct wire_request request;
+        struct body body;
+
+        (void)state;
+        begin_without(&body, WIRE_PUBLISH, WIRE_FIELD_N, 0);
+        expect_taken(&body, &request);
+        assert_int_equal(request.to, WIRE_ALL);
+        assert_int_equal(request.class, WIRE_BACKGROUND);
+        wire_put_uint(begin_value(&body, wire_row(WIRE_F_GROUP)), 1000);
+        expect_taken(&body, &request);
+        assert_int_equal(request.to, WIRE_GROUP);
+        assert_int_equal(request.group, 1000);
+
+        wire_put_text(begin_value(&body, wire_row(WIRE_F_TO)), "group");
+        expect_refused(&body, SMV_MISSING, "group");
+        wire_put_text(begin_value(&body, wire_row(WIRE_F_TO)), "alL");
+        expect_refused(&body, SMV_BAD_VALUE, "to");
+        begin_without(&body, WIRE_PUBLISH, WIRE_FIELD_N, 1);
+        wire_put_text(&body.writer, "group");
+        wire_put_uint(&body.writer, 1000);
+        expect_refused(&body, SMV_BAD_FIELD, "group");
+}
+
 static void what_describes_a_ring_is_refused_without_one(void **state)
 {
         static const char *const sockets[] = { NULL, "socket" };
@@ -661,6 +687,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(ids_are_32_bits),
                 cmocka_unit_test(a_ring_is_described_by_words_and_a_power_of_two),
                 cmocka_unit_test(a_class_is_a_word_and_normal_is_what_nobody_says),
+                cmocka_unit_test(who_publishes_says_to_whom),
                 cmocka_unit_test(what_describes_a_ring_is_refused_without_one),
                 cmocka_unit_test(versions_are_in_order),
         };

@@ -129,7 +129,7 @@ static void messages_have_numbers_and_never_texts(void **state)
         assert_string_equal(problem.message, "op is none of hello, generate, cancel, tokenize, "
                                              "detokenize, status, template, open, append, "
                                              "truncate, fork, close, hold, attach, detach, "
-                                             "drop");
+                                             "drop, publish, revoke");
 }
 
 /* ---- frames and the scan ---- */

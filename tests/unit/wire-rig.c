@@ -107,7 +107,11 @@ void put_sample(struct wire_writer *writer, enum wire_field field)
         case WIRE_F_COUNT:
         case WIRE_F_MS:
         case WIRE_F_KEPT:
+        case WIRE_F_GROUP:
                 wire_put_uint(writer, 75);
+                break;
+        case WIRE_F_TO:
+                wire_put_text(writer, "all");
                 break;
         case WIRE_F_MESSAGES:
                 wire_put_array(writer, 1);
@@ -155,6 +159,8 @@ void begin_without(struct body *body, enum wire_op op, enum wire_field field, ui
                         wire_put_text(&body->writer, row->name);
                         if (row->field == WIRE_F_OP)
                                 wire_put_text(&body->writer, wire_op_name(op));
+                        else if (row->field == WIRE_F_TO && field == WIRE_F_GROUP)
+                                wire_put_text(&body->writer, "group");
                         else
                                 put_sample(&body->writer, row->field);
                 }
