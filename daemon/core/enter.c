@@ -24,15 +24,62 @@
 
 #include <string.h>
 
+static bool begins_alike(const struct sequence *a, const struct sequence *b, uint32_t count)
+{
+        return a->token_count >= count && b->token_count >= count &&
+               !memcmp(a->tokens, b->tokens, count * sizeof(*a->tokens));
+}
+
+/* Where they look is the same. */
+static bool is_same_reader(const struct request *a, const struct request *b)
+{
+        const struct prefix_reader one = request_reader(a), other = request_reader(b);
+
+        return one.count == other.count &&
+               !memcmp(one.domains, other.domains, one.count * sizeof(*one.domains));
+}
+
+/* Forks come in a row, each with all tokens of the one before: what that has found is not looked for
+ * again.  NULL: this one is no such. */
+static const struct slot *find_twin(const struct sched *sched, const struct request *request)
+{
+        const struct request *other = sched->newest ? sched->newest->request : NULL;
+
+        if (!other || other->parks || request->parks || !is_same_reader(other, request) ||
+            other->sequence.token_count != request->sequence.token_count ||
+            !begins_alike(&other->sequence, &request->sequence, request->sequence.token_count))
+                return NULL;
+        return sched->newest;
+}
+
+static void find_known(const struct sched *sched, struct slot *slot, struct prefix_hit *ret_hit)
+{
+        const struct request *request = slot->request;
+        const struct prefix_reader reader = request_reader(request);
+        const struct slot *twin = find_twin(sched, request);
+
+        if (!twin) {
+                prefix_find(&sched->prefix, &reader, request->sequence.tokens,
+                            request->sequence.token_count, slot->blocks, ret_hit);
+                return;
+        }
+        memcpy(slot->blocks, twin->blocks, twin->block_count * sizeof(*slot->blocks));
+        *ret_hit = (struct prefix_hit){
+                .whole_count = twin->block_count,
+                .tail = twin->tail,
+                .tail_count = twin->cached - twin->block_count * BLOCK_POSITIONS,
+                .diverged_at = twin->request->sequence.diverged_at,
+                .known_token = twin->request->sequence.known_token,
+        };
+}
+
 /* What the pool has of its tokens, held, so that nothing of it is evicted for the rest. */
 static void hold_known(struct sched *sched, struct slot *slot)
 {
         const struct request *request = slot->request;
-        const struct prefix_reader reader = request_reader(request);
         struct prefix_hit hit;
 
-        prefix_find(&sched->prefix, &reader, request->sequence.tokens,
-                    request->sequence.token_count, slot->blocks, &hit);
+        find_known(sched, slot, &hit);
         for (uint32_t i = 0; i < hit.whole_count; i++)
                 prefix_hold(&sched->prefix, slot->blocks[i]);
         if (!request->parks) { /* what is said of it is what was so when it first began */
@@ -117,6 +164,7 @@ static bool let_in(struct sched *sched, struct request *request)
         slot->planned = slot->cached < last ? slot->cached : last;
         if (!request->parks)
                 request->sequence.cached_count = slot->planned;
+        sched->newest = slot;
         sched->free_slot_count--;
         share_take(&sched->shares, request->uid, slot->block_count + slot->promised);
         request->sequence.slot = number;
@@ -145,6 +193,7 @@ static void wait_again(struct sched *sched, struct request *request)
         struct roster *waiting = &sched->waiting;
         uint32_t at;
 
+        sched->newest = NULL; /* what it had may have been named just now */
         sched_free_slot(sched, request);
         roster_remove(&sched->running, request);
         share_wait_again(&sched->shares, request->uid);
@@ -269,15 +318,6 @@ static bool make_way(struct sched *sched, struct request *to)
 
 /* ---- the line ---- */
 
-static uint32_t common_beginning(const struct sequence *a, const struct sequence *b)
-{
-        uint32_t most = a->token_count < b->token_count ? a->token_count : b->token_count, at = 0;
-
-        while (at < most && a->tokens[at] == b->tokens[at])
-                at++;
-        return at;
-}
-
 /* Is somebody about to compute at least one more block that this one needs as well? */
 static bool is_being_read(const struct sched *sched, const struct request *request)
 {
@@ -287,8 +327,8 @@ static bool is_being_read(const struct sched *sched, const struct request *reque
                 if (other->state == REQUEST_PREFILL && !other->stalled &&
                     other->class <= request->class &&
                     request_domain(other) == request_domain(request) &&
-                    common_beginning(&other->sequence, &request->sequence) >=
-                            sched_slot(sched, other)->planned + BLOCK_POSITIONS)
+                    begins_alike(&other->sequence, &request->sequence,
+                                 sched_slot(sched, other)->planned + BLOCK_POSITIONS))
                         return true;
         }
         return false;
@@ -377,6 +417,7 @@ void sched_enter(struct sched *sched, struct plan *plan)
         struct request *request;
 
         share_look(&sched->shares);
+        sched->newest = NULL;
         sched->passed_over = 0;
         if (sched->conf.batch_size && !batch_may_begin(sched, plan))
                 return;

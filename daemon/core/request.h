@@ -84,6 +84,7 @@ struct request {
         uint64_t publish;      /* ... the public domain that it is read for; 0: its own */
         bool sees_public;      /* finds what was published to everyone, and to these */
         uint32_t group_count, groups[REQUEST_GROUPS_MAX];
+        uint32_t known; /* tokens that it was submitted with */
         struct sampling sampling;
         bool ignore_eos;
         uint32_t stop_count;

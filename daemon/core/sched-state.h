@@ -98,9 +98,10 @@ struct sched {
         uint32_t free_slot_count;
 
         struct roster waiting, running, stalled;
-        struct request **chosen;  /* to be parked */
-        uint32_t *drops;          /* per block: how many of those hold it */
-        struct plan_end *endings; /* ENDING: told_count whose END is out, then the others */
+        const struct slot *newest; /* who was let in last, while nothing else is done; or NULL */
+        struct request **chosen;   /* to be parked */
+        uint32_t *drops;           /* per block: how many of those hold it */
+        struct plan_end *endings;  /* ENDING: told_count whose END is out, then the others */
         uint32_t ending_count, told_count;
 
         struct flight *flights; /* by number modulo depth */

@@ -332,6 +332,7 @@ static int finish(struct admit *admit, struct request *request, const uint32_t *
         request->prompt_count = (uint32_t)count;
         request->max_tokens = max_tokens;
         request->tokens_max = request->prompt_count + max_tokens;
+        request->known = request->prompt_count;
         return 0;
 }
 

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon/error.h"
 
@@ -183,7 +184,12 @@ static int prepare_fork(struct admit *admit, struct request *request, struct req
         if (r)
                 return error_pass(r);
         request->sequence.tokens = malloc(room);
-        return request->sequence.tokens ? 0 : error_raise(-ENOMEM);
+        if (!request->sequence.tokens)
+                return error_raise(-ENOMEM);
+        /* What does not change any more of the parent's is copied here, the rest by the engine. */
+        request->known = parent->known;
+        memcpy(request->sequence.tokens, parent->sequence.tokens, parent->known * sizeof(uint32_t));
+        return 0;
 }
 
 int admit_fork(struct admit *admit, struct request *parent, const struct wire_request *asked,

@@ -104,7 +104,7 @@ static const struct request *take_parent(struct engine *engine, struct request *
         return parent->state == REQUEST_ENDING || parent->state == REQUEST_RETIRED ? NULL : parent;
 }
 
-/* All of its tokens that are known, and what of their text is not shown. */
+/* All of its tokens that are there by now, and what of their text is not shown. */
 static void branch(struct engine *engine, struct request *request, const struct request *parent)
 {
         const struct sequence *from = &parent->sequence;
@@ -114,7 +114,8 @@ static void branch(struct engine *engine, struct request *request, const struct 
         if (!request->max_tokens)
                 request->max_tokens = parent->prompt_count + parent->max_tokens - from->token_count;
         assert((uint64_t)request->prompt_count + request->max_tokens <= request->tokens_max);
-        memcpy(to->tokens, from->tokens, from->token_count * sizeof(*to->tokens));
+        memcpy(to->tokens + request->known, from->tokens + request->known,
+               (from->token_count - request->known) * sizeof(*to->tokens));
         publish_fork(engine->publish, request, parent);
 }
 

@@ -103,7 +103,9 @@ static void branch(struct request *request, const struct request *parent)
         if (!request->max_tokens)
                 request->max_tokens = parent->max_tokens - outputs;
         assert(request->prompt_count + request->max_tokens <= request->tokens_max);
-        memset(request->sequence.tokens, 0, request->prompt_count * sizeof(uint32_t));
+        assert(request->known <= request->prompt_count);
+        memset(request->sequence.tokens + request->known, 0,
+               (request->prompt_count - request->known) * sizeof(uint32_t));
         publish_fork(world.publish, request, parent);
 }
 

@@ -400,6 +400,130 @@ static void numbers_of_the_living_differ(void **state)
         expect_nothing_held(world);
 }
 
+static void many_are_charged_each_and_are_all_or_none(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(3);
+        struct request *request;
+        uint32_t count = 0, index = 0;
+
+        asked.n = 4;
+        asked.choice = 7;
+        request = expect_admitted(world, &asked);
+        for (struct request *s = request; s; s = s->sibling, count++) {
+                assert_int_equal(s->stream, 5 + count);
+                assert_int_equal(s->sampling.choice, 7 + count);
+                assert_int_equal(s->sampling.seed, request->sampling.seed);
+                assert_int_equal(s->max_tokens, 20);
+                assert_memory_equal(s->sequence.tokens, some_ids, 12);
+        }
+        assert_int_equal(count, 4);
+        assert_int_equal(quota_next(world->quota, &index)->held[QUOTA_REQUESTS], 4);
+        admit_forget_all(world->admit, request);
+        expect_nothing_held(world);
+
+        /* Six he may have; the reply is to the request that was made. */
+        asked.n = 7;
+        expect_refused(world, &asked, SMV_QUOTA, "", "6 requests");
+        asked.n = 2;
+        asked.choice = UINT32_MAX;
+        expect_refused(world, &asked, SMV_BAD_VALUE, "choice", "4294967295");
+}
+
+static struct wire_request forking(uint32_t count, uint32_t max_tokens)
+{
+        struct wire_request asked = { .op = WIRE_FORK, .id = 50, .count = count };
+
+        asked.max_tokens = max_tokens;
+        if (max_tokens)
+                asked.given |= UINT64_C(1) << WIRE_F_MAX_TOKENS;
+        return asked;
+}
+
+static struct request *expect_forked(struct world *world, struct request *parent,
+                                     const struct wire_request *asked)
+{
+        struct wire_problem problem;
+        struct request *first = NULL;
+
+        if (admit_fork(world->admit, parent, asked, &first, &problem))
+                fail_msg("%s", problem.message);
+        return first;
+}
+
+/* In the order in which they are forked, whoever of a family it is; who is refused takes none. */
+static void choices_are_counted_up_over_a_family(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(3), fork = forking(2, 0);
+        struct request *parent, *first, *deeper;
+        struct wire_problem problem;
+
+        asked.choice = 3;
+        asked.stop[0] = (struct wire_text){ "END", 3 };
+        asked.stop_count = 1;
+        parent = expect_admitted(world, &asked);
+        first = expect_forked(world, parent, &fork);
+        assert_int_equal(first->sampling.choice, 4);
+        assert_int_equal(first->sibling->sampling.choice, 5);
+        assert_int_equal(first->stream, 50);
+        assert_int_equal(first->sibling->stream, 51);
+        assert_ptr_equal(first->sibling->parent, parent);
+        assert_int_equal(first->sampling.seed, parent->sampling.seed);
+        assert_int_equal(first->stop_bytes[0], 3);
+        assert_memory_equal(first->stops[0], "END", 3);
+        assert_ptr_not_equal(first->stops[0], parent->stops[0]);
+        assert_int_equal(first->tokens_max, parent->tokens_max);
+        assert_int_equal(first->max_tokens, 0); /* the engine says what is left */
+        assert_memory_equal(first->sequence.tokens, some_ids, 12);
+
+        fork = forking(4, 0);
+        assert_int_equal(admit_fork(world->admit, parent, &fork, &deeper, &problem),
+                         WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_QUOTA);
+        assert_int_equal(problem.id, 50);
+        fork = forking(1, 9);
+        deeper = expect_forked(world, first, &fork);
+        assert_int_equal(deeper->sampling.choice, 6);
+        assert_int_equal(deeper->tokens_max, parent->tokens_max - 1 + 9);
+
+        /* Its parents may be gone before it. */
+        admit_forget(world->admit, parent);
+        admit_forget_all(world->admit, first);
+        fork = forking(1, 0);
+        fork.choice = 2;
+        fork.given |= UINT64_C(1) << WIRE_F_CHOICE;
+        first = expect_forked(world, deeper, &fork);
+        assert_int_equal(first->sampling.choice, 2);
+        admit_forget(world->admit, first);
+        fork = forking(1, 0);
+        first = expect_forked(world, deeper, &fork);
+        assert_int_equal(first->sampling.choice, 7);
+        admit_forget(world->admit, first);
+        admit_forget(world->admit, deeper);
+        expect_nothing_held(world);
+}
+
+static void a_fork_that_could_be_too_long_is_refused(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(3), fork = forking(1, POOL + 1 - 22);
+        struct request *parent = expect_admitted(world, &asked), *first; /* 3 and 20 */
+        struct wire_problem problem;
+
+        /* It may have 22 when it is forked, for its last token would end it. */
+        admit_forget(world->admit, expect_forked(world, parent, &fork));
+        fork.max_tokens++;
+        assert_int_equal(admit_fork(world->admit, parent, &fork, &first, &problem), WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_TOO_LARGE);
+        fork.max_tokens = CONTEXT + 1 - 22;
+        assert_int_equal(admit_fork(world->admit, parent, &fork, &first, &problem), WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_TOO_LONG);
+        assert_string_equal(problem.field, "max_tokens");
+        admit_forget(world->admit, parent);
+        expect_nothing_held(world);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -416,6 +540,9 @@ int main(void)
                 TEST(a_user_over_his_requests_is_refused_and_another_is_not),
                 TEST(bytes_over_the_limit_are_refused_with_the_number),
                 TEST(numbers_of_the_living_differ),
+                TEST(many_are_charged_each_and_are_all_or_none),
+                TEST(choices_are_counted_up_over_a_family),
+                TEST(a_fork_that_could_be_too_long_is_refused),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,6 +136,83 @@ static void a_cancel_that_crosses_retired_keeps_the_request(void **state)
         house_close(house);
 }
 
+static void ask_fork(struct client *client, uint32_t id, uint32_t stream, uint32_t count)
+{
+        struct wire_writer writer;
+        struct buffer frame;
+
+        OPEN_FRAME(writer, frame, 4);
+        put_head(&writer, "fork", id);
+        wire_put_text(&writer, "stream");
+        wire_put_uint(&writer, stream);
+        wire_put_text(&writer, "count");
+        wire_put_uint(&writer, count);
+        wire_end(&writer);
+        send_all(client, &frame);
+}
+
+/* Twice forked and cancelled, none of which was taken when it retired. */
+static void a_fork_that_crosses_retired_keeps_its_parent(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        ask_fork(&client, 10, 5, 2);
+        assert_int_equal(reply_code(&client, 10), SMV_OK);
+        ask_fork(&client, 20, 5, 1);
+        assert_int_equal(reply_code(&client, 20), SMV_OK);
+        ask_cancel(&client, 6, 5);
+        assert_int_equal(reply_code(&client, 6), SMV_OK);
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_EOS);
+        assert_int_equal(charge_of(&client, "requests"), 4); /* it is kept */
+        ENGINE_UNTIL(house, house->submits == 3 && house->cancels == 1);
+        for (uint32_t i = 0; i < 3; i++)
+                assert_int_equal(expect_end(&client, i < 2 ? 10 + i : 20)->code, SMV_NO_STREAM);
+        ENGINE_UNTIL(house, charge_of(&client, "requests") == 0);
+        ask_fork(&client, 30, 5, 1);
+        assert_int_equal(reply_code(&client, 30), SMV_NO_STREAM);
+        client_close(&client);
+        house_close(house);
+}
+
+/* Taken while its parent lived: then nothing more is to come. */
+static void forks_are_one_mail_and_streams_of_their_own(void **state)
+{
+        struct house *house = house_new();
+        struct client client;
+
+        (void)state;
+        house_start(house, true);
+        say_hello(house, &client);
+        ask_generate(&client, 5);
+        ENGINE_UNTIL(house, house->live_count == 1);
+        assert_int_equal(reply_code(&client, 5), SMV_OK);
+        ask_fork(&client, 10, 5, 3);
+        assert_int_equal(reply_code(&client, 10), SMV_OK);
+        ENGINE_UNTIL(house, house->live_count == 4);
+        assert_int_equal(house->submits, 2);
+        assert_int_equal(charge_of(&client, "requests"), 4);
+        end(house, house->live[0], SMV_END_EOS, SMV_OK);
+        assert_int_equal(expect_end(&client, 5)->reason, SMV_END_EOS);
+        assert_int_equal(charge_of(&client, "requests"), 3);
+        for (uint32_t i = 0; i < 3; i++) {
+                ask_cancel(&client, 30 + i, 10 + i);
+                assert_int_equal(reply_code(&client, 30 + i), SMV_OK);
+                ENGINE_UNTIL(house, house->cancels == i + 1);
+                assert_int_equal(expect_end(&client, 10 + i)->reason, SMV_END_CANCELLED);
+        }
+        assert_int_equal(charge_of(&client, "requests"), 0);
+        client_close(&client);
+        house_close(house);
+}
+
 static void a_hang_up_cancels_everything_and_leaks_nothing(void **state)
 {
         struct house *house = house_new();
@@ -307,6 +384,8 @@ int main(void)
                 cmocka_unit_test(a_text_prompt_gets_the_first_token_of_the_model),
                 cmocka_unit_test(a_cancel_is_sent_once_and_unknown_streams_are_no_error),
                 cmocka_unit_test(a_cancel_that_crosses_retired_keeps_the_request),
+                cmocka_unit_test(a_fork_that_crosses_retired_keeps_its_parent),
+                cmocka_unit_test(forks_are_one_mail_and_streams_of_their_own),
                 cmocka_unit_test(a_hang_up_cancels_everything_and_leaks_nothing),
                 cmocka_unit_test(a_half_closed_client_is_served_to_the_end),
                 cmocka_unit_test(a_half_closed_client_that_goes_is_cancelled_at_once),
