@@ -215,13 +215,18 @@ static void judge_talk(struct play *play, const struct talk *talk)
                 judge_stream(play, talk, talk->streams[i]);
 }
 
-/* A cancel may overtake what it cancels. */
+/* A cancel may overtake what it cancels, and a fork come when its parent has ended. */
+static bool is_late(const struct reply *reply)
+{
+        return reply->code == SMV_CANCELLED || reply->code == SMV_NO_STREAM;
+}
+
 static void judge_faultless(struct play *play, const struct talk *talk, uint32_t asked)
 {
         for (uint32_t id = 1; id < IDS; id++) {
                 const struct reply *reply = talk_replied(talk, id);
 
-                if (asked & ID(id) && (!reply || (!reply->ok && reply->code != SMV_CANCELLED)))
+                if (asked & ID(id) && (!reply || (!reply->ok && !is_late(reply))))
                         broken(play, "nothing has failed, and to %u it says: %s", id,
                                reply ? reply->message : "nothing");
         }

@@ -7,7 +7,7 @@
 
 #define LONG_TOKENS 40
 #define LARGE       20000 /* more than a frame may have uncharged */
-#define KEEP_MS     2000
+#define KEEP_MS     50    /* what a failing call has left behind is gone soon */
 
 /* A number that a reply brings; or any, where nothing good comes. */
 static uint64_t await_number(struct talk *talk, uint32_t id, const char *name)
@@ -54,6 +54,16 @@ static void keep(struct talk *talk)
         talk_say(talk, "op=s id=u kept=q", "drop", 19, kept);
 }
 
+/* Two of one prompt, and forks of the first of them: it is all ids, so it has begun by then. */
+static void branch(struct talk *talk, uint32_t id)
+{
+        static const uint32_t ids[40] = { 'h', 'i' };
+
+        talk_say(talk, "op=s id=u tokens=I n=u max_tokens=u ignore_eos=y", "generate", id, ids,
+                 (size_t)40, 2u, LONG_TOKENS, 1);
+        talk_say(talk, "op=s id=u stream=u count=u max_tokens=u", "fork", id + 2, id, 2u, 8u);
+}
+
 /* Two clients who ask for all there is, one of whom cancels, and a third who talks nonsense. */
 static void ask_all(struct play *play, struct talk *a, struct talk *b, struct talk *c)
 {
@@ -68,12 +78,13 @@ static void ask_all(struct play *play, struct talk *a, struct talk *b, struct ta
         talk_say(a, "op=s id=u", "status", 5);
         hold(a);
         keep(a);
+        branch(b, 4);
         talk_send(c, "\x04\0\0\0\xc1\xc1\xc1\xc1", 8);
         talk_say(b, "op=s id=u stream=u", "cancel", 3, 2);
 
         play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4) | ID(5) | 0x3fffu << 6,
                    ID(4) | ID(10) | ID(13) | ID(15));
-        play_await(play, b, ID(HELLO) | ID(2) | ID(3), ID(2));
+        play_await(play, b, ID(HELLO) | ID(2) | ID(3) | ID(4) | ID(6), ID(2) | ID(4) | ID(6));
         play_await_hangup(play, c);
 }
 

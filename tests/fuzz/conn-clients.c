@@ -180,6 +180,46 @@ static void make_append(uint32_t id, uint64_t handle, bool text)
         close_frame(&writer);
 }
 
+static void make_fork(uint32_t id, uint32_t stream, uint32_t max_tokens)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, max_tokens ? 3 : 2, "fork", id);
+        wire_put_text(&writer, "stream");
+        wire_put_uint(&writer, stream);
+        wire_put_text(&writer, "count");
+        wire_put_uint(&writer, 2);
+        if (max_tokens) {
+                wire_put_text(&writer, "max_tokens");
+                wire_put_uint(&writer, max_tokens);
+        }
+        close_frame(&writer);
+}
+
+static void make_many(uint32_t id, uint32_t n)
+{
+        struct wire_writer writer;
+
+        open_frame(&writer, 2, "generate", id);
+        wire_put_text(&writer, "prompt");
+        wire_put_bytes(&writer, "many", 4);
+        wire_put_text(&writer, "n");
+        wire_put_uint(&writer, n);
+        close_frame(&writer);
+}
+
+/* Numbers of streams differ in their lowest four bits: so a client can follow each. */
+static void make_fork_frames(void)
+{
+        make_fork(10, 4, 0);
+        make_fork(12, 9, 30);
+        make_fork(14, 11, 0);
+        make_many(16, 3);
+        make_fork(19, 17, 0);
+        make_cancel(110, 11);
+        make_cancel(116, 17);
+}
+
 static void make_handle_frames(void)
 {
         world.handle_frames = world.frame_count;
@@ -293,6 +333,7 @@ void make_frames(void)
         make_message("template", 11, "eleven");
         make_handle_frames();
         make_hold_frames();
+        make_fork_frames();
         make_kept_frames();
 }
 

@@ -100,7 +100,7 @@ enum action {
         END,
         OTHERS,
         STOP,
-        HOLD, /* a frame about a handle */
+        HOLD, /* a frame about a handle, or a fork */
         KEEP, /* ... about a stream that outlives its client */
         ACTION_N,
 };
