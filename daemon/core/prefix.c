@@ -161,7 +161,13 @@ static block_t find_whole(const struct prefix *prefix, uint64_t domain, block_t 
         return BLOCK_NONE;
 }
 
-static void find_tail(const struct prefix *prefix, uint64_t domain, block_t parent,
+/* What is in a public domain and was not published yet is for those who publish there. */
+static bool is_shown(const struct named *named, uint64_t own)
+{
+        return named->domain == own || named->published;
+}
+
+static void find_tail(const struct prefix *prefix, uint64_t own, uint64_t domain, block_t parent,
                       const uint32_t *tokens, uint32_t count, struct prefix_hit *hit)
 {
         block_t at = *bucket_of_start(prefix, domain, parent, tokens[0]);
@@ -170,7 +176,7 @@ static void find_tail(const struct prefix *prefix, uint64_t domain, block_t pare
                 const struct named *named = &prefix->named[at];
                 uint32_t most = count < named->filled ? count : named->filled, same = 0;
 
-                if (follows(prefix, named, domain, parent))
+                if (follows(prefix, named, domain, parent) && is_shown(named, own))
                         while (same < most && named->tokens[same] == tokens[same])
                                 same++;
                 if (same > hit->tail_count) {
@@ -185,8 +191,9 @@ static void find_tail(const struct prefix *prefix, uint64_t domain, block_t pare
  * The text behind what was found, and those of a domain that follow `parent`, the newest first:
  * all, or where a part of a block was found, those that begin with the same token.
  */
-static void find_divergence(const struct prefix *prefix, uint64_t domain, block_t parent,
-                            const uint32_t *tokens, uint32_t count, struct prefix_hit *hit)
+static void find_divergence(const struct prefix *prefix, uint64_t own, uint64_t domain,
+                            block_t parent, const uint32_t *tokens, uint32_t count,
+                            struct prefix_hit *hit)
 {
         uint32_t same = hit->tail_count;
         block_t at;
@@ -200,7 +207,8 @@ static void find_divergence(const struct prefix *prefix, uint64_t domain, block_
         for (uint32_t looks = 0; at != BLOCK_NONE && looks < LOOKS_MAX; looks++) {
                 const struct named *named = &prefix->named[at];
 
-                if (follows(prefix, named, domain, parent) && named->filled > same &&
+                if (follows(prefix, named, domain, parent) && is_shown(named, own) &&
+                    named->filled > same &&
                     !memcmp(named->tokens, tokens, same * sizeof(*tokens)) &&
                     named->tokens[same] != tokens[same]) {
                         hit->diverged_at = hit->whole_count * BLOCK_POSITIONS + same;
@@ -221,6 +229,8 @@ static void walk(const struct prefix *prefix, uint64_t own, uint64_t domain, con
         *hit = (struct prefix_hit){ .tail = BLOCK_NONE };
         for (; count >= BLOCK_POSITIONS; count -= BLOCK_POSITIONS, tokens += BLOCK_POSITIONS) {
                 block = find_whole(prefix, domain, parent, tokens, name);
+                if (block != BLOCK_NONE && !is_shown(&prefix->named[block], own))
+                        block = BLOCK_NONE;
                 if (block == BLOCK_NONE && domain != own && parent != BLOCK_NONE) {
                         block = find_whole(prefix, own, parent, tokens, name);
                         domain = block == BLOCK_NONE ? domain : own;
@@ -234,12 +244,12 @@ static void walk(const struct prefix *prefix, uint64_t own, uint64_t domain, con
         }
         if (!count)
                 return;
-        find_tail(prefix, domain, parent, tokens, count, hit);
+        find_tail(prefix, own, domain, parent, tokens, count, hit);
         if (domain != own && parent != BLOCK_NONE)
-                find_tail(prefix, own, parent, tokens, count, hit);
-        find_divergence(prefix, domain, parent, tokens, count, hit);
+                find_tail(prefix, own, own, parent, tokens, count, hit);
+        find_divergence(prefix, own, domain, parent, tokens, count, hit);
         if (domain != own && parent != BLOCK_NONE && !hit->diverged_at)
-                find_divergence(prefix, own, parent, tokens, count, hit);
+                find_divergence(prefix, own, own, parent, tokens, count, hit);
 }
 
 void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader,

@@ -31,7 +31,8 @@
  * evicted as well, when there are no others; then the anchor rises to the block before.  So
  * whatever is promised of the pool holds as if there were no anchors.
  *
- * What is published has an anchor, too: it is public as long as one of those that published it, or
+ * What is published has an anchor, too.  Before, it is named in public and found by none but
+ * those who publish there themselves; from then on it is public as long as one of those that published it, or
  * something that begins with it, has not been taken away.  Then the names go, with all below
  * them, the users' own included; what they hold is read on by who holds it.
  *

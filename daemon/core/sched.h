@@ -31,9 +31,9 @@
  * is evicted after all else, until SCHED_LIFT.
  *
  * Publishing is reading for a public domain: such a one finds nothing of its user's own, and what
- * it computes is named in public, from the first block on.  It is public until SCHED_LIFT; if the
- * request comes to another end, until then.  If somebody publishes the same beginning at the same
- * time it may end as BUSY, and later it will work.
+ * it computes is named there, for others who publish the same.  Once all of it is read, and was
+ * numbers, everybody finds it, until SCHED_LIFT.  If somebody publishes the same beginning at the
+ * same time it may end as BUSY, and later it will work.
  *
  * Room.  A token is computed only if its record is sure to fit: a channel has
  * the room the engine last told (it tells before every sched_next), less what

@@ -2,8 +2,9 @@
  * The auditor of what is public: to whom, and how long.
  *
  * One rule: somebody may be shown a block if it was computed in his own domain, or in a public one
- * that he may look into and in which that very text is being published, or is published, and was
- * not revoked by all who did before he was let in.  Who publishes is shown nothing of his own.
+ * that he may look into and in which that very text had been read to its end for it when he was let
+ * in, and not been revoked by all who had published it.  Who publishes is shown nothing of his own,
+ * and what others are still reading for the same domain.
  */
 #include "tests/sim/sim.h"
 
@@ -11,23 +12,23 @@
 
 void audit_publish(struct sim *sim, struct sim_request *request)
 {
-        struct sim_public *open = NULL;
+        struct sim_public *shown = NULL;
 
         for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
                 struct sim_public *at = &sim->publics[i];
 
                 if (at->domain && at->until_step == SIM_NEVER)
                         continue;
-                if (!open || at->until_step < open->until_step)
-                        open = at;
+                if (!shown || at->until_step < shown->until_step)
+                        shown = at;
         }
-        sim_must(sim, open, "more is public than there are anchors");
-        open->domain = request->core.publish;
-        open->request = request;
-        open->anchor = 0;
-        open->count = request->core.prompt_count;
-        open->until_step = SIM_NEVER;
-        memcpy(open->chain, request->chain, open->count * sizeof(uint64_t));
+        sim_must(sim, shown, "more is public than there are anchors");
+        shown->domain = request->core.publish;
+        shown->request = request;
+        shown->anchor = 0;
+        shown->count = request->core.prompt_count;
+        shown->from_step = shown->until_step = SIM_NEVER;
+        memcpy(shown->chain, request->chain, shown->count * sizeof(uint64_t));
 }
 
 static struct sim_public *public_of(struct sim *sim, const struct sim_request *request)
@@ -40,31 +41,33 @@ static struct sim_public *public_of(struct sim *sim, const struct sim_request *r
 
 void audit_published(struct sim *sim, const struct sim_request *request)
 {
-        struct sim_public *open = public_of(sim, request);
+        struct sim_public *shown = public_of(sim, request);
 
-        if (open)
-                open->anchor = request->core.anchor;
+        if (!shown)
+                return;
+        shown->anchor = request->core.anchor;
+        shown->from_step = sim->step_count;
 }
 
 void audit_unpublished(struct sim *sim, const struct sim_request *request)
 {
-        struct sim_public *open = public_of(sim, request);
+        struct sim_public *shown = public_of(sim, request);
 
-        if (!open)
+        if (!shown)
                 return;
-        open->request = NULL;
-        if (!open->anchor && open->until_step == SIM_NEVER)
-                open->until_step = sim->step_count - 1; /* before this plan let anybody in */
+        shown->request = NULL;
+        if (!shown->anchor && shown->until_step == SIM_NEVER)
+                shown->until_step = sim->step_count - 1; /* before this plan let anybody in */
 }
 
 void audit_lift(struct sim *sim, uint32_t anchor)
 {
         for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
-                struct sim_public *open = &sim->publics[i];
+                struct sim_public *shown = &sim->publics[i];
 
-                if (open->domain && open->anchor == anchor) {
-                        open->anchor = 0;
-                        open->until_step = sim->step_count;
+                if (shown->domain && shown->anchor == anchor) {
+                        shown->anchor = 0;
+                        shown->until_step = sim->step_count;
                 }
         }
 }
@@ -92,11 +95,12 @@ bool audit_may_see(const struct sim *sim, const struct sim_request *request, blo
         if (domain != request->core.publish && !may_look_into(request, domain))
                 return false;
         for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
-                const struct sim_public *open = &sim->publics[i];
+                const struct sim_public *shown = &sim->publics[i];
 
-                if (open->domain == domain && at < open->count &&
-                    open->chain[at] == request->chain[at] &&
-                    open->until_step >= request->let_in_step)
+                if (shown->domain == domain && at < shown->count &&
+                    (shown->from_step < request->let_in_step || request->core.publish) &&
+                    shown->chain[at] == request->chain[at] &&
+                    shown->until_step >= request->let_in_step)
                         return true;
         }
         return false;
@@ -106,11 +110,11 @@ bool audit_is_published(const struct sim *sim, const struct sim_request *request
                         uint32_t index)
 {
         for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
-                const struct sim_public *open = &sim->publics[i];
+                const struct sim_public *shown = &sim->publics[i];
                 uint32_t at = index * BLOCK_POSITIONS;
 
-                if (open->anchor && open->domain == sim->block_domain[block] && at < open->count &&
-                    open->chain[at] == request->chain[at])
+                if (shown->anchor && shown->domain == sim->block_domain[block] &&
+                    at < shown->count && shown->chain[at] == request->chain[at])
                         return true;
         }
         return false;

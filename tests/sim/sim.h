@@ -113,6 +113,7 @@ struct sim_public {
         uint32_t anchor;             /* with which it is published; 0: not yet, or no longer */
         uint32_t count;
         uint64_t *chain;
+        uint64_t from_step;  /* plans after this one show it; SIM_NEVER: it is not read yet */
         uint64_t until_step; /* plans after this one show it to nobody new; SIM_NEVER: all may */
 };
 #define SIM_PUBLICS 64u

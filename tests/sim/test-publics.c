@@ -120,28 +120,61 @@ static void what_is_revoked_is_found_no_more(void **state)
         sim_close(&sim);
 }
 
-/* It is found while it is read, and gone when that comes to nothing. */
+/* Until it is known that all of it is numbers, b reads for himself. */
+static void what_is_still_being_read_is_not_shown(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 64 + 32, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 10);
+        ask("b", 2, 64, 64, 1);
+        sim_run(&sim, 40);
+        ask("c", 3, 64, 64, 1);
+        sim_run(&sim, 60);
+        sim_expect(&sim, "[  0] prefill p 0..64; take 4 drop 0\n"
+                         "[ 10] prefill p 64..96*; prefill b 0..32; take 4 drop 0\n"
+                         "[ 20] prefill b 32..64*; end p length; retire p; take 2 drop 6\n"
+                         "[ 30] end b length; retire b; take 0 drop 4\n"
+                         "[ 40] prefill c 63..64*; take 0 drop 0; share 4 copy 0\n"
+                         "[ 50] end c length; retire c; take 0 drop 4\n");
+        sim_close(&sim);
+}
+
+/* Who publishes the same next would have found it. */
 static void who_is_cancelled_has_published_nothing(void **state)
 {
         struct sim_request *p;
 
         (void)state;
-        world((struct sched_conf){ .depth = 2 });
+        world((struct sched_conf){ 0 });
         p = publish("p", 64 + 32, 1, PREFIX_EVERYONE);
         sim_step(&sim);
-        ask("b", 2, 64, 64, 1);
-        sim_step(&sim);
-        sim_expect(&sim, "[  0] prefill p 0..64; take 4 drop 0\n"
-                         "[  0] prefill b 63..64*; prefill p 64..96*; take 2 drop 0; "
-                         "share 4 copy 0\n");
         sim_cancel(&sim, p);
+        sim_run(&sim, 20);
+        publish("q", 64, 2, PREFIX_EVERYONE);
         sim_run(&sim, 40);
-        ask("c", 3, 64, 64, 1);
-        sim_run(&sim, 80);
-        sim_expect(&sim, "[  0] end p cancelled\n"
-                         "[ 20] end b length; retire p; retire b; take 0 drop 6\n"
-                         "[ 40] prefill c 0..64*; take 4 drop 0\n"
-                         "[ 50] end c length; retire c; take 0 drop 4\n");
+        sim_expect(&sim, "[  0] prefill p 0..64; take 4 drop 0\n"
+                         "[  0] end p cancelled\n"
+                         "[ 10] retire p; take 0 drop 4\n"
+                         "[ 20] prefill q 0..64*; take 4 drop 0\n"
+                         "[ 30] end q length; retire q; take 0 drop 4\n");
+        sim_close(&sim);
+}
+
+/* They read it once: the second waits until the first has read on, and finds that. */
+static void two_who_publish_the_same_read_it_once(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 96, 1, PREFIX_EVERYONE);
+        publish("q", 96, 2, PREFIX_EVERYONE);
+        sim_run(&sim, 10);
+        sim_run(&sim, 40);
+        sim_expect(&sim, "[  0] prefill p 0..64; take 4 drop 0\n"
+                         "[ 10] prefill p 64..96*; take 2 drop 0\n"
+                         "[ 20] prefill q 95..96*; end p length; retire p; take 0 drop 6; "
+                         "share 6 copy 0\n"
+                         "[ 30] end q length; retire q; take 0 drop 6\n");
         sim_close(&sim);
 }
 
@@ -205,6 +238,8 @@ int main(void)
                 cmocka_unit_test(who_publishes_finds_nothing_of_his_own),
                 cmocka_unit_test(a_group_is_not_everyone),
                 cmocka_unit_test(what_is_revoked_is_found_no_more),
+                cmocka_unit_test(what_is_still_being_read_is_not_shown),
+                cmocka_unit_test(two_who_publish_the_same_read_it_once),
                 cmocka_unit_test(who_is_cancelled_has_published_nothing),
                 cmocka_unit_test(two_may_publish_what_begins_alike),
                 cmocka_unit_test(who_fails_behind_it_spoils_his_own_only),

@@ -92,11 +92,11 @@ static enum request_class class_of_one(struct sim *sim)
 static bool is_in_use(const struct sim *sim, uint32_t anchor)
 {
         for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
-                const struct sim_public *public = &sim->publics[i];
+                const struct sim_public *shown = &sim->publics[i];
 
-                if (public->until_step == SIM_NEVER &&
-                    (public->anchor == anchor ||
-                     (public->request && public->request->core.anchor == anchor)))
+                if (shown->until_step == SIM_NEVER &&
+                    (shown->anchor == anchor ||
+                     (shown->request && shown->request->core.anchor == anchor)))
                         return true;
         }
         return false;
@@ -106,12 +106,12 @@ static bool is_in_use(const struct sim *sim, uint32_t anchor)
 static void anchor(struct sim *sim, struct sim_ask *ask)
 {
         uint32_t number = sim_below(sim, sim->conf.prefix.anchors + 1);
-        bool public = sim_below(sim, 100) < moods.publishes, everyones = sim_below(sim, 2);
+        bool shows = sim_below(sim, 100) < moods.publishes, everyones = sim_below(sim, 2);
 
-        if (!number || public == number % 2 || (public && is_in_use(sim, number)))
+        if (!number || shows == number % 2 || (shows && is_in_use(sim, number)))
                 return;
         ask->anchor = number;
-        if (public)
+        if (shows)
                 ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
 }
 

@@ -96,6 +96,23 @@ static void what_is_published_is_found_by_whom_it_is_published_to(void **state)
         close_pool();
 }
 
+static void what_is_not_published_yet_is_found_by_nobody_else(void **state)
+{
+        struct text text;
+
+        (void)state;
+        open_public(8);
+        text = put(EVERYONE, YOU URN "ea");
+        expect(READER(2, EVERYONE), YOU URN "ea", 0);
+        expect(READER(EVERYONE), YOU URN "ea", 34); /* who publishes, too */
+        prefix_publish(&prefix, 1, text.blocks[1]);
+        expect(READER(2, EVERYONE), YOU URN "ea", 32);
+        prefix_publish(&prefix, 2, text.blocks[2]);
+        expect(READER(2, EVERYONE), YOU URN "ea", 34);
+        let_go(&text);
+        close_pool();
+}
+
 /* Behind what is public everybody has his own. */
 static void what_follows_a_public_block_is_its_users_own(void **state)
 {
@@ -267,6 +284,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(what_is_published_is_found_by_whom_it_is_published_to),
+                cmocka_unit_test(what_is_not_published_yet_is_found_by_nobody_else),
                 cmocka_unit_test(what_follows_a_public_block_is_its_users_own),
                 cmocka_unit_test(the_longest_way_counts_and_of_equal_ones_his_own),
                 cmocka_unit_test(what_is_revoked_is_found_by_nobody),
