@@ -554,7 +554,7 @@ static int handle_status(struct peer *peer, struct wire_request *asked,
         (void)ret_problem;
         if (!peer_reply(peer, &writer))
                 return 0;
-        status_put(peer->edge, &writer, asked->id);
+        status_put(peer->edge, peer->uid, &writer, asked->id);
         peer_replied(peer, &writer);
         return 0;
 }

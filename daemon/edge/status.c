@@ -7,6 +7,7 @@
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
 
+#define OF_EVERYBODY    4u /* counts that are no matter of what others do */
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define PAIR(text, number)                                                                         \
         {                                                                                          \
@@ -33,6 +34,12 @@ static void put_map(struct wire_writer *writer, const char *name, const struct p
         wire_put_text(writer, name);
         wire_put_map(writer, count);
         put_pairs(writer, pairs, count);
+}
+
+/* Whoever runs the daemon, and root.  To others it is their own row, and what explains why one waits. */
+static bool sees_all(const struct edge *edge, uint32_t viewer)
+{
+        return !viewer || viewer == edge->uid;
 }
 
 static void put_model(struct wire_writer *writer, const struct served *served)
@@ -151,17 +158,29 @@ static void put_kept(struct wire_writer *writer, const struct edge *edge)
         put_map(writer, "kept", pairs, COUNT_OF(pairs));
 }
 
-static void put_charges(struct wire_writer *writer, const struct quota *quota)
+/* The next account that this viewer is shown: his own, or any. */
+static const struct quota_account *next_shown(const struct edge *edge, uint32_t viewer,
+                                              uint32_t *index)
+{
+        const struct quota_account *account;
+
+        do
+                account = quota_next(edge->quota, index);
+        while (account && account->uid != viewer && !sees_all(edge, viewer));
+        return account;
+}
+
+static void put_charges(struct wire_writer *writer, const struct edge *edge, uint32_t viewer)
 {
         const struct quota_account *account;
         uint32_t index = 0, count = 0;
 
-        while (quota_next(quota, &index))
+        while (next_shown(edge, viewer, &index))
                 count++;
         wire_put_text(writer, "charges");
         wire_put_array(writer, count);
         index = 0;
-        while ((account = quota_next(quota, &index))) {
+        while ((account = next_shown(edge, viewer, &index))) {
                 wire_put_map(writer, 1 + QUOTA_KIND_N);
                 wire_put_text(writer, "uid");
                 wire_put_uint(writer, account->uid);
@@ -223,15 +242,17 @@ static const struct edge_holds *count_holds(struct edge *edge)
         return holds;
 }
 
-void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
+void status_put(struct edge *edge, uint32_t viewer, struct wire_writer *writer, uint32_t id)
 {
         const struct stats *stats = edge->conf.stats;
         const struct edge_holds *holds = count_holds(edge);
+        bool all = sees_all(edge, viewer);
         struct pair pairs[] = {
                 PAIR("protocol", SMV_PROTOCOL_VERSION),
                 PAIR("pid", edge->pid),
                 PAIR("uid", edge->uid),
                 PAIR("uptime_s", (sys_clock_ns() - edge->conf.started_ns) / 1000000000u),
+                /* So far it is for everybody. */
                 PAIR("steps", counter_get(&stats->steps)),
                 PAIR("rows", counter_get(&stats->rows)),
                 PAIR("tokens_in", counter_get(&stats->tokens_in)),
@@ -249,7 +270,9 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
         uint32_t count = COUNT_OF(pairs);
 
         /* Without /proc they are not known, and left out. */
-        if (holds->result)
+        if (!all)
+                count = OF_EVERYBODY;
+        else if (holds->result)
                 count -= 3;
         pairs[COUNT_OF(pairs) - 3].value = holds->counts.descriptors;
         pairs[COUNT_OF(pairs) - 2].value = holds->counts.mappings;
@@ -257,7 +280,7 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
 
         wire_put_ok(writer, id, 1);
         wire_put_text(writer, "status");
-        wire_put_map(writer, 11 + count);
+        wire_put_map(writer, (all ? 11 : 7) + count);
         wire_put_text(writer, "version");
         wire_put_text(writer, SAMOVAR_VERSION);
         put_pairs(writer, pairs, count);
@@ -265,9 +288,11 @@ void status_put(struct edge *edge, struct wire_writer *writer, uint32_t id)
         put_loading(writer, stats);
         put_blocks(writer, stats);
         put_requests(writer, edge);
-        put_connections(writer, edge);
-        put_handles(writer, edge);
-        put_kept(writer, edge);
-        put_charges(writer, edge->quota);
+        if (all) {
+                put_connections(writer, edge);
+                put_handles(writer, edge);
+                put_kept(writer, edge);
+        }
+        put_charges(writer, edge, viewer);
         put_limits(writer, edge->conf.config);
 }

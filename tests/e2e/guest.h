@@ -20,8 +20,8 @@ struct guest {
         char message[256];
 };
 
-/* To continue a prompt; to publish one, or to revoke what was published last. */
-enum wish { GUEST_ASKS, GUEST_PUBLISHES, GUEST_REVOKES };
+/* To continue a prompt; to publish one, or to revoke what was published last; to look at status. */
+enum wish { GUEST_ASKS, GUEST_PUBLISHES, GUEST_REVOKES, GUEST_LOOKS };
 
 struct question {
         enum wish wish;
@@ -36,6 +36,7 @@ struct answer {
         uint64_t first_ns;   /* from the question to its first token, by the guest's clock */
         uint64_t prefill_ns; /* as its END has it */
         uint32_t tokens[GUEST_OUTPUT_MAX];
+        char status[6000]; /* of a look, as JSON */
 };
 
 /* Ends the program as skipped, with the reason, where no second user can be made. */

@@ -261,6 +261,56 @@ static void nor_do_they_while_both_are_at_it(void **state)
         house_stop(house);
 }
 
+static uint32_t count_of(const char *text, const char *words)
+{
+        uint32_t count = 0;
+
+        while ((text = strstr(text, words))) {
+                text += strlen(words);
+                count++;
+        }
+        return count;
+}
+
+/* How many users' rows, and whether what all have done. */
+static void expect_status(const struct guest *guest, uint32_t uid)
+{
+        const struct question look = { .wish = GUEST_LOOKS, .count = 1 };
+        struct answer answer;
+        char own[32];
+
+        guest_ask(guest, &look);
+        answer = guest_hear(guest);
+        snprintf(own, sizeof(own), "[{\"uid\":%u,", uid);
+        assert_non_null(strstr(answer.status, own));
+        assert_int_equal(count_of(answer.status, "\"prompt_bytes\""), 1);
+        assert_int_equal(count_of(answer.status, "\"tokens_in\""), 0);
+        assert_int_equal(count_of(answer.status, "\"connections\""), 2); /* own, and a limit */
+        assert_int_equal(count_of(answer.status, "\"waiting\""), 1);
+}
+
+static void nobody_is_shown_what_others_are_charged_for(void **state)
+{
+        struct house *house = *state;
+        struct guest alice, bob;
+        struct talk *talk;
+
+        let_through(house);
+        HOUSE(house, OPEN);
+        alice = guest_begin(house, ALICE, 0);
+        bob = guest_begin(house, BOB, 0);
+        expect_status(&alice, ALICE);
+        expect_status(&bob, BOB);
+        talk = talk_greet_by(house, TALK_SOCKET); /* root's */
+        assert_non_null(reply_at(talk_ask(talk, "op=s", "status"), "status.charges.2.uid"));
+        assert_int_equal(talk_status(talk, "connections.open"), 3);
+        talk_close(talk);
+        guest_end(&alice);
+        guest_end(&bob);
+        guests_are_gone(house);
+        house_stop(house);
+}
+
 /* ---- by the clock ---- */
 
 #define TRIALS_MAX 6000u
@@ -414,6 +464,7 @@ int main(void)
                 STORY(two_processes_of_a_user_share_what_they_begin_with),
                 STORY(two_users_with_the_same_prompt_share_nothing),
                 STORY(nor_do_they_while_both_are_at_it),
+                STORY(nobody_is_shown_what_others_are_charged_for),
                 STORY(the_clock_says_nothing_of_another_user),
         };
         /* Whose memory a ring is, is another matter than whose socket. */
