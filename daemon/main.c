@@ -99,8 +99,9 @@ static int open_mailboxes(struct house *house)
         house->bell = sys_eventfd();
         if (house->bell < 0)
                 return error_pass(house->bell);
-        /* An anchor is lifted once for each request that sets it, and may be set already. */
-        r = mailbox_new(3 * requests + anchors + 2 * channels + 1, -1, &house->to_engine);
+        /* An anchor is lifted once for each request that was to set it, submitted or not, where its
+         * peer was lost over the reply; and it may be set already. */
+        r = mailbox_new(3 * requests + anchors + 3 * channels + 1, -1, &house->to_engine);
         if (!r)
                 r = mailbox_new(3 * requests, -1, &house->retired);
         if (!r)
