@@ -282,6 +282,8 @@ static void audit_counts(struct sim *sim)
         sim_must(sim, counts.stalled == sim->plan.stalled, "%u are stalled, it says %u",
                  sim->plan.stalled, counts.stalled);
         sim_must(sim, counts.ending == ending, "%u end, it says %u", ending, counts.ending);
+        sim_must(sim, counts.parks == sim->parked, "%u were parked, it says %u",
+                 (unsigned)sim->parked, (unsigned)counts.parks);
         sim_must(sim, counts.plans_in_flight == sim->flight_count + (sim->plan.row_count > 0),
                  "it says that %u plans are in flight", counts.plans_in_flight);
 }
