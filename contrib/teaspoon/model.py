@@ -25,7 +25,7 @@ class Shape:
 
 SHAPES = {
     "teaspoon": Shape(width=256, heads=4, kv_heads=2, inner=768, layers=4),
-    "pinch": Shape(width=128, heads=2, kv_heads=1, inner=384, layers=2),
+    "pinch": Shape(width=96, heads=2, kv_heads=1, inner=256, layers=2),
 }
 
 

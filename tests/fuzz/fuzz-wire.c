@@ -101,6 +101,9 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_STREAM, request->stream);
         check_range(request, WIRE_F_DEADLINE_MS, request->deadline_ms);
         check_range(request, WIRE_F_COUNT, request->count);
+        check_range(request, WIRE_F_N, request->n);
+        check_range(request, WIRE_F_LOGPROBS, request->logprobs);
+        check_range(request, WIRE_F_RING_BYTES, request->ring_bytes);
         check_range(request, WIRE_F_MS, request->ms);
         check_range(request, WIRE_F_KEEP_MS, request->keep_ms);
         check_range(request, WIRE_F_LENGTH, request->length);
@@ -167,6 +170,17 @@ static void put_values(struct wire_writer *writer, const struct wire_values *val
                 writer->result = buffer_append(writer->to, values->bytes, values->size);
 }
 
+static const char *const transports[] = {
+        [WIRE_SOCKET] = "socket",
+        [WIRE_RING] = "ring",
+        [WIRE_AUTO] = "auto",
+};
+static const char *const doorbells[] = {
+        [WIRE_KICK] = "kick",
+        [WIRE_FUTEX] = "futex",
+        [WIRE_NONE] = "none",
+};
+
 static void put_field(struct wire_writer *writer, const struct wire_request *request,
                       enum wire_field field)
 {
@@ -182,7 +196,15 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
         case WIRE_F_FEATURES: /* none is kept */
                 return wire_put_array(writer, 0);
         case WIRE_F_TRANSPORT:
-                return wire_put_text(writer, "socket");
+                return wire_put_text(writer, transports[request->transport]);
+        case WIRE_F_DOORBELL:
+                return wire_put_text(writer, doorbells[request->doorbell]);
+        case WIRE_F_RING_BYTES:
+                return wire_put_uint(writer, request->ring_bytes);
+        case WIRE_F_N:
+                return wire_put_uint(writer, request->n);
+        case WIRE_F_CHOICE:
+                return wire_put_uint(writer, request->choice);
         case WIRE_F_MODEL:
                 return put_text(writer, &request->model);
         case WIRE_F_PROMPT:
@@ -288,6 +310,8 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(same_values(&a->talk.template_vars, &b->talk.template_vars));
         assert(a->talk.value_count == b->talk.value_count && a->tokenize == b->tokenize);
         assert(a->class == b->class && a->deadline_ms == b->deadline_ms);
+        assert(a->doorbell == b->doorbell && a->ring_bytes == b->ring_bytes);
+        assert(a->n == b->n && a->choice == b->choice && a->logprobs == b->logprobs);
         assert(a->keep_ms == b->keep_ms && a->kept == b->kept && a->from == b->from);
         assert(a->talk.add_generation_prompt == b->talk.add_generation_prompt);
         assert(a->stop_count == b->stop_count);

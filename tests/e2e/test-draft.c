@@ -1,0 +1,90 @@
+/*
+ * The draft that comes along guesses what teaspoon says: held against the answers that transformers
+ * has of teaspoon (contrib/reference/shipped.py), token by token.
+ */
+#include <samovar/client.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/harness.h"
+
+#define TOKENS_MAX 256u
+
+static size_t read_tokens(FILE *in, uint32_t *tokens)
+{
+        size_t count = 0;
+
+        assert_int_equal(fscanf(in, "%zu", &count), 1);
+        assert_true(count <= TOKENS_MAX);
+        for (size_t i = 0; i < count; i++)
+                assert_int_equal(fscanf(in, "%u", &tokens[i]), 1);
+        return count;
+}
+
+/* What it would say next. */
+static uint32_t guess(struct smv_client *client, const uint32_t *tokens, size_t count)
+{
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .tokens = tokens, .token_count = count,
+                                    .max_tokens = 1, .set = SMV_SET_TEMPERATURE };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        uint32_t stream, token = UINT32_MAX;
+
+        assert_int_equal(smv_generate(client, &ask, &stream), 0);
+        while (smv_next(client, &event, -1) > 0 && event.kind != SMV_EVENT_END)
+                if (event.token_count)
+                        token = *event.tokens;
+        assert_int_equal(event.code, SMV_OK);
+        return token;
+}
+
+static void three_in_four_of_its_guesses_are_right(void **state)
+{
+        uint32_t tokens[2 * TOKENS_MAX], answer[TOKENS_MAX];
+        unsigned texts = 0, guesses = 0, right = 0;
+        struct smv_connect at = { SMV_SIZE(smv_connect) };
+        struct house *house = *state;
+        struct smv_client *client;
+        size_t count = 0, said;
+        char path[512], word[16];
+        FILE *in;
+
+        snprintf(path, sizeof(path), "%s/tests/golden/shipped/teaspoon.txt", given("SOURCES"));
+        in = fopen(path, "r");
+        assert_non_null(in);
+        HOUSE(house, NULL);
+        at.socket = house->socket;
+        assert_int_equal(smv_connect(&at, &client), 0);
+        while (fscanf(in, "%15s", word) == 1) {
+                if (!strcmp(word, "prompt")) {
+                        count = read_tokens(in, tokens);
+                        texts++;
+                } else if (!strcmp(word, "greedy")) {
+                        said = read_tokens(in, answer);
+                        for (size_t i = 0; i < said; i++) {
+                                right += guess(client, tokens, count) == answer[i];
+                                guesses++;
+                                tokens[count++] = answer[i];
+                        }
+                }
+        }
+        fclose(in);
+        print_message("# of %u guesses in %u answers %u are right\n", guesses, texts, right);
+        assert_int_equal(texts, 20);
+        assert_true(right * 4 >= guesses * 3);
+        smv_close(client);
+        house_stop(house);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(three_in_four_of_its_guesses_are_right),
+        };
+        char path[512];
+
+        need((const char *const[]){ "SAMOVARD", "SOURCES", NULL });
+        snprintf(path, sizeof(path), "%s/models/pinch-q8_0.gguf", given("SOURCES"));
+        setenv("BABBLE", path, 1);
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
