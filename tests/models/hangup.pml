@@ -27,7 +27,8 @@
  * who has seen an END finds its id free; nobody is hung up before its ENDs are shown.
  * The loop may rest only when all of it is free: a call that is lost is an invalid end.
  *
- * Not here: what is in the ring (ring.pml), what else is on the socket (doorbell.pml), STOP.
+ * Not here: what is in the ring (ring.pml), what else is on the socket (doorbell.pml), STOP; and
+ * forks of a request, whose SUBMIT may cross its RETIRED as CANCEL does: the flags here are counts there.
  *
  * Mutants:
  *
