@@ -232,7 +232,7 @@ static void whoever_hangs_up_with_forks_leaves_nothing(void **state)
         struct house *house = *state;
 
         HOUSE(house, "--threads", "1", "--uid-requests", "512");
-        for (uint32_t i = 0; i < scaled(40, 2000); i++) {
+        for (uint32_t i = 0; i < scaled(20, 2000); i++) {
                 struct talk *talk = talk_greet(house);
                 uint32_t id = talk_generate(talk, &long_want);
 

@@ -394,27 +394,27 @@ static void parties(struct house *house, uint32_t times)
 static void a_fork_is_as_its_tokens_sent_as_a_whole(void **state)
 {
         HOUSE(*state, "--uid-requests", "512");
-        parties(*state, scaled(40, 4000));
+        parties(*state, scaled(20, 4000));
 }
 
 static void with_two_plans_in_flight_it_is_the_same(void **state)
 {
         HOUSE(*state, "--uid-requests", "512", "--depth", "2", "--threads", "1");
-        parties(*state, scaled(30, 3000));
+        parties(*state, scaled(15, 3000));
 }
 
 static void where_few_have_place_it_is_the_same(void **state)
 {
         HOUSE(*state, "--uid-requests", "512", "--max-seqs", "2", "--step-tokens", "16", "--ctx",
               "512", "--kv-bytes", "1048576", "--threads", "1");
-        parties(*state, scaled(20, 2000));
+        parties(*state, scaled(10, 2000));
 }
 
 static void where_few_have_place_with_two_plans_it_is_the_same(void **state)
 {
         HOUSE(*state, "--uid-requests", "512", "--max-seqs", "3", "--step-tokens", "7", "--ctx",
               "512", "--kv-bytes", "720896", "--threads", "1", "--depth", "2");
-        parties(*state, scaled(20, 2000));
+        parties(*state, scaled(10, 2000));
 }
 
 int main(void)

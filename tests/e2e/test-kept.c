@@ -273,7 +273,7 @@ static uint32_t read_by_mortals(const struct house *house, const struct smv_gene
 
 static void killed_at_any_moment_it_goes_on_with_the_next_token(void **state)
 {
-        uint32_t times = scaled(120, 4000), killed = 0, unknown = 0, records = 0;
+        uint32_t times = scaled(60, 4000), killed = 0, unknown = 0, records = 0;
         struct house *house = *state;
         struct smv_client *client;
 
@@ -414,7 +414,7 @@ static void wander(struct restless *r, const struct smv_generate *ask)
 
 static void wherever_it_is_read_and_from_wherever_it_is_the_same(void **state)
 {
-        uint32_t times = scaled(200, 20000);
+        uint32_t times = scaled(100, 20000);
         struct house *house = *state;
         struct restless r = { .house = house };
         struct smv_client *plain;
@@ -519,8 +519,9 @@ static void what_may_be_kept_is_limited(void **state)
                 assert_int_equal(smv_next(client, &event, 10000), 1);
                 ends += event.kind == SMV_EVENT_END;
         }
-        /* They have ended: what they do take is less than what they might have. */
-        assert_true(house_status(house, "charges.0.kept_bytes") < 2 * charged);
+        /* They have ended: what they do take is no more than what they might have; the first may
+         * have ended before it was looked at. */
+        assert_true(house_status(house, "charges.0.kept_bytes") <= 2 * charged);
         assert_int_equal(house_status(house, "kept.bytes"),
                          house_status(house, "charges.0.kept_bytes"));
         assert_int_equal(house_status(house, "kept.ended"), 2);
