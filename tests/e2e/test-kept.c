@@ -519,8 +519,6 @@ static void what_may_be_kept_is_limited(void **state)
                 assert_int_equal(smv_next(client, &event, 10000), 1);
                 ends += event.kind == SMV_EVENT_END;
         }
-        /* They have ended: what they do take is no more than what they might have; the first may
-         * have ended before it was looked at. */
         assert_true(house_status(house, "charges.0.kept_bytes") <= 2 * charged);
         assert_int_equal(house_status(house, "kept.bytes"),
                          house_status(house, "charges.0.kept_bytes"));
@@ -534,6 +532,35 @@ static void what_may_be_kept_is_limited(void **state)
         kept[2] = begin_kept(client, &ask);
         drop(client, kept[1]);
         drop(client, kept[2]);
+        smv_close(client);
+        house_stop(house);
+}
+
+/* Of a hundred tokens that it might have had it has one, and is charged for no more. */
+static void what_has_ended_is_charged_for_what_it_became(void **state)
+{
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Tea", .max_tokens = 1,
+                                    .set = SMV_SET_TEMPERATURE, .ignore_eos = 1 };
+        struct notes *alone = notes_new(), *notes = notes_new();
+        struct house *house = *state;
+        struct smv_client *client;
+        uint64_t kept;
+
+        QUICK(house, NULL);
+        client = connect_to(house);
+        read_whole(client, &ask, alone);
+        ask.max_tokens = 100;
+        ask.stop_tokens = alone->at[0].tokens;
+        ask.stop_token_count = 1;
+        ask.keep_ms = 60000;
+        kept = begin_kept(client, &ask);
+        assert_true(read_some(client, notes, UINT32_MAX));
+        assert_int_equal(notes->end.reason, SMV_END_STOP);
+        assert_int_equal(notes->end.output_tokens, 1);
+        assert_in_range(house_status(house, "charges.0.kept_bytes"), 1, 100 * 32);
+        drop(client, kept);
+        notes_free(alone);
+        notes_free(notes);
         smv_close(client);
         house_stop(house);
 }
@@ -796,6 +823,7 @@ int main(void)
                 STORY(wherever_it_is_read_and_from_wherever_it_is_the_same),
                 STORY(with_nobody_attached_its_time_passes),
                 STORY(what_may_be_kept_is_limited),
+                STORY(what_has_ended_is_charged_for_what_it_became),
                 STORY(to_another_user_it_does_not_exist),
                 STORY(who_does_not_read_stalls_nothing),
                 STORY(a_daemon_that_stops_ends_them_as_all_others),
