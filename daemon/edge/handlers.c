@@ -263,16 +263,6 @@ static int handle_generate(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
-static void reply_ok(struct peer *peer, uint32_t id)
-{
-        struct wire_writer writer;
-
-        if (!peer_reply(peer, &writer))
-                return;
-        wire_put_ok(&writer, id, 0);
-        peer_replied(peer, &writer);
-}
-
 static int find_kept(struct peer *peer, const struct wire_request *asked, struct kept **ret_kept,
                      struct wire_problem *ret_problem)
 {
@@ -311,7 +301,7 @@ static int handle_cancel(struct peer *peer, struct wire_request *asked,
                 task_cancel(task, asked->stream);
         if (kept)
                 kept_cancel(kept);
-        reply_ok(peer, asked->id);
+        peer_reply_ok(peer, asked->id);
         return 0;
 }
 
@@ -356,7 +346,7 @@ static int handle_detach(struct peer *peer, struct wire_request *asked,
                                    "stream %u was not asked to be kept", asked->stream);
         if (kept)
                 kept_detach(kept);
-        reply_ok(peer, asked->id);
+        peer_reply_ok(peer, asked->id);
         return 0;
 }
 
@@ -370,7 +360,7 @@ static int handle_drop(struct peer *peer, struct wire_request *asked,
         if (r)
                 return error_pass(r);
         keeper_drop(kept);
-        reply_ok(peer, asked->id);
+        peer_reply_ok(peer, asked->id);
         return 0;
 }
 

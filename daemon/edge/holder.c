@@ -408,16 +408,6 @@ void holder_drop(struct edge *edge, struct handle *handle)
         close_idle(edge, handle); /* behind the cancel: nobody sets its anchors once more */
 }
 
-static void reply_ok(struct peer *peer, uint32_t id)
-{
-        struct wire_writer writer;
-
-        if (!peer_reply(peer, &writer))
-                return;
-        wire_put_ok(&writer, id, 0);
-        peer_replied(peer, &writer);
-}
-
 int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
         struct handle *handle;
@@ -427,7 +417,7 @@ int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_pro
         if (r)
                 return error_pass(r);
         anchors_lift(peer->edge->anchors, &handle->held);
-        reply_ok(peer, asked->id);
+        peer_reply_ok(peer, asked->id);
         return 0;
 }
 
@@ -445,7 +435,7 @@ int holder_revoke(struct peer *peer, struct wire_request *asked, struct wire_pro
         if (r)
                 return error_pass(r);
         anchors_lift(peer->edge->anchors, &handle->published);
-        reply_ok(peer, asked->id);
+        peer_reply_ok(peer, asked->id);
         return 0;
 }
 
@@ -458,7 +448,7 @@ int holder_close(struct peer *peer, struct wire_request *asked, struct wire_prob
         if (r)
                 return error_pass(r);
         holder_drop(peer->edge, handle);
-        reply_ok(peer, asked->id);
+        peer_reply_ok(peer, asked->id);
         return 0;
 }
 

@@ -122,6 +122,16 @@ void peer_replied(struct peer *peer, struct wire_writer *writer)
                 peer_hang_up(peer, "no room for a reply");
 }
 
+void peer_reply_ok(struct peer *peer, uint32_t id)
+{
+        struct wire_writer writer;
+
+        if (!peer_reply(peer, &writer))
+                return;
+        wire_put_ok(&writer, id, 0);
+        peer_replied(peer, &writer);
+}
+
 /*
  * What waits goes in front, where there is room for it.  Else the reply is copied: a short one,
  * which has none, or where the waker kept us from sending more than there is room for.

@@ -117,6 +117,8 @@ void peer_hang_up(struct peer *peer, const char *why);
 bool peer_may_reply(struct peer *peer);
 bool peer_reply(struct peer *peer, struct wire_writer *writer);
 void peer_replied(struct peer *peer, struct wire_writer *writer);
+/* The whole of one that says yes and nothing else. */
+void peer_reply_ok(struct peer *peer, uint32_t id);
 /* One that was made elsewhere, while no other such one waits: its memory is taken. */
 void peer_reply_made(struct peer *peer, struct buffer *reply);
 /* What may wait in front of it, at most. */
