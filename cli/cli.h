@@ -1,13 +1,11 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c reads the flags and connects, generate.c streams, beams.c
- * follows the likeliest, words.c does what
- * needs no model but its vocabulary, status.c tabulates, screen.c writes, stats.c
- * says what a stream cost,
- * loading.c shows a bar while the model loads, daemon.c runs a private samovard,
- * conversation.c makes messages, preview.c renders them by a file's template, fork-demo.c shows
- * what a fork is, in the columns of columns.c.
+ * main.c and flags.c read the flags, main.c connects; generate.c streams, beams.c follows the
+ * likeliest ways, fork-demo.c shows what a fork is, in the columns of columns.c; words.c does what
+ * needs no model but its vocabulary, conversation.c makes messages, preview.c renders them by a
+ * file's template; status.c tabulates, stats.c says what a stream cost, loading.c shows a bar while
+ * the model loads, screen.c writes, daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H

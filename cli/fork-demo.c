@@ -22,6 +22,7 @@
 #define TICK_MS      40
 #define TOKENS_ASKED 120u
 #define TEMPERATURE  0.9f
+#define MIN_P        0.05f /* small models have words that are none among the unlikely */
 
 /* One of them; the first from its beginning, the others from where they branch. */
 struct way {
@@ -279,6 +280,8 @@ int cli_fork_demo(struct cli *cli)
                 cli->generate.max_tokens = TOKENS_ASKED;
         if (cli->generate.temperature == 0 && !(cli->generate.set & SMV_SET_TEMPERATURE))
                 cli->generate.temperature = TEMPERATURE;
+        if (cli->generate.min_p == 0 && !(cli->generate.set & SMV_SET_MIN_P))
+                cli->generate.min_p = MIN_P;
         cli_await_loaded(cli);
         r = begin_some(&t);
         if (!r)
