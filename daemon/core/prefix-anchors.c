@@ -32,7 +32,7 @@ static void leave(struct prefix *prefix, uint32_t number)
 /* A leaf's place depends on its anchors, so it has none while they change. */
 static bool take_out(struct prefix *prefix, block_t block)
 {
-        bool is_leaf = prefix->named[block].leaf_at != LEAF_NONE;
+        bool is_leaf = leaves_have(prefix, block);
 
         if (is_leaf)
                 leaves_remove(prefix, block);
@@ -101,8 +101,8 @@ void anchors_rise(struct prefix *prefix, block_t block)
         block_t parent = prefix->named[block].parent;
         uint32_t number;
 
-        assert(prefix->named[block].leaf_at == LEAF_NONE);
-        assert(parent == BLOCK_NONE || prefix->named[parent].leaf_at == LEAF_NONE);
+        assert(!leaves_have(prefix, block));
+        assert(parent == BLOCK_NONE || !leaves_have(prefix, parent));
         while ((number = prefix->named[block].anchor)) {
                 leave(prefix, number);
                 if (parent != BLOCK_NONE)

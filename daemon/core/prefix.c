@@ -3,11 +3,12 @@
  *
  * Each named block is in three places: among the children of its parent, in a
  * bucket of `starts`, and once it is whole in a bucket of `wholes`.  When the
- * last who held it drops it and nothing follows it, it is a leaf, too (leaves.c).
+ * last who held it drops it and nothing follows it, it is a leaf, too (prefix-leaves.c).
  */
 #include "daemon/core/prefix.h"
 #include "daemon/core/prefix-anchors.h"
 #include "daemon/core/prefix-leaves.h"
+#include "daemon/core/prefix-owners.h"
 #include "daemon/core/siphash.h"
 
 #include <assert.h>
@@ -33,17 +34,14 @@ int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t 
         prefix->named = calloc(blocks, sizeof(*prefix->named));
         prefix->starts = malloc(buckets * sizeof(*prefix->starts));
         prefix->wholes = malloc(buckets * sizeof(*prefix->wholes));
-        prefix->leaves = calloc(blocks, sizeof(*prefix->leaves));
         prefix->anchors = calloc((size_t)conf->anchors + 1, sizeof(*prefix->anchors));
-        if (!prefix->named || !prefix->starts || !prefix->wholes || !prefix->leaves ||
-            !prefix->anchors || kvpool_init(&prefix->pool, blocks)) {
+        if (!prefix->named || !prefix->starts || !prefix->wholes || !prefix->anchors ||
+            owners_init(prefix, blocks) || kvpool_init(&prefix->pool, blocks)) {
                 prefix_deinit(prefix);
                 return -ENOMEM;
         }
         memset(prefix->starts, 0xff, buckets * sizeof(*prefix->starts)); /* BLOCK_NONE */
         memset(prefix->wholes, 0xff, buckets * sizeof(*prefix->wholes));
-        for (block_t block = 0; block < blocks; block++)
-                prefix->named[block].leaf_at = LEAF_NONE;
         for (uint32_t i = 0; i <= conf->anchors; i++)
                 prefix->anchors[i].block = BLOCK_NONE;
         return 0;
@@ -54,10 +52,10 @@ void prefix_deinit(struct prefix *prefix)
         if (!prefix)
                 return;
         kvpool_deinit(&prefix->pool);
+        owners_deinit(prefix);
         free(prefix->named);
         free(prefix->starts);
         free(prefix->wholes);
-        free(prefix->leaves);
         free(prefix->anchors);
         *prefix = (struct prefix){ 0 };
 }
@@ -347,7 +345,7 @@ static void forget(struct prefix *prefix, block_t block)
         block_t parent = named->parent;
 
         assert(named->filled && named->child == BLOCK_NONE);
-        if (named->leaf_at != LEAF_NONE)
+        if (leaves_have(prefix, block))
                 leaves_remove(prefix, block);
         anchors_rise(prefix, block);
         unlink_start(prefix, block);
@@ -359,22 +357,34 @@ static void forget(struct prefix *prefix, block_t block)
                 consider(prefix, parent);
 }
 
-block_t prefix_take(struct prefix *prefix)
+/* It has no name, and nobody holds it: it is nobody's. */
+static void give_up(struct prefix *prefix, block_t block)
 {
-        if (!prefix->pool.free_count) {
-                block_t block = leaves_first(prefix);
+        owners_give_up(prefix, block);
+        kvpool_give_up(&prefix->pool, block);
+}
 
+block_t prefix_take(struct prefix *prefix, uint64_t domain)
+{
+        block_t block;
+
+        if (!prefix->pool.free_count) {
+                block = leaves_first(prefix);
                 forget(prefix, block);
-                kvpool_give_up(&prefix->pool, block);
+                give_up(prefix, block);
                 prefix->evictions++;
         }
-        return kvpool_take(&prefix->pool);
+        block = kvpool_take(&prefix->pool);
+        owners_take(prefix, block, domain);
+        return block;
 }
 
 void prefix_hold(struct prefix *prefix, block_t block)
 {
-        if (prefix->named[block].leaf_at != LEAF_NONE)
+        if (leaves_have(prefix, block))
                 leaves_remove(prefix, block);
+        if (!prefix->pool.holds[block])
+                owners_hold(prefix, block);
         kvpool_hold(&prefix->pool, block);
 }
 
@@ -382,11 +392,12 @@ void prefix_drop(struct prefix *prefix, block_t block)
 {
         if (!kvpool_drop(&prefix->pool, block))
                 return;
+        owners_keep(prefix, block);
         prefix->named[block].dropped = ++prefix->drops;
         if (prefix->named[block].filled)
                 consider(prefix, block);
         else
-                kvpool_give_up(&prefix->pool, block);
+                give_up(prefix, block);
 }
 
 /* Below what is public users have their own; what is public is so from its beginning on. */
@@ -409,7 +420,7 @@ block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, bloc
                           !memcmp(named->tokens, tokens, named->filled * sizeof(*tokens))));
         if (parent != BLOCK_NONE && prefix->named[parent].filled < BLOCK_POSITIONS)
                 return block;
-        assert(may_follow(prefix, domain, parent));
+        assert(named->domain == domain && may_follow(prefix, domain, parent));
         if (count == named->filled)
                 return block;
 
@@ -429,7 +440,6 @@ block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, bloc
         memcpy(named->tokens, tokens, count * sizeof(*tokens));
         named->filled = count;
         if (is_new) {
-                named->domain = domain;
                 named->parent = parent;
                 named->parent_generation =
                         parent == BLOCK_NONE ? 0 : prefix->named[parent].generation;
@@ -452,7 +462,7 @@ void prefix_spoil(struct prefix *prefix, block_t root)
                 }
                 forget(prefix, at);
                 if (!prefix->pool.holds[at])
-                        kvpool_give_up(&prefix->pool, at);
+                        give_up(prefix, at);
                 at = parent;
         }
 }
@@ -492,6 +502,7 @@ void prefix_check(const struct prefix *prefix)
         uint32_t kept = 0;
 
         kvpool_check(&prefix->pool);
+        owners_check(prefix);
         leaves_check(prefix);
         anchors_check(prefix);
         for (block_t block = 0; block < prefix->pool.total; block++) {
@@ -499,8 +510,7 @@ void prefix_check(const struct prefix *prefix)
                 bool is_kept = named->filled && !prefix->pool.holds[block];
 
                 kept += is_kept;
-                assert(named->leaf_at == LEAF_NONE || named->leaf_at < prefix->leaf_count);
-                assert((named->leaf_at != LEAF_NONE) == (is_kept && named->child == BLOCK_NONE));
+                assert(leaves_have(prefix, block) == (is_kept && named->child == BLOCK_NONE));
                 if (named->filled)
                         check_links(prefix, block);
         }

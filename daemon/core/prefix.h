@@ -26,6 +26,11 @@
  * the leaf that was dropped longest ago.  Who holds a block holds those before
  * it, so what is kept has leaves, and what is held is never evicted.
  *
+ * A block is somebody's own from when it is dealt, with or without a name: of the domain that it
+ * was dealt for.  Where there is a limit to what one user may keep, who keeps more gives way
+ * first: of the leaves without an anchor, his are evicted before those of anybody else.  So nobody can
+ * drive out by what he asks what others have, and as long as there is room nobody loses anything.
+ *
  * An anchor makes a text stay longer than others.  It is put at the text's last block, and
  * that is enough for all before it: leaves go first.  It binds nobody: leaves with an anchor are
  * evicted as well, when there are no others; then the anchor rises to the block before.  So
@@ -70,11 +75,13 @@ struct prefix_conf {
         uint64_t world;    /* whose KV this is: a number of the model, its layout and type */
         uint64_t blind[2]; /* of a name's bits, those that do not count: none, but in a test */
         uint32_t anchors;  /* there are so many, numbered from 1 on */
+        uint32_t keeps;    /* blocks: what one user may keep, as long as others need some; 0: all */
 };
 
 struct named {
         uint64_t name[2]; /* of a whole block */
-        uint64_t domain;
+        uint64_t domain;  /* whose own it is, also while it has no name */
+        uint32_t owner;   /* ... in the table of owners */
         uint64_t dropped; /* when the last dropped it: drops are counted */
         uint32_t tokens[BLOCK_POSITIONS];
         uint32_t filled; /* positions that are known to hold those; 0: it has no name */
@@ -82,17 +89,26 @@ struct named {
         block_t parent; /* the block before, or BLOCK_NONE */
         block_t child;  /* one of those that follow, the newest; the others by sister */
         block_t sister_next, sister_prev;
-        block_t start_next, start_prev; /* in its bucket of `starts` */
-        block_t whole_next;             /* ... of `wholes` */
-        uint32_t leaf_at;               /* its place among the leaves, or LEAF_NONE */
-        uint32_t anchor;                /* one of those that are here, or 0 */
-        uint32_t published;             /* anchors that publish it: here, and at what follows */
+        block_t start_next, start_prev;         /* in its bucket of `starts` */
+        block_t whole_next;                     /* ... of `wholes` */
+        block_t leaf_up, leaf_left, leaf_right; /* among its owner's leaves, if it is one */
+        uint32_t leaf_rank;                     /* 0: it is none */
+        uint32_t anchor;                        /* one of those that are here, or 0 */
+        uint32_t published; /* anchors that publish it: here, and at what follows */
 };
 
 struct anchor {
         block_t block;       /* BLOCK_NONE: it is nowhere */
         uint32_t next, prev; /* others at the same block, or 0 */
         bool publishes;
+};
+
+struct owner {
+        uint64_t domain;
+        uint32_t held, kept; /* blocks of his own */
+        block_t leaves;      /* the first of those that are kept, and nothing follows */
+        uint32_t giver_at;   /* his place among those who have leaves, or NO_GIVER */
+        uint32_t next;       /* in his bucket, or of those that are unused */
 };
 
 struct prefix {
@@ -102,9 +118,11 @@ struct prefix {
         block_t *starts;     /* buckets: the block before and the first token */
         block_t *wholes;     /* ... by name */
         uint32_t bucket_mask;
-        block_t *leaves; /* a heap: kept, and nothing follows.  First those without an anchor,
-                            then who was dropped first */
-        uint32_t leaf_count;
+        struct owner *owners;
+        uint32_t *owner_buckets;
+        uint32_t owner_unused;
+        uint32_t *givers; /* a heap of the owners who have leaves: who gives the next */
+        uint32_t giver_count;
         uint64_t drops;
         uint64_t evictions;
         struct anchor *anchors; /* by number */
@@ -127,8 +145,8 @@ static inline uint32_t prefix_positions(const struct prefix_hit *hit)
 int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t blocks);
 void prefix_deinit(struct prefix *prefix);
 
-/* A block to write, held once.  There must be one free or kept. */
-block_t prefix_take(struct prefix *prefix);
+/* A block to write, held once, this domain's own.  There must be one free or kept. */
+block_t prefix_take(struct prefix *prefix, uint64_t domain);
 void prefix_hold(struct prefix *prefix, block_t block);
 /* Of a sequence, its last block first: so its leaf is evicted first. */
 void prefix_drop(struct prefix *prefix, block_t block);
@@ -138,6 +156,10 @@ static inline uint32_t prefix_left(const struct prefix *prefix)
 {
         return prefix->pool.free_count + prefix->pool.kept_count;
 }
+
+/* Of a domain's own blocks: those that anybody holds, and those that nobody does. */
+uint32_t prefix_held_by(const struct prefix *prefix, uint64_t domain);
+uint32_t prefix_kept_by(const struct prefix *prefix, uint64_t domain);
 
 /*
  * The longest beginning of these tokens that blocks hold; only where more than 64
@@ -149,8 +171,8 @@ static inline uint32_t prefix_left(const struct prefix *prefix)
  * public one, on in his own.  The longest counts; of equal ones the first.
  *
  * Why it is no longer: at `diverged_at`, the first position that is not found, a
- * block of this way has another token than the text.  Of several, the one that
- * was named last says which, and of more than 64 the newest are asked.  There is
+ * block of this way has another token than the text.  Of several, a public one or else
+ * the one that was named last says which, and of more than 64 the newest are asked.  There is
  * no such position where the text ends, where nothing more was ever named or all of
  * it was evicted, and at 0: that one begins otherwise is no news.  Nor is there one right
  * behind a whole public block, for what follows it is many users'.  What another
@@ -161,8 +183,8 @@ void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader
                  struct prefix_hit *ret_hit);
 
 /*
- * The first `count` positions of `block` hold these tokens, after those of `parent`,
- * which the caller holds, too, or after nothing.  More than were said before, never
+ * The first `count` positions of `block`, which is this domain's own, hold these tokens, after those
+ * of `parent`, which the caller holds, too, or after nothing.  More than were said before, never
  * others.  Behind a block without a name there are no names.  Returns the block
  * that has this name: another one, if it was there before.
  */

@@ -97,7 +97,7 @@ static inline struct text put(uint64_t domain, const char *words)
 
         for (size_t at = 0; at < length; at += BLOCK_POSITIONS) {
                 block_t parent = at ? text.blocks[text.count - 1] : BLOCK_NONE;
-                block_t own = prefix_take(&prefix), same;
+                block_t own = prefix_take(&prefix, domain), same;
                 char part[BLOCK_POSITIONS + 1] = { 0 };
 
                 memcpy(part, words + at,

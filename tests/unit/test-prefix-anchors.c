@@ -27,7 +27,7 @@ static void anchor(uint32_t number, block_t block)
 
 static void expect_taken(block_t block)
 {
-        assert_int_equal(prefix_take(&prefix), block);
+        assert_int_equal(prefix_take(&prefix, 1), block);
         prefix_check(&prefix);
 }
 
@@ -46,7 +46,7 @@ static void a_text_with_an_anchor_is_evicted_after_all_others(void **state)
         prefix_hold(&prefix, one.blocks[2]);
         prefix_drop(&prefix, one.blocks[2]);
         prefix_drop(&prefix, one.blocks[1]);
-        prefix_take(&prefix); /* was free */
+        prefix_take(&prefix, 1); /* was free */
         expect_taken(two.blocks[0]);
         expect_taken(one.blocks[2]);
         expect_taken(one.blocks[1]);
@@ -66,7 +66,7 @@ static void an_anchor_rises_when_its_block_goes(void **state)
         open_anchored(4, 1);
         held = put_and_let_go(1, YOU URN TEA);
         anchor(1, held.blocks[2]);
-        prefix_take(&prefix);
+        prefix_take(&prefix, 1);
         expect_taken(held.blocks[2]); /* there is nothing else */
         prefix_drop(&prefix, held.blocks[2]);
         other = put_and_let_go(1, "other");
@@ -145,8 +145,8 @@ static void what_is_spoilt_has_no_anchor_any_more(void **state)
         prefix_check(&prefix);
         expect_found(1, YOU URN TEA, &held, 1, 0);
         other = put_and_let_go(1, "other");
-        prefix_take(&prefix);
-        prefix_take(&prefix);
+        prefix_take(&prefix, 1);
+        prefix_take(&prefix, 1);
         expect_taken(other.blocks[0]); /* both are at the first block now */
         anchor(1, BLOCK_NONE);
         anchor(2, BLOCK_NONE);
@@ -164,7 +164,7 @@ static void an_anchor_takes_nothing_from_anybody(void **state)
         anchor(1, held.blocks[2]);
         expect_counts(0, 3, 0);
         for (uint32_t i = 0; i < 3; i++)
-                prefix_take(&prefix);
+                prefix_take(&prefix, 1);
         expect_counts(0, 0, 3);
         close_pool();
 }

@@ -45,7 +45,7 @@ static void what_is_not_known_is_no_divergence(void **state)
         (void)state;
         open_pool(8);
         expect_none(1, YOU);
-        prefix_take(&prefix); /* it has no name */
+        prefix_take(&prefix, 1); /* it has no name */
         expect_none(1, YOU);
         put(1, YOU);
         expect_none(1, YOU URN);   /* it goes on where nothing is known */
@@ -202,9 +202,9 @@ static void what_was_evicted_or_spoilt_is_not_told(void **state)
         let_go(&cup);
         expect_diverged(1, YOU "l tea", 18, 'c');
         expect_diverged(1, YOU ".", 16, 'l');
-        assert_int_equal(prefix_take(&prefix), urn.blocks[1]);
+        assert_int_equal(prefix_take(&prefix, 1), urn.blocks[1]);
         expect_diverged(1, YOU URN, 18, 'c');
-        assert_int_equal(prefix_take(&prefix), cup.blocks[1]);
+        assert_int_equal(prefix_take(&prefix, 1), cup.blocks[1]);
         expect_none(1, YOU URN);
         expect_none(1, YOU ".");
         close_pool();

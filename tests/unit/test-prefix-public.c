@@ -70,7 +70,7 @@ static struct text go_on(const struct prefix_reader *reader, const char *words)
                 prefix_hold(&prefix, text.blocks[i]);
         while (text.count * BLOCK_POSITIONS < count) {
                 uint32_t at = text.count * BLOCK_POSITIONS;
-                block_t own = prefix_take(&prefix);
+                block_t own = prefix_take(&prefix, reader->domains[0]);
 
                 prefix_name(&prefix, reader->domains[0],
                             at ? text.blocks[text.count - 1] : BLOCK_NONE, own, tokens + at,
@@ -210,7 +210,7 @@ static void what_is_evicted_needs_no_revoking(void **state)
         (void)state;
         open_public(3);
         text = publish(EVERYONE, YOU URN TEA, 1);
-        assert_int_equal(prefix_take(&prefix), text.blocks[2]);
+        assert_int_equal(prefix_take(&prefix, 1), text.blocks[2]);
         prefix_check(&prefix);
         expect(READER(2, EVERYONE), YOU URN TEA, 32);
         revoke(1);
@@ -218,8 +218,8 @@ static void what_is_evicted_needs_no_revoking(void **state)
         expect_counts(2, 0, 1);
 
         publish(EVERYONE, YOU URN, 1);
-        prefix_take(&prefix);
-        prefix_take(&prefix);
+        prefix_take(&prefix, 1);
+        prefix_take(&prefix, 1);
         prefix_check(&prefix);
         revoke(1);
         close_pool();
@@ -261,6 +261,26 @@ static void nobody_is_told_what_others_have_behind_it(void **state)
         close_pool();
 }
 
+static void where_both_go_on_otherwise_what_is_public_says_so(void **state)
+{
+        block_t blocks[TEXT_MAX / BLOCK_POSITIONS];
+        struct prefix_hit hit;
+        struct text text;
+
+        (void)state;
+        open_public(40);
+        publish(EVERYONE, YOU URN "ea", 1);
+        text = go_on(READER(2, EVERYONE), YOU URN "egg");
+        let_go(&text);
+        hit = find(READER(2, EVERYONE), YOU URN "eye", blocks);
+        assert_int_equal(hit.diverged_at, 33);
+        assert_int_equal(hit.known_token, 'a'); /* though the other was named later */
+        hit = find(READER(2, EVERYONE), YOU URN "ego", blocks);
+        assert_int_equal(hit.diverged_at, 34); /* ... unless his own goes on longer */
+        assert_int_equal(hit.known_token, 'g');
+        close_pool();
+}
+
 /* A thousand others behind one public block make nobody's own harder to find. */
 static void others_behind_a_public_block_are_in_nobodys_way(void **state)
 {
@@ -291,6 +311,7 @@ int main(void)
                 cmocka_unit_test(what_two_have_published_stays_until_both_revoke),
                 cmocka_unit_test(what_is_evicted_needs_no_revoking),
                 cmocka_unit_test(nobody_is_told_what_others_have_behind_it),
+                cmocka_unit_test(where_both_go_on_otherwise_what_is_public_says_so),
                 cmocka_unit_test(others_behind_a_public_block_are_in_nobodys_way),
         };
 

@@ -3,7 +3,8 @@
  *
  * Readers come and go: each finds what is known of its text and holds it, takes
  * blocks for the rest, names them as it goes and drops all, its last block first.
- * Anchors are put anywhere and taken away.
+ * Anchors are put anywhere and taken away.  One of those who read is the public, whose own no
+ * limit binds; in most worlds there is one to what users keep.
  * The list is searched from its one end to the other, and compares texts from
  * their first token, so there is nothing in it to go wrong.
  */
@@ -24,16 +25,18 @@ enum {
         TEXT_BLOCKS = 6,
         TEXT_MAX = TEXT_BLOCKS * 16,
         READERS = 8,
-        DOMAINS = 3,
-        ANCHORS = 3,
+        DOMAINS = 4,
+        ANCHORS = 5,
         KINDS = 4, /* of blocks that texts are made of */
         WORLD_STEPS = 6000,
 };
 
+static const uint64_t domains[DOMAINS] = { 1000, 0, PREFIX_EVERYONE, UINT32_MAX };
+
 /* What is known of a block. */
 struct record {
-        bool named;
-        uint64_t domain;
+        bool named, dealt;
+        uint64_t domain;                /* whose it is, once it was dealt */
         uint32_t text[TEXT_MAX], count; /* from the beginning, so far as it was named */
         uint32_t holders;
         uint64_t dropped, since; /* its last drop, its first name: both counted */
@@ -54,6 +57,7 @@ struct deeds {
         uint64_t ties, across;
         uint64_t border, inside, several, ended, across_diverged;
         uint64_t spared, dragged, risen;
+        uint64_t over_first, over_anchored, over_spared; /* for what users keep */
 };
 
 static struct world {
@@ -62,6 +66,7 @@ static struct world {
         struct reader readers[READERS];
         block_t anchors[ANCHORS]; /* where they are, or BLOCK_NONE */
         uint32_t kinds[KINDS][16];
+        uint32_t keeps; /* so many, each; 0: as they like */
         uint64_t random, drops, names, evictions;
         uint64_t digest; /* of all that was answered */
 } world;
@@ -144,6 +149,8 @@ static uint32_t model_diverges(uint64_t domain, const uint32_t *text, uint32_t c
         deeds.ended += at && at == count;
         if (!at || at == count)
                 return 0;
+        if (at % 16 == 0 && prefix_is_public(domain))
+                return 0; /* what follows there is many users' */
         for (block_t block = 0; block < world.prefix.pool.total; block++) {
                 const struct record *record = &world.records[block];
 
@@ -187,30 +194,88 @@ static bool model_is_anchored(block_t block)
         return false;
 }
 
-/* The one of these that was dropped longest ago. */
-static block_t model_oldest(bool anchored)
+static uint32_t model_kept_by(uint64_t domain)
+{
+        uint32_t count = 0;
+
+        for (block_t block = 0; block < world.prefix.pool.total; block++)
+                count += world.records[block].dealt && world.records[block].domain == domain &&
+                         world.records[block].named && !world.records[block].holders;
+        return count;
+}
+
+static uint32_t model_held_by(uint64_t domain)
+{
+        uint32_t count = 0;
+
+        for (block_t block = 0; block < world.prefix.pool.total; block++)
+                count += world.records[block].domain == domain && world.records[block].holders > 0;
+        return count;
+}
+
+/* Does its owner keep more than one user may, now? */
+static bool model_is_over(block_t block)
+{
+        uint64_t domain = world.records[block].domain;
+
+        return world.keeps && domain <= UINT32_MAX && model_kept_by(domain) > world.keeps;
+}
+
+/* A number for each reason to stay, the strongest first; else who was dropped first goes first. */
+static uint32_t model_stays(block_t block, bool limited)
+{
+        return 2 * model_is_anchored(block) + !(limited && model_is_over(block));
+}
+
+static block_t model_first(bool limited)
 {
         block_t victim = BLOCK_NONE;
 
         for (block_t block = 0; block < world.prefix.pool.total; block++) {
                 const struct record *record = &world.records[block];
+                uint32_t stays, others;
 
-                if (!record->holders && record->named && !model_has_children(block) &&
-                    model_is_anchored(block) == anchored &&
-                    (victim == BLOCK_NONE || record->dropped < world.records[victim].dropped))
+                if (record->holders || !record->named || model_has_children(block))
+                        continue;
+                stays = model_stays(block, limited);
+                others = victim == BLOCK_NONE ? UINT32_MAX : model_stays(victim, limited);
+                if (stays < others ||
+                    (stays == others && record->dropped < world.records[victim].dropped))
                         victim = block;
         }
         return victim;
 }
 
+/* Is there a leaf that was dropped before this one, and has, or has not, an anchor? */
+static bool model_is_older(block_t than, bool anchored)
+{
+        for (block_t block = 0; block < world.prefix.pool.total; block++) {
+                const struct record *record = &world.records[block];
+
+                if (!record->holders && record->named && !model_has_children(block) &&
+                    model_is_anchored(block) == anchored &&
+                    record->dropped < world.records[than].dropped)
+                        return true;
+        }
+        return false;
+}
+
 static block_t model_victim(void)
 {
-        block_t victim = model_oldest(false), anchored = model_oldest(true);
+        block_t victim = model_first(true);
+        bool anchored = model_is_anchored(victim), over = model_is_over(victim);
 
-        deeds.dragged += victim == BLOCK_NONE;
-        deeds.spared += victim != BLOCK_NONE && anchored != BLOCK_NONE &&
-                        world.records[anchored].dropped < world.records[victim].dropped;
-        return victim == BLOCK_NONE ? anchored : victim;
+        deeds.dragged += anchored;
+        deeds.spared += !anchored && model_is_older(victim, true);
+        deeds.over_first += over && !anchored && model_first(false) != victim;
+        deeds.over_anchored += over && anchored && model_first(false) != victim;
+        for (block_t block = 0; block < world.prefix.pool.total && !anchored && !over; block++)
+                if (!world.records[block].holders && world.records[block].named &&
+                    !model_has_children(block) && model_is_over(block)) {
+                        deeds.over_spared++; /* for its anchor */
+                        break;
+                }
+        return victim;
 }
 
 /* What this block holds is not known any more: its anchors go to what still is, before it. */
@@ -260,6 +325,14 @@ static void compare(void)
         assert_int_equal(world.prefix.pool.free_count, model_free());
         assert_int_equal(prefix_left(&world.prefix), world.prefix.pool.total - held);
         assert_int_equal(world.prefix.evictions, world.evictions);
+        for (uint32_t i = 0; i < DOMAINS; i++) {
+                assert_int_equal(prefix_held_by(&world.prefix, domains[i]),
+                                 model_held_by(domains[i]));
+                assert_int_equal(prefix_kept_by(&world.prefix, domains[i]),
+                                 model_kept_by(domains[i]));
+        }
+        assert_int_equal(prefix_held_by(&world.prefix, 1), 0); /* who was never there */
+        assert_int_equal(prefix_kept_by(&world.prefix, 1), 0);
         for (uint32_t i = 0; i < ANCHORS; i++)
                 assert_int_equal(world.prefix.anchors[i + 1].block, world.anchors[i]);
 }
@@ -278,10 +351,10 @@ static void drop(block_t block)
                 world.records[block].dropped = ++world.drops;
 }
 
-static block_t take(void)
+static block_t take(uint64_t domain)
 {
         block_t victim = model_free() ? BLOCK_NONE : model_victim();
-        block_t block = prefix_take(&world.prefix);
+        block_t block = prefix_take(&world.prefix, domain);
 
         note(block);
         if (victim != BLOCK_NONE) {
@@ -294,6 +367,8 @@ static block_t take(void)
         assert_true(victim != BLOCK_NONE || !world.records[block].named);
         model_unname(block);
         world.records[block].holders = 1;
+        world.records[block].dealt = true;
+        world.records[block].domain = domain;
         return block;
 }
 
@@ -304,8 +379,8 @@ static void compare_divergence(uint64_t domain, const uint32_t *text, uint32_t c
 
         assert_int_equal(hit->diverged_at, at);
         note(at);
-        for (uint64_t other = 0; other < DOMAINS && !at; other++)
-                deeds.across_diverged += model_diverges(other, text, count, &known) > 0;
+        for (uint32_t other = 0; other < DOMAINS && !at; other++)
+                deeds.across_diverged += model_diverges(domains[other], text, count, &known) > 0;
         if (!at)
                 return;
         assert_int_equal(hit->known_token, known);
@@ -351,9 +426,9 @@ static struct prefix_hit find(uint64_t domain, const uint32_t *text, uint32_t co
         deeds.wholes += whole;
         deeds.tails += longest > 0;
         deeds.ties += longest && ties;
-        for (uint64_t other = 0; other < DOMAINS; other++)
-                deeds.across += !whole && other != domain && count >= 16 &&
-                                model_find_whole(other, text, 16) != BLOCK_NONE;
+        for (uint32_t other = 0; other < DOMAINS; other++)
+                deeds.across += !whole && domains[other] != domain && count >= 16 &&
+                                model_find_whole(domains[other], text, 16) != BLOCK_NONE;
         return hit;
 }
 
@@ -372,7 +447,9 @@ static void begin(struct reader *reader)
 {
         struct prefix_hit hit;
 
-        *reader = (struct reader){ .domain = any(DOMAINS), .tail = BLOCK_NONE, .runs = true };
+        *reader = (struct reader){ .domain = domains[any(DOMAINS)],
+                                   .tail = BLOCK_NONE,
+                                   .runs = true };
         reader->count = make_text(reader->text);
         reader->is_quiet = !any(8);
         /* Of some, only a beginning is known when they come. */
@@ -430,7 +507,6 @@ static block_t model_name(const struct reader *reader, uint32_t index, uint32_t 
         if (!own->named)
                 own->since = ++world.names;
         own->named = true;
-        own->domain = reader->domain;
         own->count = whole;
         memcpy(own->text, reader->text, sizeof(own->text));
         return reader->blocks[index];
@@ -475,7 +551,7 @@ static void go_on(struct reader *reader)
                                 end(reader);
                                 return;
                         }
-                        reader->blocks[reader->block_count++] = take();
+                        reader->blocks[reader->block_count++] = take(reader->domain);
                 }
                 reader->written++;
         }
@@ -525,14 +601,14 @@ static void step(void)
         switch (any(16)) {
         case 0:
                 count = make_text(text);
-                find(any(DOMAINS), text, count, blocks);
+                find(domains[any(DOMAINS)], text, count, blocks);
                 break;
         case 1:
                 if (!any(6))
                         spoil(any(world.prefix.pool.total));
                 break;
         case 3:
-                if (!any(8))
+                if (!any(4))
                         anchor(any(ANCHORS));
                 break;
         case 2:
@@ -549,16 +625,18 @@ static void step(void)
 }
 
 /* Returns a digest of all answers. */
-static uint64_t live(uint32_t blocks, uint64_t seed, uint64_t mask0, uint64_t mask1)
+static uint64_t live(uint32_t blocks, uint32_t keeps, uint64_t seed, uint64_t mask0, uint64_t mask1)
 {
         struct prefix_conf conf = { .key = { seed, ~seed },
                                     .blind = { ~mask0, ~mask1 },
-                                    .anchors = ANCHORS };
+                                    .anchors = ANCHORS,
+                                    .keeps = keeps };
 
         memset(&world, 0, sizeof(world));
         for (uint32_t i = 0; i < ANCHORS; i++)
                 world.anchors[i] = BLOCK_NONE;
         world.random = seed;
+        world.keeps = keeps;
         assert_int_equal(prefix_init(&world.prefix, &conf, blocks), 0);
         for (uint32_t i = 0; i < KINDS * 16; i++)
                 world.kinds[i / 16][i % 16] = any(3);
@@ -583,7 +661,8 @@ static void the_index_knows_what_a_list_knows(void **state)
         (void)state;
         memset(&deeds, 0, sizeof(deeds));
         for (uint32_t blocks = 1; blocks <= BLOCKS_MAX; blocks++)
-                live(blocks, blocks, UINT64_MAX, UINT64_MAX);
+                live(blocks, blocks % 4 ? 1 + blocks / (4 * (blocks % 4)) : 0, blocks, UINT64_MAX,
+                     UINT64_MAX);
         assert_true(deeds.steps >= 200000);
         assert_true(deeds.wholes > 5000 && deeds.tails > 5000 && deeds.ties > 1000);
         assert_true(deeds.across > 5000); /* what another domain knows was asked for */
@@ -593,6 +672,7 @@ static void the_index_knows_what_a_list_knows(void **state)
         assert_true(deeds.inside > 1000 && deeds.border > 500 && deeds.several > 500);
         assert_true(deeds.ended > 500 && deeds.across_diverged > 500);
         assert_true(deeds.spared > 500 && deeds.dragged > 100 && deeds.risen > 500);
+        assert_true(deeds.over_first > 500 && deeds.over_anchored > 10 && deeds.over_spared > 50);
 }
 
 /* Where all names, or half of them, collide, everything is as where none do. */
@@ -603,9 +683,9 @@ static void names_that_collide_change_nothing(void **state)
         (void)state;
         for (uint32_t i = 0; i < 6; i++) {
                 uint32_t blocks = i < 3 ? 40 - i : 3 + 4 * i;
-                uint64_t digest = live(blocks, 100 + i, UINT64_MAX, UINT64_MAX);
+                uint64_t digest = live(blocks, i, 100 + i, UINT64_MAX, UINT64_MAX);
 
-                assert_true(live(blocks, 100 + i, masks[i % 3][0], masks[i % 3][1]) == digest);
+                assert_true(live(blocks, i, 100 + i, masks[i % 3][0], masks[i % 3][1]) == digest);
         }
 }
 

@@ -81,7 +81,7 @@ static void where_nothing_was_named_nothing_is_found(void **state)
         expect_found(1, "", NULL, 0, 0);
         expect_found(1, "Y", NULL, 0, 0);
         expect_found(1, YOU URN, NULL, 0, 0);
-        prefix_take(&prefix); /* it has no name */
+        prefix_take(&prefix, 1); /* it has no name */
         expect_found(1, YOU URN, NULL, 0, 0);
         close_pool();
 }
@@ -291,9 +291,9 @@ static void what_was_evicted_is_not_found(void **state)
         open_pool(2);
         text = put_and_let_go(1, YOU "l pot");
         generation = prefix.named[text.blocks[0]].generation;
-        assert_int_equal(prefix_take(&prefix), text.blocks[1]);
+        assert_int_equal(prefix_take(&prefix, 1), text.blocks[1]);
         expect_found(1, YOU "l pot", &text, 1, 0);
-        assert_int_equal(prefix_take(&prefix), text.blocks[0]);
+        assert_int_equal(prefix_take(&prefix, 1), text.blocks[0]);
         expect_found(1, YOU "l pot", &text, 0, 0);
         assert_int_equal(prefix.evictions, 2);
         assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], POT), text.blocks[0]);
@@ -335,7 +335,7 @@ static void a_block_is_known_as_far_as_it_was_named(void **state)
 
         (void)state;
         open_pool(4);
-        text.blocks[0] = prefix_take(&prefix);
+        text.blocks[0] = prefix_take(&prefix, 1);
         for (uint32_t count = 1; count <= BLOCK_POSITIONS; count += count == 1 ? 2 : 1) {
                 char words[] = YOU;
 
@@ -358,7 +358,7 @@ static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
         (void)state;
         open_pool(4);
         text = put(1, YOU URN);
-        second = prefix_take(&prefix);
+        second = prefix_take(&prefix, 1);
         prefix_hold(&prefix, text.blocks[0]);
         assert_int_equal(name(1, text.blocks[0], second, "l urn. Wh"), second);
         assert_int_equal(name(1, text.blocks[0], second, URN), text.blocks[1]);
@@ -375,7 +375,7 @@ static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
 
         /* ... even if the first is kept only. */
         let_go(&text);
-        second = prefix_take(&prefix);
+        second = prefix_take(&prefix, 1);
         assert_int_equal(name(1, BLOCK_NONE, second, YOU), text.blocks[0]);
         expect_counts(1, 2, 1);
         close_pool();
@@ -389,10 +389,10 @@ static void when_the_first_has_gone_the_second_has_the_name(void **state)
         (void)state;
         open_pool(2);
         text = put(1, YOU);
-        mine.blocks[0] = prefix_take(&prefix);
+        mine.blocks[0] = prefix_take(&prefix, 1);
         assert_int_equal(name(1, BLOCK_NONE, mine.blocks[0], YOU), text.blocks[0]);
         let_go(&text);
-        assert_int_equal(prefix_take(&prefix), text.blocks[0]);
+        assert_int_equal(prefix_take(&prefix, 1), text.blocks[0]);
         expect_found(1, YOU, &mine, 0, 0);
         assert_int_equal(name(1, BLOCK_NONE, mine.blocks[0], YOU), mine.blocks[0]);
         expect_found(1, YOU, &mine, 1, 0);
@@ -405,8 +405,8 @@ static void behind_a_block_without_a_name_there_are_no_names(void **state)
 
         (void)state;
         open_pool(4);
-        text.blocks[0] = prefix_take(&prefix);
-        text.blocks[1] = prefix_take(&prefix);
+        text.blocks[0] = prefix_take(&prefix, 1);
+        text.blocks[1] = prefix_take(&prefix, 1);
         assert_int_equal(name(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);
         expect_found(1, YOU URN, &text, 0, 0);
         expect_found(1, URN, &text, 0, 0);
