@@ -144,6 +144,7 @@ static void add_page(struct sched *sched, struct plan *plan, struct slot *slot)
         assert(slot->block_count < sched->table_max);
         slot->promised--;
         sched->promised--;
+        share_redeem(&sched->shares, slot->request->uid, 1);
         slot->blocks[slot->block_count++] =
                 prefix_take(&sched->prefix, request_domain(slot->request));
         tell_page(plan, slot, slot->block_count - 1);

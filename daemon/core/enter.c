@@ -117,17 +117,23 @@ static void clear(struct slot *slot, struct request *request)
         *slot = (struct slot){ .request = request, .blocks = slot->blocks, .tail = BLOCK_NONE };
 }
 
+/* Would its user have more than he may, with this slot and what is to be promised to it? */
+static bool is_over(const struct sched *sched, const struct slot *slot)
+{
+        return !share_may_take(&sched->shares, slot->request->uid, sched_charge_with(sched, slot));
+}
+
 /*
  * Holds what is there of it and says what has to be promised; returns how many
  * blocks are missing for that.  A tail is held beside the block it will be copied
- * to; where that is one block too many, there is no tail.
+ * to; where that is one block too many, in the pool or for its user, there is no tail.
  */
 static uint32_t provide(struct sched *sched, struct slot *slot, struct request *request)
 {
         clear(slot, request);
         hold_known(sched, slot);
         slot->promised = blocks_for(request_positions(request)) - slot->block_count;
-        if (slot->tail != BLOCK_NONE && missing(sched, slot->promised)) {
+        if (slot->tail != BLOCK_NONE && (missing(sched, slot->promised) || is_over(sched, slot))) {
                 prefix_drop(&sched->prefix, slot->tail);
                 slot->tail = BLOCK_NONE;
                 slot->cached = slot->block_count * BLOCK_POSITIONS;
@@ -141,32 +147,38 @@ static void withdraw(struct sched *sched, struct slot *slot)
         clear(slot, NULL);
 }
 
-/* False: there is no slot, or not enough blocks.  Of what was found, the last row is computed
- * again. */
+/* What it needs more than is there, if all of its tokens are found. */
+static uint32_t least_blocks(const struct request *request)
+{
+        return blocks_for(request_positions(request)) -
+               request->sequence.token_count / BLOCK_POSITIONS;
+}
+
+/* False: there is no slot, not enough blocks, or too many for its user.  Of what was found, the last
+ * row is computed again. */
 static bool let_in(struct sched *sched, struct request *request)
 {
         uint32_t last = request->sequence.token_count - 1, number;
-        uint32_t worst = blocks_for(request_positions(request));
         struct slot *slot;
 
-        if (!sched->free_slot_count ||
-            missing(sched, worst - request->sequence.token_count / BLOCK_POSITIONS))
+        if (!sched->free_slot_count || missing(sched, least_blocks(request)))
                 return false; /* whatever is there */
         number = sched->free_slots[sched->free_slot_count - 1];
         slot = &sched->slots[number];
         assert(!slot->request);
-        if (provide(sched, slot, request)) {
+        if (provide(sched, slot, request) || is_over(sched, slot)) {
                 withdraw(sched, slot);
                 return false;
         }
         sched->promised += slot->promised;
+        share_promise(&sched->shares, request->uid, slot->promised);
         slot->named = slot->block_count;
         slot->planned = slot->cached < last ? slot->cached : last;
         if (!request->parks)
                 request->sequence.cached_count = slot->planned;
         sched->newest = slot;
         sched->free_slot_count--;
-        share_take(&sched->shares, request->uid, slot->block_count + slot->promised);
+        share_take(&sched->shares, request->uid);
         request->sequence.slot = number;
         request_move(request, REQUEST_PREFILL);
         roster_remove(&sched->waiting, request);
@@ -179,7 +191,7 @@ void sched_free_slot(struct sched *sched, struct request *request)
         struct slot *slot = sched_slot(sched, request);
 
         sched_let_go(sched, slot);
-        share_give_back(&sched->shares, request->uid, blocks_for(request_positions(request)));
+        share_give_back(&sched->shares, request->uid);
         clear(slot, NULL);
         sched->free_slots[sched->free_slot_count++] = request->sequence.slot;
         request->sequence.slot = SEQUENCE_NO_SLOT;
@@ -225,19 +237,17 @@ void sched_clear_parked(struct sched *sched)
 }
 
 /*
- * The order of giving way; GIVE_NOTHING: it keeps its slot.  Who is above his half, because
+ * The order of giving way; GIVE_NOTHING: it keeps its slot.  Who would be above his half, because
  * nobody else waits, gets nothing of others: they would wait then, and bind him.
  */
 enum give { GIVE_STALLED, GIVE_BACKGROUND, GIVE_NORMAL, GIVE_NOTHING };
 
 static enum give gives_way(const struct sched *sched, const struct request *request,
-                           const struct request *to)
+                           const struct request *to, bool within)
 {
-        uint32_t blocks = blocks_for(request_positions(to));
-
         if (request->parks >= sched->conf.parks_max)
                 return GIVE_NOTHING;
-        if (request->uid != to->uid && !share_is_within(&sched->shares, to->uid, blocks))
+        if (request->uid != to->uid && !within)
                 return GIVE_NOTHING;
         if (request->stalled && sched->now_ns >= sched_grace_end(sched, request))
                 return GIVE_STALLED;
@@ -266,7 +276,7 @@ static uint32_t gain(const struct sched *sched, const struct slot *slot)
  * Those who have to give way for a slot and so many blocks, into `chosen`; returns
  * how many, or 0: all together would not do.
  */
-static uint32_t choose(struct sched *sched, const struct request *to, uint32_t blocks)
+static uint32_t choose(struct sched *sched, const struct request *to, bool within, uint32_t blocks)
 {
         uint32_t count = 0, got = 0;
 
@@ -277,7 +287,7 @@ static uint32_t choose(struct sched *sched, const struct request *to, uint32_t b
 
                         if ((sched->free_slot_count || count) && got >= blocks)
                                 return count;
-                        if (gives_way(sched, request, to) != order)
+                        if (gives_way(sched, request, to, within) != order)
                                 continue;
                         sched->chosen[count++] = request;
                         got += gain(sched, sched_slot(sched, request));
@@ -287,7 +297,7 @@ static uint32_t choose(struct sched *sched, const struct request *to, uint32_t b
 }
 
 /* Could anybody give way now?  Not while one is on his way out. */
-static bool may_make_way(const struct sched *sched, const struct request *to)
+static bool may_make_way(const struct sched *sched, const struct request *to, bool within)
 {
         bool may = false;
 
@@ -296,24 +306,31 @@ static bool may_make_way(const struct sched *sched, const struct request *to)
 
                 if (request->state == REQUEST_PARKING)
                         return false;
-                may |= gives_way(sched, request, to) != GIVE_NOTHING;
+                may |= gives_way(sched, request, to, within) != GIVE_NOTHING;
         }
         return may;
 }
 
-/* Parks as few as will do for this one; false: nobody. */
+/*
+ * Parks as few as will do for this one, or passes its user over, if with what it would find
+ * he had too much.  What that is, is held meanwhile: it comes free by nobody's parking.
+ * False: neither, and nobody behind it is let in.
+ */
 static bool make_way(struct sched *sched, struct request *to)
 {
-        uint32_t count;
+        struct slot *probe = &sched->probe;
+        uint32_t blocks = provide(sched, probe, to), count = 0;
+        bool over = is_over(sched, probe);
+        bool within = share_is_within(&sched->shares, to->uid, sched_charge_with(sched, probe));
 
-        if (!may_make_way(sched, to))
-                return false;
-        /* What it would find is held meanwhile: it comes free by nobody's parking. */
-        count = choose(sched, to, provide(sched, &sched->probe, to));
-        withdraw(sched, &sched->probe);
+        if (over)
+                share_pass_over(&sched->shares, to->uid);
+        else if (!sched->conf.batch_size && may_make_way(sched, to, within))
+                count = choose(sched, to, within, blocks);
+        withdraw(sched, probe);
         for (uint32_t i = 0; i < count; i++)
                 park(sched, sched->chosen[i]);
-        return count;
+        return over || count;
 }
 
 /* ---- the line ---- */
@@ -385,19 +402,18 @@ static bool is_batch_full(const struct sched *sched)
 /* False: nobody behind it is let in, either. */
 static bool ask_next(struct sched *sched, struct request *request)
 {
-        const struct sched_conf *conf = &sched->conf;
-        uint32_t blocks = blocks_for(request_positions(request));
+        uint64_t parts = sched_charge(sched, request->uid) + least_blocks(request) * SHARE_PARTS;
 
-        if (!conf->batch_size && is_being_read(sched, request)) {
+        if (!sched->conf.batch_size && is_being_read(sched, request)) {
                 request->skipped = sched->shares.look;
                 return true;
         }
-        if (!share_may_take(&sched->shares, request->uid, blocks)) {
+        if (!share_may_take(&sched->shares, request->uid, parts)) {
                 share_pass_over(&sched->shares, request->uid);
                 return true;
         }
         if (!let_in(sched, request))
-                return !conf->batch_size && make_way(sched, request);
+                return make_way(sched, request);
         if (sched->shares.waiting_users == 1)
                 share_look(&sched->shares); /* who bound the others has his slot */
         return true;

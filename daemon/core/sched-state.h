@@ -1,6 +1,6 @@
 /*
  * What the scheduler keeps, for its parts: sched.c takes events in, enter.c says who
- * has a slot, deal.c makes plans of that, settle.c tells the index.  Nobody else
+ * has a slot, deal.c makes plans of that, settle.c tells the index, charge.c counts.  Nobody else
  * includes this.
  *
  * A request is in exactly one of three lists: `waiting` in order of arrival,
@@ -80,7 +80,7 @@ struct room {          /* of one channel, in bytes */
 struct sched {
         struct sched_conf conf;
         struct prefix prefix;
-        uint32_t promised; /* blocks, to all slots */
+        uint32_t promised; /* blocks, to all slots; to each user's: share.h */
         uint64_t now_ns;   /* of the latest call */
         uint64_t done_ns;  /* of the latest DONE */
         uint64_t arrivals;
@@ -165,6 +165,12 @@ void sched_enter(struct sched *sched, struct plan *plan);
 void sched_clear_parked(struct sched *sched);
 /* With all that it held. */
 void sched_free_slot(struct sched *sched, struct request *request);
+
+/* charge.c: what users have of the pool, in parts of blocks (share.h). */
+
+uint64_t sched_charge(const struct sched *sched, uint32_t uid); /* who has a request alive */
+/* ... of this one's user, with what it holds, and with what is to be promised to it. */
+uint64_t sched_charge_with(const struct sched *sched, const struct slot *slot);
 
 /* settle.c: what a sequence has in the pool, told to the index. */
 

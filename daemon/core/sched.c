@@ -77,7 +77,8 @@ static bool allocate(struct sched *sched)
                sched->probe.blocks && sched->free_slots && sched->chosen && sched->drops &&
                sched->endings && sched->flights && sched->parts && sched->sources && sched->rooms &&
                tally->holds && tally->owed && tally->plans && tally->wanted &&
-               !shares_init(&sched->shares, conf->requests_max, conf->slots, conf->blocks) &&
+               !shares_init(&sched->shares, conf->requests_max, conf->slots, conf->blocks,
+                            conf->user_blocks) &&
                !prefix_init(&sched->prefix, &conf->prefix, conf->blocks);
 }
 
@@ -146,14 +147,16 @@ struct sched *sched_free(struct sched *sched)
 enum smv_code sched_fits(const struct sched_conf *conf, uint32_t prompt_count, uint32_t max_tokens)
 {
         uint64_t positions = (uint64_t)prompt_count + max_tokens;
+        uint32_t blocks;
 
         assert(prompt_count > 0);
 
         if (positions > conf->context)
                 return SMV_TOO_LONG;
-        if (blocks_for((uint32_t)positions - (max_tokens > 0)) > conf->blocks)
+        blocks = blocks_for((uint32_t)positions - (max_tokens > 0));
+        if (blocks > conf->blocks)
                 return SMV_TOO_LARGE;
-        return SMV_OK;
+        return conf->user_blocks && blocks > conf->user_blocks ? SMV_QUOTA : SMV_OK;
 }
 
 void sched_end(struct sched *sched, struct request *request, enum smv_reason reason,
@@ -507,7 +510,7 @@ static void check_holds(const struct sched *sched)
 
 void sched_check(const struct sched *sched)
 {
-        uint32_t promised = 0, worst = 0;
+        uint32_t promised = 0;
 
         prefix_check(&sched->prefix);
         check_lists(sched);
@@ -517,11 +520,9 @@ void sched_check(const struct sched *sched)
 
                 check_slot(slot);
                 promised += slot->promised;
-                if (slot->request)
-                        worst += blocks_for(request_positions(slot->request));
         }
         check_holds(sched);
         assert(promised == sched->promised && promised <= prefix_left(&sched->prefix));
         shares_check(&sched->shares, sched->waiting.count,
-                     sched->conf.slots - sched->free_slot_count, worst);
+                     sched->conf.slots - sched->free_slot_count, promised);
 }

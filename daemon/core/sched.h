@@ -15,7 +15,8 @@
  * Slots.  One goes to the next in line: of the best class, of the user who was served
  * least, who came first; once the blocks of its worst case can be promised, so nothing
  * that runs ever lacks one.  While somebody else waits, nobody gets more than half of
- * the slots or blocks (share.h).  Who runs may be parked for one of a better class, or
+ * the slots or blocks, and never more than conf.user_blocks; shared ones are charged in
+ * parts (share.h, charge.c).  Who runs may be parked for one of a better class, or
  * when it has been stalled for conf.grace_ns: it is WAITING again, with its tokens, and
  * goes on later as if nothing had been, conf.parks_max times at most.
  *
@@ -64,6 +65,7 @@
 
 struct sched_conf {
         uint32_t blocks;       /* of the pool */
+        uint32_t user_blocks;  /* ... that one user's running requests may have; 0: all */
         uint32_t slots;        /* sequences that run at once */
         uint32_t rows;         /* of a step: the token budget, at least slots */
         uint32_t context;      /* positions of a sequence, at most */
@@ -126,6 +128,13 @@ struct sched_counts {
         uint64_t copies;        /* ... a part of which somebody had found, and goes on from there */
 };
 
+/* ... and of one user. */
+struct sched_user {
+        uint32_t uid;
+        uint32_t blocks; /* that his requests have, shared ones in parts; rounded up */
+        uint32_t cached; /* his own that nobody holds */
+};
+
 /* No sequence has more blocks than its context or the pool. */
 static inline uint32_t sched_table_max(const struct sched_conf *conf)
 {
@@ -158,6 +167,9 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan);
 uint64_t sched_owed(const struct sched *sched, uint32_t channel);
 
 void sched_count(const struct sched *sched, struct sched_counts *ret_counts);
+
+/* Those who have a request alive, then all others who have something cached; at most so many. */
+uint32_t sched_users(const struct sched *sched, struct sched_user *users, uint32_t max);
 
 /* Does this request fit, ever?  For admission, on any thread: 0 or the code to refuse with. */
 enum smv_code sched_fits(const struct sched_conf *conf, uint32_t prompt_count, uint32_t max_tokens);

@@ -147,4 +147,5 @@ void sched_let_go(struct sched *sched, struct slot *slot)
                 prefix_drop(&sched->prefix, slot->blocks[--slot->block_count]);
         assert(sched->promised >= slot->promised);
         sched->promised -= slot->promised;
+        share_redeem(&sched->shares, slot->request->uid, slot->promised);
 }

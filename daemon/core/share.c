@@ -4,13 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
-int shares_init(struct shares *shares, uint32_t users_max, uint32_t slots, uint32_t blocks)
+int shares_init(struct shares *shares, uint32_t users_max, uint32_t slots, uint32_t blocks,
+                uint32_t user_blocks)
 {
         *shares = (struct shares){
                 .at = calloc(users_max, sizeof(*shares->at)),
                 .max = users_max,
                 .slots = slots,
                 .blocks = blocks,
+                .user_blocks = user_blocks,
                 .look = 1, /* else everybody has been passed over */
         };
         return shares->at ? 0 : -ENOMEM;
@@ -95,28 +97,30 @@ void share_forget(struct shares *shares, uint32_t uid, enum request_class class)
         share->alive_in[class]--;
         if (--share->alive)
                 return;
-        assert(!share->waiting && !share->slots && !share->blocks);
+        assert(!share->waiting && !share->slots && !share->promised);
         *share = shares->at[--shares->count];
 }
 
-bool share_is_within(const struct shares *shares, uint32_t uid, uint32_t blocks)
+bool share_is_within(const struct shares *shares, uint32_t uid, uint64_t parts)
 {
         const struct share *share = known(shares, uid);
 
         if (!share->slots)
                 return true;
         return (share->slots + 1) * 2ull <= shares->slots &&
-               (share->blocks + blocks) * 2 <= shares->blocks;
+               parts * 2 <= shares->blocks * SHARE_PARTS;
 }
 
-bool share_may_take(const struct shares *shares, uint32_t uid, uint32_t blocks)
+bool share_may_take(const struct shares *shares, uint32_t uid, uint64_t parts)
 {
         const struct share *share = known(shares, uid);
 
         assert(share->waiting);
         if (share->passed == shares->look)
                 return false;
-        return shares->waiting_users == 1 || share_is_within(shares, uid, blocks);
+        if (shares->user_blocks && parts > shares->user_blocks * SHARE_PARTS)
+                return false;
+        return shares->waiting_users == 1 || share_is_within(shares, uid, parts);
 }
 
 void share_wait_again(struct shares *shares, uint32_t uid)
@@ -149,25 +153,46 @@ void share_pass_over(struct shares *shares, uint32_t uid)
         known(shares, uid)->passed = shares->look;
 }
 
-void share_take(struct shares *shares, uint32_t uid, uint32_t blocks)
+void share_take(struct shares *shares, uint32_t uid)
 {
         struct share *share = known(shares, uid);
 
         wait_no_more(shares, share);
         share->slots++;
-        share->blocks += blocks;
 }
 
-void share_give_back(struct shares *shares, uint32_t uid, uint32_t blocks)
+void share_give_back(struct shares *shares, uint32_t uid)
 {
         struct share *share = known(shares, uid);
 
-        assert(share->slots && share->blocks >= blocks);
+        assert(share->slots);
         share->slots--;
-        share->blocks -= blocks;
 }
 
-void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots, uint64_t blocks)
+void share_promise(struct shares *shares, uint32_t uid, uint32_t blocks)
+{
+        known(shares, uid)->promised += blocks;
+}
+
+void share_redeem(struct shares *shares, uint32_t uid, uint32_t blocks)
+{
+        struct share *share = known(shares, uid);
+
+        assert(share->promised >= blocks);
+        share->promised -= blocks;
+}
+
+uint32_t share_promised(const struct shares *shares, uint32_t uid)
+{
+        return known(shares, uid)->promised;
+}
+
+bool share_is_there(const struct shares *shares, uint32_t uid)
+{
+        return find(shares, uid);
+}
+
+void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots, uint32_t promised)
 {
         uint32_t users = 0;
 
@@ -184,7 +209,7 @@ void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots,
                 users += share->waiting > 0;
                 waiting -= share->waiting;
                 slots -= share->slots;
-                blocks -= share->blocks;
+                promised -= share->promised;
         }
-        assert(users == shares->waiting_users && !waiting && !slots && !blocks);
+        assert(users == shares->waiting_users && !waiting && !slots && !promised);
 }

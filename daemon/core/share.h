@@ -1,8 +1,9 @@
 /*
  * Shares: what each user (uid) has of the slots and the blocks, and what he has had.
  *
- * Nobody takes more than half of either while somebody else waits.  Who holds
- * nothing may always begin, however large his request: else it never could.
+ * Nobody takes more than half of either while somebody else waits, nor ever more blocks
+ * than one user may have.  Who has no slot may always begin, however large his request: else it
+ * never could.  What blocks he has, shared ones in parts, charge.c says.
  * Behind one who was passed over his user's others wait, else they could keep a
  * large one of his own waiting for ever.
  *
@@ -30,8 +31,8 @@ struct share {
         uint32_t alive_in[REQUEST_CLASS_N];
         uint64_t served[REQUEST_CLASS_N];
         uint32_t slots;
-        uint64_t blocks; /* promised and held */
-        uint64_t passed; /* the look in which one of his was passed over, last */
+        uint32_t promised; /* blocks, to all of them */
+        uint64_t passed;   /* the look in which one of his was passed over, last */
 };
 
 struct shares {
@@ -40,9 +41,14 @@ struct shares {
         uint32_t waiting_users;
         uint64_t look;          /* at the line: so many */
         uint32_t slots, blocks; /* there are in all */
+        uint32_t user_blocks;   /* ... and for one user, at most; 0: all */
 };
 
-int shares_init(struct shares *shares, uint32_t users_max, uint32_t slots, uint32_t blocks);
+/* Blocks that are shared are reckoned in parts of one. */
+#define SHARE_PARTS UINT64_C(65536)
+
+int shares_init(struct shares *shares, uint32_t users_max, uint32_t slots, uint32_t blocks,
+                uint32_t user_blocks);
 void shares_deinit(struct shares *shares);
 
 /* One more is alive, and waits. */
@@ -50,13 +56,17 @@ void share_come(struct shares *shares, uint32_t uid, enum request_class class);
 void share_give_up(struct shares *shares, uint32_t uid); /* one waits no longer, and gets nothing */
 void share_forget(struct shares *shares, uint32_t uid, enum request_class class); /* ... is gone */
 
-/* May one who waits have a slot with so many blocks? */
-bool share_may_take(const struct shares *shares, uint32_t uid, uint32_t blocks);
+/* May one who waits have a slot, if so many parts of blocks are his user's then? */
+bool share_may_take(const struct shares *shares, uint32_t uid, uint64_t parts);
 /* ... also if somebody else waited? */
-bool share_is_within(const struct shares *shares, uint32_t uid, uint32_t blocks);
-void share_take(struct shares *shares, uint32_t uid, uint32_t blocks);
-void share_give_back(struct shares *shares, uint32_t uid, uint32_t blocks);
-void share_wait_again(struct shares *shares, uint32_t uid); /* one who has given all back */
+bool share_is_within(const struct shares *shares, uint32_t uid, uint64_t parts);
+void share_take(struct shares *shares, uint32_t uid);
+void share_give_back(struct shares *shares, uint32_t uid);
+void share_promise(struct shares *shares, uint32_t uid, uint32_t blocks);
+void share_redeem(struct shares *shares, uint32_t uid, uint32_t blocks); /* or give up */
+uint32_t share_promised(const struct shares *shares, uint32_t uid);
+bool share_is_there(const struct shares *shares, uint32_t uid); /* has a request alive */
+void share_wait_again(struct shares *shares, uint32_t uid);     /* one who has given all back */
 
 void share_charge(struct shares *shares, uint32_t uid, enum request_class class, uint32_t amount);
 uint64_t share_served(const struct shares *shares, uint32_t uid, enum request_class class);
@@ -66,6 +76,6 @@ void share_pass_over(struct shares *shares, uint32_t uid); /* nothing for him un
 bool share_is_passed_over(const struct shares *shares, uint32_t uid);
 
 /* Asserts the sums over everybody. */
-void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots, uint64_t blocks);
+void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots, uint32_t promised);
 
 #endif

@@ -27,29 +27,77 @@ uint32_t walk_free_slots(const struct walk *walk)
         return left;
 }
 
-/* Nobody gets above half of the slots or the blocks, unless he is alone or has nothing. */
-enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *request)
+static bool is_over(enum sim_ground ground)
+{
+        return ground >= SIM_OVER_SLOTS;
+}
+
+static uint32_t slots_of(const struct walk *walk, uint32_t uid)
+{
+        uint32_t slots = 0;
+
+        each_request(walk->sim, r) slots += r->uid == uid && walk_spot(walk, r)->in;
+        return slots;
+}
+
+/*
+ * Nobody gets above what one user may have, nor above half of the slots or the blocks while others
+ * wait, unless he has nothing.
+ */
+enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *request,
+                            uint64_t then)
 {
         const struct sched_conf *conf = &walk->sim->conf;
-        uint64_t slots = 1, blocks = request->worst; /* if it were let in */
-        bool others_wait = false;
+        uint32_t slots = slots_of(walk, request->uid);
+        bool others_wait = false, half;
 
-        each_request(walk->sim, r)
-        {
-                if (r->uid != request->uid) {
-                        others_wait |= walk_waits(walk, r);
-                } else if (walk_spot(walk, r)->in) {
-                        slots++;
-                        blocks += r->worst;
-                }
-        }
-        if (2 * slots <= conf->slots && 2 * blocks <= conf->blocks)
+        each_request(walk->sim, r) others_wait |= r->uid != request->uid && walk_waits(walk, r);
+        half = 2 * (slots + 1) <= conf->slots && 2 * then <= conf->blocks * WALK_PARTS;
+        if (slots && conf->user_blocks && then > conf->user_blocks * WALK_PARTS)
+                return SIM_OVER_MOST;
+        if (half)
                 return SIM_WITHIN_HALF;
         if (!others_wait)
                 return SIM_ALONE;
-        if (slots == 1)
+        if (!slots)
                 return SIM_BEGINS;
-        return 2 * slots > conf->slots ? SIM_OVER_SLOTS : SIM_OVER_BLOCKS;
+        return 2 * (slots + 1) > conf->slots ? SIM_OVER_SLOTS : SIM_OVER_BLOCKS;
+}
+
+/*
+ * Is its user passed over, as things stand?  Surely where he is over even if all is found that it
+ * could be; and where way would have to be made for it, or it could have a slot, all that can be found
+ * is looked up, so if there is nothing to find it is known, too.  A tail that would be too much is
+ * not held.
+ */
+enum walk_answer walk_is_over(const struct walk *walk, const struct sim_request *request)
+{
+        struct walk_charge has = walk_charge(walk, request->uid, NULL);
+        uint64_t least = request->worst - request->core.sequence.token_count / BLOCK_POSITIONS;
+        uint64_t most = has.most + request->worst * WALK_PARTS;
+
+        if (is_over(walk_ground(walk, request, has.least + least * WALK_PARTS)))
+                return WALK_YES;
+        if (!is_over(walk_ground(walk, request, most)))
+                return WALK_NO;
+        return is_over(walk_ground(walk, request, walk_then(walk, request).least)) &&
+                               !walk->sim->conf.batch_size && !walk_is_parking(walk)
+                       ? WALK_YES
+                       : WALK_PERHAPS;
+}
+
+/* ... as if others waited; who has nothing is not. */
+enum walk_answer walk_is_above_half(const struct walk *walk, const struct sim_request *request)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+        uint32_t slots = slots_of(walk, request->uid);
+        struct walk_charge then = walk_then(walk, request);
+
+        if (!slots)
+                return WALK_NO;
+        if (2 * (slots + 1) > conf->slots || 2 * then.least > conf->blocks * WALK_PARTS)
+                return WALK_YES;
+        return 2 * then.most > conf->blocks * WALK_PARTS ? WALK_PERHAPS : WALK_NO;
 }
 
 bool walk_is_passed(const struct walk *walk, uint32_t uid)
@@ -69,7 +117,7 @@ static bool has_room(const struct sim *sim, const struct sim_request *request)
                 const struct plan_row *row = &sim->plan.rows[i];
                 const struct sim_request *owner = sim_of((struct sim *)sim, row->sequence->request);
 
-                if (row->want == PLAN_LOGITS && owner->was_stalled &&
+                if (row->want == PLAN_LOGITS && owner->asked_first &&
                     owner->channel == request->channel)
                         bytes += owner->core.record_bytes_max;
         }
@@ -154,28 +202,21 @@ static bool is_before(const struct sim *sim, const struct sim_request *a,
         return a->arrival < b->arrival;
 }
 
-struct sim_request *walk_next(struct walk *walk, bool *ret_doubtful)
+struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful)
 {
-        for (;;) {
-                struct sim_request *next = NULL;
+        struct sim_request *next = NULL;
 
-                each_request(walk->sim, r)
-                {
-                        const struct walk_spot *spot = walk_spot(walk, r);
+        each_request(walk->sim, r)
+        {
+                const struct walk_spot *spot = walk_spot(walk, r);
 
-                        if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) ||
-                            is_stuck(walk, r) || spot->left ||
-                            (!spot->sure && is_read_alike(walk, r) == WALK_YES))
-                                continue;
-                        if (!next || is_before(walk->sim, r, next))
-                                next = r;
-                }
-                if (!next)
-                        return NULL;
-                *ret_doubtful = !walk_spot(walk, next)->sure && is_read_alike(walk, next);
-                if (*ret_doubtful || walk_ground(walk, next) < SIM_OVER_SLOTS)
-                        return next;
-                walk->grounds[walk_ground(walk, next)]++;
-                walk->passed_uids[walk->passed_count++] = next->uid;
+                if (!walk_waits(walk, r) || walk_is_passed(walk, r->uid) || is_stuck(walk, r) ||
+                    spot->left || (!spot->sure && is_read_alike(walk, r) == WALK_YES))
+                        continue;
+                if (!next || is_before(walk->sim, r, next))
+                        next = r;
         }
+        if (next)
+                *ret_doubtful = !walk_spot(walk, next)->sure && is_read_alike(walk, next);
+        return next;
 }

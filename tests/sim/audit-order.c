@@ -2,11 +2,21 @@
  * The auditor of order: whose prompt is read first, when there are not rows for all?
  *
  * Class by class; short ones first, as long as they take no more than half; then in
- * the order in which they were let in.  Who was stalled has been asked before.
+ * the order in which they were let in.  Who was stalled has been asked before, if he had a slot;
+ * who was parked, and is let in now that there is room, is asked like all others.
+ *
+ * In which order one plan lets them in can be told, as long as the line leaves no choice.  It does
+ * where outside eyes do not see enough: who may have been left for another look, because he begins
+ * like one that is being read; who may have been passed over, for what was found for him was too
+ * much; who gave way for whom.  Who was let in after such a choice, by that plan, is of a *set*: it
+ * may stand in any order, then and later, as long as there is one that explains what is seen.
+ *
+ * There are too many orders to try each, and no need to.  Who was taken as a short one may as well
+ * stand before the rest of its set: the more were taken, the less was left for the others.  So what
+ * is tried is who was taken; a short one that was not must be too much at the end of its set.  Of
+ * those who remain, some are read whole, then one in part, then none.
  */
 #include "tests/sim/sim.h"
-
-#include <string.h>
 
 /* What sched.h leaves open, one bit each. */
 enum {
@@ -19,139 +29,220 @@ enum {
         READINGS = 64,
 };
 
-#define NEW_MOST 5u /* let in by one plan, whose orders are tried */
+enum part { WHOLE, IN_PART, NONE }; /* of what there is room for */
 
 struct share {
         struct sim_request *request;
-        uint32_t due;   /* rows that it could have, or what of them is known */
-        uint32_t most;  /* ... for which there is room */
-        uint32_t given; /* rows, as this reading would have it */
-        bool unseen, has;
+        uint32_t due;  /* rows that it could have, or what of them is known */
+        uint32_t most; /* ... for which there is room */
+        uint32_t got;
+        enum part part;
+        uint32_t set;
+        bool unseen, taken; /* taken among the short ones */
 };
 
-static bool is_left_out(const struct share *share)
+/* One reading of how rows are dealt, as far as it has come. */
+struct deal {
+        struct share *shares;
+        uint32_t count, rows;
+        unsigned reading;
+        enum request_class class;
+        uint32_t left, of; /* rows; those of which a quarter is short and a half is for these */
+        uint32_t taken;    /* by short ones */
+        bool ended;        /* no more of them are */
+};
+
+/* It had a slot, and was asked before anybody was let in. */
+static bool was_asked(const struct sim *sim, const struct sim_request *request)
 {
-        return share->request->dealt - share->request->dealt_then < share->most;
+        return request->asked_first && request->let_in_step != sim->step_count;
 }
 
-/* In the order of being let in. */
+static struct share share_of(struct sim_request *request, uint64_t room)
+{
+        struct share share = { .request = request, .got = request->dealt - request->dealt_then };
+        bool has_room = room >= request->core.record_bytes_max;
+
+        share.unseen = !request->moved && request->parks;
+        if (share.unseen)
+                share.due = request->known;
+        else
+                share.due = request->known - (request->moved ? request->dealt_then
+                                                             : request->core.sequence.cached_count);
+        share.most = share.due;
+        if (!has_room && share.unseen)
+                share.most = 0;
+        else if (!has_room && share.got + 1 == share.due)
+                share.most--;
+        share.part = share.got >= share.most ? WHOLE : share.got ? IN_PART : NONE;
+        return share;
+}
+
+static bool is_of_one_set(const struct sim_request *a, const struct sim_request *b)
+{
+        return a == b || (a->turn_open && b->turn_open && a->let_in_step == b->let_in_step);
+}
+
+/*
+ * In the order of being let in; of a set, who got all that he could stands before who did not.
+ * Of the former, those first who are due more than they take: what is taken then counts less.
+ */
+static bool is_before(const struct share *a, const struct share *b)
+{
+        if (!is_of_one_set(a->request, b->request))
+                return a->request->turn < b->request->turn;
+        if (a->part != b->part)
+                return a->part < b->part;
+        return a->due - a->most > b->due - b->most;
+}
+
 static uint32_t list(struct sim *sim, const uint64_t *room, struct share *ret_shares)
 {
         uint32_t count = 0;
 
         each_request(sim, r)
         {
-                uint32_t at = count, rows = r->dealt - r->dealt_then;
-                struct share share = { .request = r };
+                struct share share = share_of(r, room[r->channel]);
+                uint32_t at = count;
 
-                if (!r->admitted || r->decided || r->parking || r->was_stalled || !audit_reads(r))
+                if (!r->admitted || r->decided || r->parking || was_asked(sim, r) ||
+                    !audit_reads(r))
                         continue;
-                share.unseen = !r->moved && r->parks;
-                share.due = r->known - (r->moved ? r->dealt_then : r->core.sequence.cached_count);
-                if (share.unseen)
-                        share.due = r->known;
-                share.most = share.due;
-                if (rows + 1 == share.due && room[r->channel] < r->core.record_bytes_max)
-                        share.most--;
-                if (share.unseen && room[r->channel] < r->core.record_bytes_max)
-                        share.most = 0;
-                for (; at && ret_shares[at - 1].request->turn > r->turn; at--)
+                for (; at && is_before(&share, &ret_shares[at - 1]); at--)
                         ret_shares[at] = ret_shares[at - 1];
                 ret_shares[at] = share;
                 count++;
         }
+        for (uint32_t i = 1; i < count; i++)
+                ret_shares[i].set =
+                        ret_shares[i - 1].set +
+                        !is_of_one_set(ret_shares[i - 1].request, ret_shares[i].request);
         return count;
 }
 
-static uint32_t give(struct share *share, uint32_t left)
+static uint32_t due_of(const struct deal *deal, const struct share *share)
 {
-        share->has = true;
-        share->given = share->most < left ? share->most : left;
-        return left - share->given;
+        return share->unseen && deal->reading & UNSEEN_ARE_SHORT ? 1 : share->due;
 }
 
-static void deal(struct share *shares, uint32_t count, uint32_t rows, unsigned reading)
+static bool is_short(const struct deal *deal, const struct share *share)
 {
-        uint32_t left = rows, taken = 0;
-
-        for (uint32_t class = 0; class < REQUEST_CLASS_N; class ++) {
-                uint64_t of = reading & QUARTER_OF_WHAT_IS_LEFT ? left : rows;
-
-                if (reading & HALF_FOR_EACH_CLASS)
-                        taken = 0;
-                for (uint32_t i = 0; i < count; i++) {
-                        struct share *share = &shares[i];
-                        uint64_t due = share->due;
-
-                        if (share->unseen && reading & UNSEEN_ARE_SHORT)
-                                due = 1;
-                        if (share->request->class != class || 4 * due > of)
-                                continue;
-                        if (due > left && reading & SHORT_ONES_FIT_AS_THEY_ARE)
-                                continue;
-                        if (2 * (taken + due) <= of) {
-                                left = give(share, left);
-                                taken += reading & WHAT_HAS_NO_ROOM_COUNTS_NOT ? share->given
-                                                                               : (uint32_t)due;
-                        } else if (reading & SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY) {
-                                break;
-                        }
-                }
-                for (uint32_t i = 0; i < count; i++)
-                        if (shares[i].request->class == class && !shares[i].has)
-                                left = give(&shares[i], left);
-        }
+        return share->request->class == deal->class &&
+               4 * (uint64_t)due_of(deal, share) <= deal->of;
 }
 
-/* Is it what some reading has, of these in this order? */
-static bool is_so(struct share *shares, uint32_t count, uint32_t rows)
+static bool fits(const struct deal *deal, const struct share *share)
 {
-        for (unsigned reading = 0; reading < READINGS; reading++) {
-                bool same = true;
+        return due_of(deal, share) <= deal->left || !(deal->reading & SHORT_ONES_FIT_AS_THEY_ARE);
+}
 
-                for (uint32_t i = 0; i < count; i++)
-                        shares[i].given = shares[i].has = 0;
-                deal(shares, count, rows, reading);
-                for (uint32_t i = 0; i < count; i++)
-                        same &= shares[i].given ==
-                                shares[i].request->dealt - shares[i].request->dealt_then;
-                if (same)
-                        return true;
-        }
-        return false;
+static bool is_one_too_many(const struct deal *deal, const struct share *share)
+{
+        return 2 * (deal->taken + (uint64_t)due_of(deal, share)) > deal->of;
+}
+
+/* What it would get now is what it got. */
+static bool is_given(const struct deal *deal, const struct share *share)
+{
+        return share->got == (share->most < deal->left ? share->most : deal->left);
 }
 
 /*
- * Those who were let in by this very plan came in some order that the auditor of the line has found
- * possible; where it was in doubt (who begins like one that is being read may have been left for
- * another look), others are.  So they may stand in any.
+ * At the end of a set: the short ones of it that were not taken did not fit, or were too many.  Where
+ * no more are taken after the first of those, that one also stands before the others for the rest.
  */
-static bool is_in_some_order(struct share *shares, uint32_t count, uint32_t from, uint32_t rows)
+static bool ends_set(struct deal *deal, uint32_t end)
 {
-        if (from + 1 >= count)
-                return is_so(shares, count, rows);
-        for (uint32_t i = from; i < count; i++) {
-                struct share share = shares[i];
+        bool ends = deal->reading & SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY, too_many = deal->ended;
+        const struct share *first = NULL;
+        uint32_t begin = end;
 
-                shares[i] = shares[from];
-                shares[from] = share;
-                if (is_in_some_order(shares, count, from + 1, rows))
-                        return true;
-                shares[from] = shares[i];
-                shares[i] = share;
+        while (begin && deal->shares[begin - 1].set == deal->shares[end - 1].set)
+                begin--;
+        for (uint32_t i = begin; i < end; i++) {
+                const struct share *share = &deal->shares[i];
+
+                if (!is_short(deal, share) || share->taken || !fits(deal, share))
+                        continue;
+                if (!ends && !is_one_too_many(deal, share))
+                        return false;
+                first = first ? first : share;
+                too_many |= share->part == first->part && is_one_too_many(deal, share);
         }
-        return false;
+        deal->ended = ends && (deal->ended || first);
+        return !first || too_many;
 }
 
-/* ... which begin here; nowhere, if there are too many to try. */
-static uint32_t first_of_this_step(const struct sim *sim, const struct share *shares,
-                                   uint32_t count)
-{
-        uint32_t first = count;
+static bool deals_class(struct deal deal, int class);
 
-        while (first && shares[first - 1].request->let_in_step == sim->step_count)
-                first--;
-        return count - first <= NEW_MOST ? first : count;
+/* All of the class who were not taken, in order; then the next class. */
+static bool deals_rest(struct deal deal)
+{
+        for (uint32_t i = 0; i < deal.count; i++) {
+                const struct share *share = &deal.shares[i];
+
+                if (share->request->class != deal.class || share->taken)
+                        continue;
+                if (!is_given(&deal, share))
+                        return false;
+                deal.left -= share->got;
+        }
+        return deals_class(deal, (int)deal.class + 1);
+}
+
+/* The short ones from here on, and all that comes after them. */
+static bool deals_short(struct deal deal, uint32_t at)
+{
+        struct share *share = &deal.shares[at];
+        struct deal next;
+
+        if (at && (at == deal.count || share->set != share[-1].set) && !ends_set(&deal, at))
+                return false;
+        if (at == deal.count)
+                return deals_rest(deal);
+        if (deal.ended || !is_short(&deal, share) || !fits(&deal, share) ||
+            is_one_too_many(&deal, share) || !is_given(&deal, share))
+                return deals_short(deal, at + 1);
+
+        next = deal;
+        next.left -= share->got;
+        next.taken +=
+                deal.reading & WHAT_HAS_NO_ROOM_COUNTS_NOT ? share->got : due_of(&deal, share);
+        share->taken = true;
+        if (deals_short(next, at + 1))
+                return true;
+        share->taken = false;
+        return deals_short(deal, at + 1); /* others of its set were before it */
+}
+
+/* Is what this class and those after it got as this reading has it? */
+static bool deals_class(struct deal deal, int class)
+{
+        if (class == REQUEST_CLASS_N)
+                return true;
+        deal.class = (enum request_class) class;
+        deal.of = deal.reading & QUARTER_OF_WHAT_IS_LEFT ? deal.left : deal.rows;
+        if (deal.reading & HALF_FOR_EACH_CLASS)
+                deal.taken = 0;
+        deal.ended = false;
+        return deals_short(deal, 0);
+}
+
+static bool is_in_order(struct share *shares, uint32_t count, uint32_t rows)
+{
+        for (unsigned reading = 0; reading < READINGS; reading++) {
+                struct deal deal = {
+                        .shares = shares,
+                        .count = count,
+                        .rows = rows,
+                        .reading = reading,
+                        .left = rows,
+                };
+
+                if (deals_class(deal, 0))
+                        return true;
+        }
+        return false;
 }
 
 void audit_order(struct sim *sim, const uint64_t *room)
@@ -164,23 +255,22 @@ void audit_order(struct sim *sim, const uint64_t *room)
         {
                 if (!r->admitted || r->decided)
                         continue;
-                if (!audit_reads(r) || r->was_stalled)
+                if (!audit_reads(r) || was_asked(sim, r))
                         rows -= r->dealt - r->dealt_then;
                 decodes |= !audit_reads(r) && r->dealt > r->dealt_then;
         }
         for (uint32_t i = 0; i < count; i++) {
                 if (audit_no_page_left(sim, shares[i].request))
                         return;
-                anybody |= is_left_out(&shares[i]);
-                used += shares[i].request->dealt - shares[i].request->dealt_then;
+                anybody |= shares[i].part != WHOLE;
+                used += shares[i].got;
         }
         if (!anybody)
                 return;
         if (sim->conf.gap_ns && decodes)
                 rows = used;
-        if (is_in_some_order(shares, count, first_of_this_step(sim, shares, count), rows))
+        if (is_in_order(shares, count, rows))
                 return;
         sim_must(sim, false, "prompts are not read in their order; %s is left with %u of %u rows",
-                 shares[0].request->name, shares[0].request->dealt - shares[0].request->dealt_then,
-                 shares[0].due);
+                 shares[0].request->name, shares[0].got, shares[0].due);
 }

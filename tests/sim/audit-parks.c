@@ -14,13 +14,6 @@ static bool is_victim(const struct sim_request *request, struct sim_request *con
         return false;
 }
 
-/* May something be found for it? */
-static bool may_share(const struct sim *sim, const struct walk *walk,
-                      const struct sim_request *request)
-{
-        return sim->shares || walk_spot(walk, request)->parks;
-}
-
 /* Tails that are held to be copied, and those of plans in flight, are blocks beside all else. */
 static uint32_t count_tails(const struct walk *walk)
 {
@@ -33,7 +26,7 @@ static uint32_t count_tails(const struct walk *walk)
         {
                 const struct walk_spot *spot = walk_spot(walk, r);
 
-                tails += spot->in && !spot->moved && may_share(sim, walk, r);
+                tails += spot->in && !spot->moved && walk_may_share(walk, r);
         }
         return tails;
 }
@@ -86,27 +79,13 @@ static uint32_t count_least(const struct walk *walk, struct sim_request *const *
         return blocks;
 }
 
-/* It may have been the next only because nobody else waited. */
-static bool is_passed_then(const struct walk *walk, const struct sim_request *request,
-                           struct sim_request *const *victims, uint32_t count)
-{
-        static struct walk then;
-
-        if (!count)
-                return false;
-        then = *walk;
-        for (uint32_t i = 0; i < count; i++)
-                walk_spot(&then, victims[i])->in = false;
-        return walk_ground(&then, request) >= SIM_OVER_SLOTS;
-}
-
 enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *request,
                            struct sim_request *const *victims, uint32_t count)
 {
         struct sim *sim = walk->sim;
         uint64_t most = 0, found = request->core.sequence.token_count / BLOCK_POSITIONS;
 
-        if ((!walk_free_slots(walk) && !count) || is_passed_then(walk, request, victims, count))
+        if (!walk_free_slots(walk) && !count)
                 return WALK_NO;
         each_request(sim, r)
         {
@@ -125,7 +104,7 @@ enum walk_answer walk_fits(const struct walk *walk, const struct sim_request *re
 
 bool walk_is_in_flight(const struct sim_request *request)
 {
-        return request->flying || (request->was_stalled && request->first_row != SIM_NO_ROW);
+        return request->flying || (request->asked_first && request->first_row != SIM_NO_ROW);
 }
 
 /* With room it had been asked before the line, and has a row; or only pages were lacking. */
@@ -141,7 +120,7 @@ bool walk_gave_way(const struct walk *walk, const struct sim_request *request)
                request->core.parks > walk_spot(walk, request)->parks;
 }
 
-bool walk_may_park(const struct walk *walk)
+bool walk_is_parking(const struct walk *walk)
 {
         bool parking = false;
 
@@ -151,10 +130,28 @@ bool walk_may_park(const struct walk *walk)
 
                 parking |= spot->in && spot->parking && !r->decided;
         }
-        return walk->sim->conf.parks_max && !walk->sim->conf.batch_size && !parking;
+        return parking;
 }
 
-/* Among those who are stalled that long no order is promised: who did give way goes first. */
+bool walk_may_park(const struct walk *walk)
+{
+        const struct sched_conf *conf = &walk->sim->conf;
+
+        return conf->parks_max && !conf->batch_size && !walk_is_parking(walk);
+}
+
+/* Let in by one plan, in an order that could not be seen (audit-order.c). */
+static bool came_together(const struct walk *walk, const struct sim_request *a,
+                          const struct sim_request *b)
+{
+        return !walk_spot(walk, a)->fresh && !walk_spot(walk, b)->fresh && a->turn_open &&
+               b->turn_open && a->let_in_step == b->let_in_step;
+}
+
+/*
+ * Among those who are stalled that long no order is promised, and that of those who came together is
+ * not known: who did give way goes first.
+ */
 static bool gives_way_before(const struct walk *walk, const struct sim_request *a,
                              const struct sim_request *b, uint64_t now_ns)
 {
@@ -167,22 +164,14 @@ static bool gives_way_before(const struct walk *walk, const struct sim_request *
                 return walk_gave_way(walk, a);
         if (a->class != b->class)
                 return a->class > b->class;
+        if (came_together(walk, a, b) && walk_gave_way(walk, a) != walk_gave_way(walk, b))
+                return walk_gave_way(walk, a);
         return walk_spot(walk, a)->turn > walk_spot(walk, b)->turn;
 }
 
-/* Above its half, because nobody else waits: then others' slots are not for it. */
-static bool is_above_half(const struct walk *walk, const struct sim_request *request)
+uint32_t walk_victims(const struct walk *walk, const struct sim_request *request, bool own_only,
+                      uint64_t now_ns, struct sim_request **ret_victims)
 {
-        bool has = false;
-
-        each_request(walk->sim, r) has |= r->uid == request->uid && walk_spot(walk, r)->in;
-        return has && walk_ground(walk, request) == SIM_ALONE;
-}
-
-uint32_t walk_victims(const struct walk *walk, const struct sim_request *request, uint64_t now_ns,
-                      struct sim_request **ret_victims)
-{
-        bool own_only = is_above_half(walk, request);
         struct sim *sim = walk->sim;
         uint32_t count = 0;
 

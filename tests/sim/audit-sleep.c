@@ -51,7 +51,9 @@ static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
                 bring_forward(&stalls->wake_first, then);
                 if (!sim->blocked || then == SIM_NEVER)
                         continue;
-                count = walk_victims(&walk, sim->blocked, then, victims);
+                count = walk_victims(&walk, sim->blocked,
+                                     walk_is_above_half(&walk, sim->blocked) != WALK_NO, then,
+                                     victims);
                 for (uint32_t n = 1; n <= count; n++)
                         if (walk_fits(&walk, sim->blocked, victims, n) == WALK_YES)
                                 bring_forward(&stalls->wake_surely, then);

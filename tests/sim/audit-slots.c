@@ -4,8 +4,10 @@
  *
  * The line is walked slot by slot.  What a plan did to the next in line is seen; how
  * many had to be parked for it, among those that were, is sometimes not, nor whether it
- * begins as one that is being read.  Then every way is tried, and one must lead to
- * what is.
+ * begins as one that is being read, nor, where it was not let in, whether what would be found of
+ * it makes it too much for its user.  Then every way is tried, and one must lead to
+ * what is.  It need not be the one that was: who is let in after a choice of which not all was
+ * tried may have come in another order, and that is noted.
  */
 #include "tests/sim/walk.h"
 
@@ -85,8 +87,12 @@ static void let_in(struct walk *walk, struct sim_request *request)
         struct walk_spot *spot = walk_spot(walk, request);
         uint32_t uid = 0, users = 0;
 
-        walk->events[walk->event_count++] = (struct walk_event){ .request = request, .in = true };
-        walk->grounds[walk_ground(walk, request)]++;
+        walk->events[walk->event_count++] = (struct walk_event){
+                .request = request,
+                .in = true,
+                .open = walk->open,
+        };
+        walk->grounds[walk_ground(walk, request, walk_charge(walk, request->uid, request).least)]++;
         spot->in = spot->fresh = true;
         spot->moved = false;
         spot->turn = walk->turns++;
@@ -116,57 +122,163 @@ static bool is_needed(const struct walk *walk, const struct sim_request *request
 
 static bool walk_on(const struct walk *before, struct walk *ret_walk);
 
+/* With what it holds, which is seen as far as its rows are. */
+static bool is_too_much(const struct walk *walk, const struct sim_request *request)
+{
+        uint64_t then = walk_charge(walk, request->uid, request).least;
+
+        return walk_ground(walk, request, then) >= SIM_OVER_SLOTS;
+}
+
+/* Its user gets nothing until the next look at the line. */
+static bool walk_pass(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
+{
+        struct walk walk = *before;
+
+        walk.grounds[walk_ground(before, next, walk_then(before, next).most)]++;
+        walk.passed_uids[walk.passed_count++] = next->uid;
+        return walk_on(&walk, ret_walk);
+}
+
+/* The next was let in, now that those are parked who had to be. */
+static bool walk_let_in(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
+{
+        struct walk walk = *before;
+
+        if (is_too_much(before, next))
+                return blame(before, "%s is let in, and its user has too much", next->name);
+        if (!walk_free_slots(before)) /* those who gave way have rows in flight */
+                return blame(before, "%s is let in, and there is no slot for it", next->name);
+        let_in(&walk, next);
+        return walk_on(&walk, ret_walk);
+}
+
+#define GROUP_MOST 6u /* stalled that long, whose choices are tried */
+
+/*
+ * The choices that there are of those who gave way: in their order, so many as it takes; but of
+ * those who are stalled that long, who come first and of whom no order is promised, any.  Returns how
+ * many are chosen; 0: there is no such choice.
+ */
+static uint32_t choose(const struct walk *walk, struct sim_request *const *victims, uint32_t count,
+                       uint32_t choice, struct sim_request **ret_chosen)
+{
+        uint32_t group = 0, chosen = 0, all;
+
+        while (group < count && group < GROUP_MOST && !walk_spot(walk, victims[group])->fresh &&
+               walk_is_stalled_long(walk->sim, victims[group], walk->sim->now_ns) &&
+               walk_gave_way(walk, victims[group]) && !walk_is_in_flight(victims[group]))
+                group++;
+        all = choice >> group ? group + 1 + choice - (1u << group) : group;
+        if (all > count || !walk_gave_way(walk, victims[all - 1]))
+                return 0; /* one whose rows are in flight may not be needed after all */
+        for (uint32_t i = 0; i < all; i++)
+                if (choice >> group || choice >> i & 1)
+                        ret_chosen[chosen++] = victims[i];
+        return chosen;
+}
+
+/* Those who may have given way to one who is let in; 0: nobody. */
+struct gave {
+        bool own_only;
+        uint32_t choice;
+};
+#define GAVE_MOST (1 + 2 * ((1u << GROUP_MOST) + SIM_REQUESTS))
+
+static uint32_t list_gave(const struct walk *walk, struct sim_request *next, bool own_only,
+                          struct gave *ret_gave)
+{
+        struct sim_request *victims[SIM_REQUESTS], *chosen[SIM_REQUESTS];
+        uint32_t most = walk_victims(walk, next, own_only, walk->sim->now_ns, victims);
+        uint32_t count = 0, n;
+
+        for (uint32_t choice = 1; most && (n = choose(walk, victims, most, choice, chosen));
+             choice++)
+                if (walk_fits(walk, next, chosen, n) != WALK_NO && is_needed(walk, next, chosen, n))
+                        ret_gave[count++] = (struct gave){ own_only, choice };
+        return count;
+}
+
+static void park_chosen(struct walk *walk, struct sim_request *next, const struct gave *gave)
+{
+        struct sim_request *victims[SIM_REQUESTS], *chosen[SIM_REQUESTS];
+        uint32_t most = walk_victims(walk, next, gave->own_only, walk->sim->now_ns, victims);
+        uint32_t count = gave->choice ? choose(walk, victims, most, gave->choice, chosen) : 0;
+
+        for (uint32_t i = 0; i < count; i++)
+                park(walk, chosen[i]);
+}
+
 /* The next was let in: with a slot that was free, or instead of others. */
 static bool walk_in(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
 {
-        struct sim_request *victims[SIM_REQUESTS];
-        uint32_t count = walk_may_park(before)
-                                 ? walk_victims(before, next, before->sim->now_ns, victims)
-                                 : 0;
+        enum walk_answer above = walk_is_above_half(before, next);
+        struct gave gave[GAVE_MOST];
+        uint32_t count = 0;
 
-        for (uint32_t n = 0; n <= count; n++) {
+        if (walk_fits(before, next, NULL, 0) != WALK_NO)
+                gave[count++] = (struct gave){ 0 };
+        if (walk_may_park(before) && above != WALK_YES)
+                count += list_gave(before, next, false, &gave[count]);
+        if (walk_may_park(before) && above != WALK_NO)
+                count += list_gave(before, next, true, &gave[count]);
+        for (uint32_t i = 0; i < count; i++) {
                 struct walk walk = *before;
 
-                if (n && !walk_gave_way(before, victims[n - 1]))
-                        break; /* one whose rows are in flight may not be needed after all */
-                if (walk_fits(before, next, victims, n) == WALK_NO ||
-                    !is_needed(before, next, victims, n))
-                        continue;
-                for (uint32_t i = 0; i < n; i++)
-                        park(&walk, victims[i]);
-                let_in(&walk, next);
-                if (walk_on(&walk, ret_walk))
-                        return true;
-        }
-        /* Of those who are stalled that long, it may have been any one. */
-        for (uint32_t i = 1; i < count; i++) {
-                struct walk walk = *before;
-
-                if (!walk_is_stalled_long(before->sim, victims[i], before->sim->now_ns) ||
-                    !walk_gave_way(before, victims[i]) || walk_is_in_flight(victims[i]) ||
-                    walk_fits(before, next, &victims[i], 1) == WALK_NO ||
-                    !is_needed(before, next, &victims[i], 1))
-                        continue;
-                park(&walk, victims[i]);
-                let_in(&walk, next);
-                if (walk_on(&walk, ret_walk))
+                walk.open |= count > 1;
+                park_chosen(&walk, next, &gave[i]);
+                if (walk_let_in(&walk, next, ret_walk))
                         return true;
         }
         return blame(before, "%s is let in, and there is no room for it", next->name);
 }
 
+/* It holds something that is public, or may. */
+static bool has_public(const struct walk *walk, const struct sim_request *request)
+{
+        if (!walk_spot(walk, request)->moved)
+                return request->core.publish || request->core.sees_public;
+        for (uint32_t i = 0; i < request->block_count; i++)
+                if (prefix_is_public(walk->sim->line_domain[request->blocks[i]]))
+                        return true;
+        return false;
+}
+
+/*
+ * Those gave way, and by that it is too much for its user after all: they have no longer part in
+ * what is public, or took back what they were about to publish.
+ */
+static bool walk_in_vain(const struct walk *before, struct sim_request *next,
+                         struct sim_request *const *victims, uint32_t count, struct walk *ret_walk)
+{
+        struct walk walk = *before;
+        bool public = false;
+
+        walk.open = true; /* it may be the end of the line as well */
+        for (uint32_t n = 1; n <= count; n++) {
+                public |= has_public(before, victims[n - 1]);
+                park(&walk, victims[n - 1]);
+                if (!public || walk_fits(before, next, victims, n) == WALK_NO ||
+                    !is_needed(before, next, victims, n) || walk_is_over(&walk, next) == WALK_NO ||
+                    !walk_pass(&walk, next, ret_walk))
+                        continue;
+                ret_walk->in_vain++;
+                return true;
+        }
+        return false;
+}
+
 /* The next waits for others to give way, or there is none; and all behind it. */
-static bool walk_no_further(const struct walk *before, struct sim_request *next,
+static bool walk_no_further(const struct walk *before, struct sim_request *next, bool own_only,
                             struct walk *ret_walk)
 {
         struct sim_request *victims[SIM_REQUESTS];
-        uint32_t count = walk_may_park(before)
-                                 ? walk_victims(before, next, before->sim->now_ns, victims)
-                                 : 0;
+        uint32_t count = 0, n = 0;
         struct walk walk = *before;
         bool flying = false;
-        uint32_t n = 0;
 
+        if (walk_may_park(before))
+                count = walk_victims(before, next, own_only, before->sim->now_ns, victims);
         walk.blocked = next;
         if (walk_fits(before, next, victims, 0) == WALK_YES)
                 return blame(before, "%s may have a slot, and waits", next->name);
@@ -174,6 +286,8 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
                 flying |= walk_is_in_flight(victims[n]);
                 park(&walk, victims[n++]);
         }
+        if (n && walk_in_vain(before, next, victims, n, ret_walk))
+                return true;
         if (!n) {
                 for (uint32_t i = 1; i <= count; i++)
                         if (walk_fits(before, next, victims, i) == WALK_YES)
@@ -189,6 +303,31 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
         return is_as_told(&walk, ret_walk);
 }
 
+/*
+ * Passed over, let in, or the end of the line: some of it cannot be seen from outside.  As long as
+ * another way is left to try, who comes from here on may have come in another order.
+ */
+static bool walk_ask(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
+{
+        enum walk_answer over = walk_is_over(before, next),
+                         above = walk_is_above_half(before, next);
+        struct walk walk = *before;
+
+        if (over == WALK_YES)
+                return walk_pass(before, next, ret_walk);
+        walk.open |= over == WALK_PERHAPS;
+        if (is_let_in(before, next)) {
+                if (walk_in(&walk, next, ret_walk))
+                        return true;
+        } else {
+                if (above != WALK_YES && walk_no_further(&walk, next, false, ret_walk))
+                        return true;
+                if (above != WALK_NO && walk_no_further(&walk, next, true, ret_walk))
+                        return true;
+        }
+        return over == WALK_PERHAPS && walk_pass(before, next, ret_walk);
+}
+
 static bool walk_on(const struct walk *before, struct walk *ret_walk)
 {
         struct walk walk = *before;
@@ -200,16 +339,14 @@ static bool walk_on(const struct walk *before, struct walk *ret_walk)
         if (!next)
                 return is_as_told(&walk, ret_walk);
         if (doubtful) {
-                walk_spot(&walk, next)->left = true;
+                walk_spot(&walk, next)->left = walk.open = true;
                 if (walk_on(&walk, ret_walk))
                         return true;
                 walk = *before;
                 walk_spot(&walk, next)->sure = true;
                 return walk_on(&walk, ret_walk);
         }
-        if (is_let_in(&walk, next))
-                return walk_in(&walk, next, ret_walk);
-        return walk_no_further(&walk, next, ret_walk);
+        return walk_ask(&walk, next, ret_walk);
 }
 
 /* A batch begins when nobody has a slot, and enough wait, or somebody has waited long enough. */
@@ -248,6 +385,7 @@ static void take_over(struct sim *sim, const struct walk *walk)
                 if (walk->events[i].in) {
                         request->admitted = true;
                         request->turn = sim->turns++;
+                        request->turn_open = walk->events[i].open;
                         request->let_in_step = sim->step_count;
                         request->known = request->core.sequence.token_count;
                         request->dealt = 0;
@@ -268,6 +406,7 @@ static void take_over(struct sim *sim, const struct walk *walk)
         }
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 sim->ground_counts[ground] += walk->grounds[ground];
+        sim->late_over += walk->in_vain;
         sim->blocked = walk->blocked;
         each_request(sim, r)
         {
@@ -293,6 +432,7 @@ void walk_begin(struct walk *walk, struct sim *sim)
                         .turn = r->turn,
                 };
         }
+        walk_domains(walk);
 }
 
 static void audit_line(struct sim *sim)

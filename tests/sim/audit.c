@@ -9,7 +9,7 @@
  *
  *      audit-accounts  what users are charged for
  *      audit-slots     who is let in; audit-line: who is next; audit-parks: who gives way
- *      audit-blocks    what blocks are whose
+ *      audit-blocks    what blocks are whose; audit-charges: what users have of them
  *      audit-rows      whose rows; audit-order: whose first; audit-left: who has none
  */
 #include "tests/sim/sim.h"
@@ -117,7 +117,7 @@ void audit_before(struct sim *sim)
         {
                 r->was_stalled = !r->decided && r->core.stalled;
                 r->was_stalled_ns = r->core.stalled_ns;
-                r->asked_first = r->was_stalled && r->admitted;
+                r->asked_first = r->was_stalled && r->admitted && !r->parking;
                 if (r->decided)
                         continue;
                 sim_must(sim, !r->was_stalled || r->stalled_first <= r->was_stalled_ns,
@@ -131,7 +131,13 @@ void audit_before(struct sim *sim)
 
 static void audit_first_rows(struct sim *sim)
 {
-        each_request(sim, r) r->first_row = SIM_NO_ROW;
+        each_request(sim, r)
+        {
+                r->first_row = SIM_NO_ROW;
+                /* Parked without a row in flight: it had none, for want of pages, and comes anew. */
+                if (r->core.parks > r->parks && r->core.state != REQUEST_PARKING)
+                        r->asked_first = false;
+        }
         for (uint32_t i = sim->plan.row_count; i--;)
                 sim_of(sim, sim->plan.rows[i].sequence->request)->first_row =
                         sim->plan.rows[i].position;
@@ -277,6 +283,7 @@ static void audit_counts(struct sim *sim)
         }
         sched_count(sim->sched, &counts);
         audit_blocks(sim, &counts);
+        audit_users(sim, &counts);
         sim_must(sim, counts.waiting == waiting, "%u wait, it says %u", waiting, counts.waiting);
         sim_must(sim, counts.running == running, "%u run, it says %u", running, counts.running);
         sim_must(sim, counts.stalled == sim->plan.stalled, "%u are stalled, it says %u",

@@ -38,8 +38,10 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
                 sim->requests[i].chain = sim_need(conf->context, sizeof(uint64_t));
                 sim->requests[i].blocks = sim_need(sim->table_blocks, sizeof(block_t));
         }
-        for (uint32_t i = 0; i < SIM_DEPTH; i++)
+        for (uint32_t i = 0; i < SIM_DEPTH; i++) {
                 sim->flights[i].rows = sim_need(conf->rows, sizeof(struct sim_row));
+                sim->flights[i].sources = sim_need(conf->slots, sizeof(block_t));
+        }
         for (uint32_t i = 0; i < conf->channels; i++)
                 sim->channels[i] = (struct sim_channel){ .capacity = 1000, .speed = SIM_FAST };
         sim->tables = sim_need((size_t)conf->slots * sim->table_blocks, sizeof(block_t));
@@ -49,6 +51,11 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         sim->block_copied = sim_need(conf->blocks, sizeof(uint64_t));
         sim->soonest_ns = SIM_NEVER;
         sim->block_domain = sim_need(conf->blocks, sizeof(uint64_t));
+        memset(sim->block_domain, 0xff, conf->blocks * sizeof(uint64_t)); /* SIM_NOBODYS */
+        sim->line_domain = sim_need(conf->blocks, sizeof(uint64_t));
+        sim->holds = sim_need(conf->blocks, sizeof(uint32_t));
+        sim->his_holds = sim_need(conf->blocks, sizeof(uint32_t));
+        sim->users = sim_need(conf->blocks + conf->requests_max, sizeof(struct sched_user));
         for (uint32_t i = 0; i < SIM_PUBLICS; i++)
                 sim->publics[i].chain = sim_need(conf->context, sizeof(uint64_t));
         sim->beginnings = sim_need(SIM_BEGINNINGS / 64, sizeof(uint64_t));
@@ -69,6 +76,7 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
 {
         const struct sched_conf all = {
                 .blocks = or_else(conf->blocks, 64),
+                .user_blocks = conf->user_blocks,
                 .slots = or_else(conf->slots, 4),
                 .rows = or_else(conf->rows, 16),
                 .context = 256,
@@ -82,6 +90,7 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .batch_size = conf->batch_size,
                 .window_ns = conf->window_ns,
                 .prefix.anchors = 2,
+                .prefix.keeps = conf->prefix.keeps,
         };
 
         sim_open(sim, &all, 1, true);
@@ -114,8 +123,10 @@ void sim_free(struct sim *sim)
                 if (sim->requests[i].alive)
                         free(sim->requests[i].core.sequence.tokens);
         }
-        for (uint32_t i = 0; i < SIM_DEPTH; i++)
+        for (uint32_t i = 0; i < SIM_DEPTH; i++) {
                 free(sim->flights[i].rows);
+                free(sim->flights[i].sources);
+        }
         free(sim->requests);
         free(sim->tables);
         free(sim->cells);
@@ -123,6 +134,10 @@ void sim_free(struct sim *sim)
         free(sim->block_spoilt);
         free(sim->block_copied);
         free(sim->block_domain);
+        free(sim->line_domain);
+        free(sim->holds);
+        free(sim->his_holds);
+        free(sim->users);
         for (uint32_t i = 0; i < SIM_PUBLICS; i++)
                 free(sim->publics[i].chain);
         free(sim->beginnings);
@@ -260,10 +275,12 @@ static void launch(struct sim *sim)
         for (uint32_t i = 0; i < plan->page_count; i++)
                 sim->tables[plan->pages[i].slot * sim->table_blocks + plan->pages[i].index] =
                         plan->pages[i].block;
-        for (uint32_t i = 0; i < plan->copy_count; i++)
+        for (uint32_t i = 0; i < plan->copy_count; i++) {
                 memcpy(&sim->cells[plan->copies[i].to * BLOCK_POSITIONS],
                        &sim->cells[plan->copies[i].from * BLOCK_POSITIONS],
                        BLOCK_POSITIONS * sizeof(*sim->cells));
+                flight->sources[i] = plan->copies[i].from;
+        }
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 run_row(sim, &plan->rows[i], &flight->rows[i]);
                 flight->rows[i].owner->flying++;

@@ -69,6 +69,7 @@ struct sim_request {
         enum request_class class;
         uint64_t let_in_step;   /* its plan, as plans are counted */
         uint64_t arrival, turn; /* when it came, when it was let in: as numbers in a row */
+        bool turn_open;         /* ... and who of these of its plan came first is not known */
         uint64_t since_ns;      /* ... when it came, by the clock */
         uint64_t deadline_ns;   /* SIM_NEVER: it has none */
         bool admitted, decided, ended;
@@ -117,6 +118,7 @@ struct sim_public {
         uint64_t until_step; /* plans after this one show it to nobody new; SIM_NEVER: all may */
 };
 #define SIM_PUBLICS 64u
+#define SIM_NOBODYS UINT64_MAX
 
 /* Why one who waits may have a slot, or may not. */
 enum sim_ground {
@@ -125,6 +127,7 @@ enum sim_ground {
         SIM_BEGINS,      /* above half, but its user has nothing */
         SIM_OVER_SLOTS,  /* above half, and others wait: it is passed over */
         SIM_OVER_BLOCKS, /* ... of the blocks only */
+        SIM_OVER_MOST,   /* above what one user may have, whoever waits */
         SIM_GROUND_N,
 };
 
@@ -139,6 +142,7 @@ struct sim_flight {
         uint64_t number, done_ns;
         uint32_t row_count, copy_count;
         struct sim_row *rows;
+        block_t *sources; /* of its copies */
 };
 
 struct sim_channel {
@@ -177,11 +181,16 @@ struct sim {
         struct sim_account accounts[SIM_REQUESTS]; /* of users who have requests alive */
         struct sim_request *blocked;               /* who is next and could not be let in */
         uint32_t *block_holders;                   /* page tables that a block is in */
-        uint64_t *block_domain;                    /* in which what is in it was computed */
+        uint64_t *block_domain;                    /* for which it was dealt; or SIM_NOBODYS */
+        uint64_t *line_domain;                     /* ... as it stood when slots were dealt */
+        uint32_t *holds, *his_holds;               /* of blocks, while a charge is reckoned */
+        struct sched_user *users;                  /* as they were told last */
         uint64_t *block_spoilt;                    /* not for who is let in at this turn or later */
         uint64_t *block_copied;                    /* by this plan, last */
         uint64_t soonest_ns;                       /* no deadline that may wake it is earlier */
         struct sim_public publics[SIM_PUBLICS];
+        uint64_t parts;                         /* of public blocks that somebody else has, too */
+        uint64_t late_over;                     /* who gave way to one who was then passed over */
         uint64_t found_public;                  /* pages and copies of what others have published */
         uint64_t found_rows, copies, swaps;     /* what sharing was good for */
         uint64_t steps_shared;                  /* ... with a block in two page tables */
@@ -271,6 +280,9 @@ uint64_t audit_charged(const struct sim *sim, uint32_t channel);
 void audit_pages(struct sim *sim);
 void audit_copies(struct sim *sim);
 void audit_blocks(struct sim *sim, const struct sched_counts *counts);
+
+/* audit-charges.c: what is told of users. */
+void audit_users(struct sim *sim, const struct sched_counts *counts);
 
 /* What this request has computed is worth nothing, to nobody who comes from now on. */
 void audit_spoil(struct sim *sim, const struct sim_request *request);

@@ -234,6 +234,39 @@ static void whose_reader_does_not_read_gives_way_to_anybody(void **state)
         sim_close(&sim);
 }
 
+/* s lacked room when it was parked, and has it now: it is asked with the others.  So of eight rows
+ * two are short, and p has them before l, which came long ago. */
+static void who_comes_back_with_room_again_is_read_in_turn_with_the_others(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .slots = 3, .rows = 8, .parks_max = 1 });
+        sim.channels[1].capacity = 20;
+        sim_speed(&sim, 1, 0);
+        ask_on(1, REQUEST_INTERACTIVE, "s", 4, 6);
+        sim_run(&sim, 20);
+        ask(REQUEST_INTERACTIVE, "l", 24, 1);
+        ask(REQUEST_INTERACTIVE, "m", 1, 2);
+        ask(REQUEST_INTERACTIVE, "n", 1, 1);
+        sim_run(&sim, 40);
+        sim_speed(&sim, 1, SIM_FAST);
+        ask(REQUEST_INTERACTIVE, "p", 2, 1);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill s 0..4*; take 1 drop 0\n"
+                         "[ 10] decode s 4\n"
+                         "[ 20] prefill m 0..1*; prefill l 0..7; stalled 1; take 2 drop 0\n"
+                         "[ 30] decode m 1; prefill n 0..1*; prefill l 7..13; parked s; "
+                         "stalled 1; take 1 drop 1\n"
+                         "[ 40] prefill s 5..6*; prefill p 0..2*; prefill l 13..18; "
+                         "end m length; end n length; retire m; retire n; take 3 drop 2; "
+                         "share 0 copy 1\n"
+                         "[ 50] decode s 6; prefill l 18..24*; end p length; retire p; "
+                         "take 0 drop 1\n"
+                         "[ 60] decode s 7; end l length; retire l; take 0 drop 2\n"
+                         "[ 70] decode s 8\n"
+                         "[ 80] end s length; retire s; take 0 drop 1\n");
+        sim_close(&sim);
+}
+
 static void
 who_begins_as_one_that_is_read_waits_and_finds_it_and_nobody_waits_with_him(void **state)
 {
@@ -276,6 +309,7 @@ int main(void)
                 story(what_is_still_to_be_copied_comes_free_as_well),
                 story(nobody_is_parked_for_one_who_would_be_passed_over_then),
                 story(whose_reader_does_not_read_gives_way_to_anybody),
+                story(who_comes_back_with_room_again_is_read_in_turn_with_the_others),
                 story(who_begins_as_one_that_is_read_waits_and_finds_it_and_nobody_waits_with_him),
         };
 

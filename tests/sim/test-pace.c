@@ -14,6 +14,7 @@
 
 static struct sim sim;
 static uint32_t prompt;     /* tokens of each of those that never cease */
+static uint32_t stream;     /* ... of each that goes on, and then another comes */
 static uint64_t spread_ns;  /* a step takes longer, by less than this */
 static uint32_t slow_after; /* every so many plans one is slow; 0: none is */
 
@@ -32,6 +33,7 @@ static void world(uint64_t gap_ns)
         };
 
         prompt = 300;
+        stream = 1500;
         spread_ns = 0;
         slow_after = 0;
         sim_open(&sim, &conf, 7, true);
@@ -64,7 +66,7 @@ static bool turn(uint32_t number)
         sim.lag_ns = spread_ns ? sim_below(&sim, (uint32_t)spread_ns) : 0;
         if (slow_after && number % slow_after == slow_after - 1)
                 sim.lag_ns = 2 * GAP_NS;
-        keep_asking(STREAM, 2, 1, 1500);
+        keep_asking(STREAM, 2, 1, stream);
         keep_asking(PROMPTS, 2, prompt, 1);
         sim_turn(&sim, SIM_NEVER - 1);
         return audit_rows_of(&sim, false) == 2 && audit_rows_of(&sim, true);
@@ -147,6 +149,20 @@ static void the_gap_is_kept_all_along_a_prompt_that_grows_dearer(void **state)
         cost(10000, 50);
         sim.far_ns = SIM_MS / 2;
         prompt = 1700;
+        run(WARM);
+        expect_pace(MEASURED / 100, 40);
+        end();
+}
+
+/* The streams are short, so that most of them have come after the prompts beside them. */
+static void whoever_came_first_is_reckoned_with_where_he_stands(void **state)
+{
+        (void)state;
+        world(GAP_NS);
+        cost(10000, 50);
+        sim.far_ns = SIM_MS / 2;
+        prompt = 1700;
+        stream = 20;
         run(WARM);
         expect_pace(MEASURED / 100, 40);
         end();
@@ -268,6 +284,7 @@ int main(void)
                 story(decodes_wait_for_prompts_no_longer_than_the_gap),
                 story(the_gap_is_kept_from_the_second_chunk_on),
                 story(the_gap_is_kept_all_along_a_prompt_that_grows_dearer),
+                story(whoever_came_first_is_reckoned_with_where_he_stands),
                 story(what_was_learnt_far_on_is_not_held_against_those_who_begin),
                 story(the_gap_is_kept_where_no_two_steps_take_as_long),
                 story(a_slow_step_now_and_then_does_not_throttle_the_others),

@@ -338,6 +338,48 @@ static void a_large_one_is_not_passed_by_the_small_ones_of_its_own_user(void **s
         sim_close(&sim);
 }
 
+/*
+ * Of 15 blocks a1 has three, and holds a fourth that a0 has left, to copy it.  With a2 these were
+ * eight, so it waits until all of b's are in; by the same plan.  What a1 holds, nobody outside sees
+ * yet: by their books a2 may as well have come in at once, and be read before b2.
+ */
+static void who_was_passed_over_is_read_after_those_who_passed_him(void **state)
+{
+        struct sim_ask one = { .name = "a0", .uid = 'a', .text = 1, .shared = 4, .most = 1 };
+        const char *const others[] = { "b2", "b3", "b4", "b5", "b6" };
+
+        (void)state;
+        sim_open_small(&sim, &(struct sched_conf){ .slots = 14, .rows = 32, .blocks = 15 });
+        one.prompt = 4;
+        sim_submit(&sim, &one);
+        sim_run(&sim, 20);
+        ask("b1", 32, 1);
+        one.name = "a1";
+        one.prompt = 48;
+        sim_submit(&sim, &one);
+        ask("a2", 64, 1);
+        for (uint32_t i = 0; i < 5; i++)
+                ask(others[i], 12, 1);
+        sim_run(&sim, 200);
+        sim_expect(&sim, "[  0] prefill a0 0..4*; take 1 drop 0\n"
+                         "[ 10] end a0 length; retire a0; take 0 drop 1\n"
+                         "[ 20] prefill b1 0..32*; take 2 drop 0\n"
+                         "[ 30] prefill a1 4..36; end b1 length; retire b1; take 3 drop 2; "
+                         "share 0 copy 1\n"
+                         "[ 40] prefill a1 36..48*; prefill b2 0..12*; prefill b3 0..8; "
+                         "take 2 drop 0\n"
+                         "[ 50] prefill b3 8..12*; prefill b4 0..12*; prefill b5 0..12*; "
+                         "prefill b6 0..4; end a1 length; end b2 length; retire a1; retire b2; "
+                         "take 3 drop 4\n"
+                         "[ 60] prefill b6 4..12*; prefill a2 0..24; end b3 length; "
+                         "end b4 length; end b5 length; retire b3; retire b4; retire b5; "
+                         "take 2 drop 3\n"
+                         "[ 70] prefill a2 24..56; end b6 length; retire b6; take 2 drop 1\n"
+                         "[ 80] prefill a2 56..64*\n"
+                         "[ 90] end a2 length; retire a2; take 0 drop 4\n");
+        sim_close(&sim);
+}
+
 static int clear(void **state)
 {
         (void)state;
@@ -361,6 +403,7 @@ int main(void)
                 story(who_is_passed_over_is_let_in_as_soon_as_nobody_else_waits),
                 story(nobody_sleeps_while_one_who_was_passed_over_could_begin),
                 story(a_large_one_is_not_passed_by_the_small_ones_of_its_own_user),
+                story(who_was_passed_over_is_read_after_those_who_passed_him),
         };
 
         return cmocka_run_group_tests_name("sim-users", tests, NULL, NULL);

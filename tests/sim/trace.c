@@ -24,11 +24,12 @@ static void tell_state(const struct sim *sim)
         const struct sched_conf *conf = &sim->conf;
 
         fprintf(stderr,
-                "%u slots, %u rows, %u blocks, depth %u; parks %u after %llu ms; batches of %u in "
+                "%u slots, %u rows, %u blocks, %u of one user, who keeps %u; depth %u; parks %u "
+                "after %llu ms; batches of %u in "
                 "%llu ms; gap %llu ms\n",
-                conf->slots, conf->rows, conf->blocks, conf->depth, conf->parks_max,
-                (unsigned long long)(conf->grace_ns / SIM_MS), conf->batch_size,
-                (unsigned long long)(conf->window_ns / SIM_MS),
+                conf->slots, conf->rows, conf->blocks, conf->user_blocks, conf->prefix.keeps,
+                conf->depth, conf->parks_max, (unsigned long long)(conf->grace_ns / SIM_MS),
+                conf->batch_size, (unsigned long long)(conf->window_ns / SIM_MS),
                 (unsigned long long)(conf->gap_ns / SIM_MS));
         each_request(sim, r)
         {

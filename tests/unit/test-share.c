@@ -21,43 +21,62 @@ static int clear(void **state)
         return 0;
 }
 
+/* Here nothing of what is promised is ever dealt, so it is all that anybody has. */
+static bool may_take(uint32_t uid, uint32_t more)
+{
+        return share_may_take(&shares, uid,
+                              ((uint64_t)share_promised(&shares, uid) + more) * SHARE_PARTS);
+}
+
+static void take(uint32_t uid, uint32_t blocks)
+{
+        share_take(&shares, uid);
+        share_promise(&shares, uid, blocks);
+}
+
+static void give_back(uint32_t uid, uint32_t blocks)
+{
+        share_redeem(&shares, uid, blocks);
+        share_give_back(&shares, uid);
+}
+
 /* `count` requests of this user come and get a slot at once, with so many blocks each. */
 static void run(uint32_t uid, uint32_t count, uint32_t blocks)
 {
         while (count--) {
                 share_come(&shares, uid, REQUEST_NORMAL);
-                share_take(&shares, uid, blocks);
+                take(uid, blocks);
         }
 }
 
 static void end(uint32_t uid, uint32_t blocks)
 {
-        share_give_back(&shares, uid, blocks);
+        give_back(uid, blocks);
         share_forget(&shares, uid, REQUEST_NORMAL);
 }
 
 static void who_has_nothing_may_begin_however_large(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 8, 1, 8), 0);
+        assert_int_equal(shares_init(&shares, 8, 1, 8, 0), 0);
         share_come(&shares, 1, REQUEST_NORMAL);
         share_come(&shares, 2, REQUEST_NORMAL);
-        assert_true(share_may_take(&shares, 1, 1)); /* half of one slot is none */
-        assert_true(share_may_take(&shares, 2, 8));
+        assert_true(may_take(1, 1)); /* half of one slot is none */
+        assert_true(may_take(2, 8));
         shares_check(&shares, 2, 0, 0);
 }
 
 static void alone_he_may_have_everything(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 8, 4, 8), 0);
+        assert_int_equal(shares_init(&shares, 8, 4, 8, 0), 0);
         run(1, 3, 2);
         share_come(&shares, 1, REQUEST_NORMAL);
-        assert_true(share_may_take(&shares, 1, 2));
+        assert_true(may_take(1, 2));
         share_come(&shares, 1, REQUEST_NORMAL); /* his own others are nobody else */
-        assert_true(share_may_take(&shares, 1, 2));
+        assert_true(may_take(1, 2));
         run(2, 1, 1); /* who runs does not wait */
-        assert_true(share_may_take(&shares, 1, 2));
+        assert_true(may_take(1, 2));
         shares_check(&shares, 2, 4, 7);
 }
 
@@ -67,12 +86,12 @@ static void up_to_half_of_the_slots_while_somebody_else_waits(void **state)
 
         (void)state;
         for (size_t i = 0; i < sizeof(slots) / sizeof(*slots); i++) {
-                assert_int_equal(shares_init(&shares, 32, slots[i], 1000), 0);
+                assert_int_equal(shares_init(&shares, 32, slots[i], 1000, 0), 0);
                 share_come(&shares, 2, REQUEST_NORMAL);
                 for (uint32_t has = 0; has < slots[i]; has++) {
                         share_come(&shares, 1, REQUEST_NORMAL);
-                        assert_int_equal(share_may_take(&shares, 1, 1), has < slots[i] / 2);
-                        share_take(&shares, 1, 1);
+                        assert_int_equal(may_take(1, 1), has < slots[i] / 2);
+                        take(1, 1);
                 }
                 shares_deinit(&shares);
         }
@@ -81,78 +100,113 @@ static void up_to_half_of_the_slots_while_somebody_else_waits(void **state)
 static void up_to_half_of_the_blocks_while_somebody_else_waits(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 8, 8, 9), 0);
+        assert_int_equal(shares_init(&shares, 8, 8, 9, 0), 0);
         share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, 2);
         share_come(&shares, 1, REQUEST_NORMAL);
-        assert_true(share_may_take(&shares, 1, 2));
-        assert_false(share_may_take(&shares, 1, 3)); /* 5 of 9 */
-        assert_false(share_may_take(&shares, 1, UINT32_MAX));
+        assert_true(may_take(1, 2));
+        assert_false(may_take(1, 3)); /* 5 of 9 */
+        assert_false(may_take(1, UINT32_MAX));
         shares_deinit(&shares);
 
-        assert_int_equal(shares_init(&shares, 8, 8, UINT32_MAX), 0);
+        assert_int_equal(shares_init(&shares, 8, 8, UINT32_MAX, 0), 0);
         share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, UINT32_MAX / 2);
         share_come(&shares, 1, REQUEST_NORMAL);
-        assert_true(share_may_take(&shares, 1, 0));
-        assert_false(share_may_take(&shares, 1, 1));
-        assert_false(share_may_take(&shares, 1, UINT32_MAX)); /* a sum of 32 bits would be small */
+        assert_true(may_take(1, 0));
+        assert_false(may_take(1, 1));
+        assert_false(may_take(1, UINT32_MAX)); /* a sum of 32 bits would be small */
+}
+
+static void a_part_of_a_block_above_half_is_above_half(void **state)
+{
+        (void)state;
+        assert_int_equal(shares_init(&shares, 8, 8, 9, 0), 0);
+        share_come(&shares, 2, REQUEST_NORMAL);
+        run(1, 1, 2);
+        share_come(&shares, 1, REQUEST_NORMAL);
+        assert_true(share_may_take(&shares, 1, SHARE_PARTS * 9 / 2));
+        assert_false(share_may_take(&shares, 1, SHARE_PARTS * 9 / 2 + 1));
+}
+
+static void never_more_blocks_than_one_user_may_have(void **state)
+{
+        (void)state;
+        assert_int_equal(shares_init(&shares, 8, 8, 100, 5), 0);
+        share_come(&shares, 1, REQUEST_NORMAL);
+        assert_true(may_take(1, 5)); /* alone, and with nothing */
+        assert_false(share_may_take(&shares, 1, 5 * SHARE_PARTS + 1));
+        take(1, 3);
+        share_come(&shares, 1, REQUEST_NORMAL);
+        assert_true(may_take(1, 2));
+        assert_false(may_take(1, 3));
+        assert_true(share_is_within(&shares, 1, 6 * SHARE_PARTS)); /* that is another question */
+        shares_deinit(&shares);
+
+        assert_int_equal(shares_init(&shares, 8, 8, 100, 80), 0);
+        run(1, 1, 30);
+        share_come(&shares, 1, REQUEST_NORMAL);
+        assert_true(may_take(1, 50));
+        assert_false(may_take(1, 51));
+        share_come(&shares, 2, REQUEST_NORMAL);
+        assert_true(may_take(1, 20)); /* both bind him */
+        assert_false(may_take(1, 21));
 }
 
 static void whoever_waits_no_longer_binds_nobody(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 8, 4, 8), 0);
+        assert_int_equal(shares_init(&shares, 8, 4, 8, 0), 0);
         run(1, 2, 1);
         share_come(&shares, 1, REQUEST_NORMAL);
         share_come(&shares, 2, REQUEST_NORMAL);
         share_come(&shares, 2, REQUEST_NORMAL);
-        assert_false(share_may_take(&shares, 1, 1));
+        assert_false(may_take(1, 1));
         share_give_up(&shares, 2);
-        assert_false(share_may_take(&shares, 1, 1)); /* the other one still waits */
+        assert_false(may_take(1, 1)); /* the other one still waits */
         share_give_up(&shares, 2);
-        assert_true(share_may_take(&shares, 1, 1));
+        assert_true(may_take(1, 1));
         shares_check(&shares, 1, 2, 2);
 
         share_come(&shares, 3, REQUEST_NORMAL);
-        assert_false(share_may_take(&shares, 1, 1));
-        share_take(&shares, 3, 1);
-        assert_true(share_may_take(&shares, 1, 1));
+        assert_false(may_take(1, 1));
+        take(3, 1);
+        assert_true(may_take(1, 1));
         shares_check(&shares, 1, 3, 3);
 }
 
 static void what_is_given_back_may_be_taken_again(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 8, 4, 8), 0);
+        assert_int_equal(shares_init(&shares, 8, 4, 8, 0), 0);
         share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, 1);
         run(1, 1, 3);
         share_come(&shares, 1, REQUEST_NORMAL);
-        assert_false(share_may_take(&shares, 1, 1));
+        assert_false(may_take(1, 1));
         end(1, 1);
-        assert_true(share_may_take(&shares, 1, 1));
-        assert_false(share_may_take(&shares, 1, 2)); /* 3 he still has */
+        assert_true(may_take(1, 1));
+        assert_false(may_take(1, 2)); /* 3 he still has */
         end(1, 3);
-        assert_true(share_may_take(&shares, 1, 8)); /* nothing: he begins again */
+        assert_true(may_take(1, 8)); /* nothing: he begins again */
         shares_check(&shares, 2, 0, 0);
 }
 
 static void behind_one_who_was_passed_over_his_others_wait(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 8, 8, 8), 0);
+        assert_int_equal(shares_init(&shares, 8, 8, 8, 0), 0);
         share_come(&shares, 2, REQUEST_NORMAL);
         run(1, 1, 1);
         share_come(&shares, 1, REQUEST_NORMAL);
         share_come(&shares, 1, REQUEST_NORMAL);
-        assert_false(share_may_take(&shares, 1, 4));
-        assert_true(share_may_take(&shares, 1, 1));
+        assert_false(may_take(1, 4));
+        assert_true(may_take(1, 1));
         share_pass_over(&shares, 1);
-        assert_false(share_may_take(&shares, 1, 1));
-        assert_true(share_may_take(&shares, 2, 4)); /* another is not concerned */
+        assert_false(may_take(1, 1));
+        assert_true(may_take(2, 4)); /* another is not concerned */
         share_look(&shares);
-        assert_true(share_may_take(&shares, 1, 1));
+        assert_true(may_take(1, 1));
         shares_check(&shares, 3, 1, 1);
 }
 
@@ -160,11 +214,11 @@ static void behind_one_who_was_passed_over_his_others_wait(void **state)
 static void who_has_nobody_alive_is_forgotten(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 3, 4, 8), 0);
+        assert_int_equal(shares_init(&shares, 3, 4, 8, 0), 0);
         run(7, 2, 2); /* stays, and is moved about in the table */
         for (uint32_t uid = 100; uid < 200; uid++) {
                 share_come(&shares, uid, REQUEST_NORMAL);
-                share_take(&shares, uid, 1);
+                take(uid, 1);
                 shares_check(&shares, 0, 3, 5);
                 end(uid, 1);
                 assert_int_equal(shares.count, 1);
@@ -178,13 +232,13 @@ static void who_has_nobody_alive_is_forgotten(void **state)
         end(7, 2); /* the first of the table goes, the last takes its place */
         assert_int_equal(shares.count, 1);
         shares_check(&shares, 1, 0, 0);
-        assert_true(share_may_take(&shares, 8, 8));
+        assert_true(may_take(8, 8));
 }
 
 static void who_comes_begins_with_the_least_that_others_were_served(void **state)
 {
         (void)state;
-        assert_int_equal(shares_init(&shares, 8, 8, 64), 0);
+        assert_int_equal(shares_init(&shares, 8, 8, 64, 0), 0);
         run(1, 1, 1);
         run(2, 1, 1);
         share_charge(&shares, 1, REQUEST_NORMAL, 100);
@@ -255,7 +309,7 @@ static void in_any_order_it_says_what_a_list_says(void **state)
 
         (void)state;
         memset(lives, 0, sizeof(lives));
-        assert_int_equal(shares_init(&shares, REQUESTS, SLOTS, BLOCKS), 0);
+        assert_int_equal(shares_init(&shares, REQUESTS, SLOTS, BLOCKS, 0), 0);
         for (uint32_t step = 0; step < 20000; step++) {
                 struct life *life;
                 bool leaves;
@@ -272,17 +326,17 @@ static void in_any_order_it_says_what_a_list_says(void **state)
                         share_give_up(&shares, life->uid);
                         life->is = GAVE_UP;
                 } else if (life->is == WAITS) {
-                        bool says = share_may_take(&shares, life->uid, life->blocks);
+                        bool says = may_take(life->uid, life->blocks);
 
                         assert_int_equal(says, may(life->uid, life->blocks));
                         asked[says]++;
                         if (says) {
-                                share_take(&shares, life->uid, life->blocks);
+                                take(life->uid, life->blocks);
                                 life->is = RUNS;
                         }
                 } else if (leaves) {
                         if (life->is == RUNS)
-                                share_give_back(&shares, life->uid, life->blocks);
+                                give_back(life->uid, life->blocks);
                         share_forget(&shares, life->uid, REQUEST_NORMAL);
                         life->is = FREE;
                 }
@@ -299,7 +353,7 @@ static void dies(void (*what)(void))
 
         assert_true(child >= 0);
         if (!child) {
-                if (shares_init(&shares, 8, 4, 8))
+                if (shares_init(&shares, 8, 4, 8, 0))
                         _exit(1);
                 run(1, 1, 3);
                 share_come(&shares, 2, REQUEST_NORMAL);
@@ -315,7 +369,7 @@ static void dies(void (*what)(void))
 
 static void take_without_waiting(void)
 {
-        share_take(&shares, 1, 1);
+        take(1, 1);
 }
 
 static void give_up_without_waiting(void)
@@ -325,12 +379,12 @@ static void give_up_without_waiting(void)
 
 static void give_back_too_much(void)
 {
-        share_give_back(&shares, 1, 4);
+        give_back(1, 4);
 }
 
 static void give_back_what_he_has_not(void)
 {
-        share_give_back(&shares, 2, 0);
+        give_back(2, 0);
 }
 
 static void forget_one_who_has_a_slot(void)
@@ -394,6 +448,8 @@ int main(void)
                 story(alone_he_may_have_everything),
                 story(up_to_half_of_the_slots_while_somebody_else_waits),
                 story(up_to_half_of_the_blocks_while_somebody_else_waits),
+                story(a_part_of_a_block_above_half_is_above_half),
+                story(never_more_blocks_than_one_user_may_have),
                 story(whoever_waits_no_longer_binds_nobody),
                 story(what_is_given_back_may_be_taken_again),
                 story(behind_one_who_was_passed_over_his_others_wait),
