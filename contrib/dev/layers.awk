@@ -17,7 +17,7 @@ BEGIN {
         knows["daemon/preview.c"] = knows["daemon/preview.h"] = 1
 
         door["event2/"]   = "daemon/edge/loop.c"
-        door["msgpack"]   = "daemon/edge/wire.c daemon/edge/fields.c client/codec.c tests/"
+        door["msgpack"]   = "daemon/edge/wire.c client/codec.c tests/"
         door["liburing"]  = "daemon/engine/weights-uring.c"
         door["stdatomic"] = "shm/ring.c daemon/mailbox.c daemon/channel.h daemon/channel.c daemon/line.h daemon/stats.h daemon/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/scribe.h daemon/text/scribe.c kernels/cpu/crew.h " \

@@ -1,0 +1,35 @@
+/*
+ * Between fields.c and field-readers.c only: one reader for each type of value.
+ *
+ * It finds the head of the value in `item` and its rest at in->at, checks it, and puts it where the
+ * field says, or where it knows itself.  0, WIRE_E_REFUSED with the problem, or -ENOMEM.
+ */
+#ifndef DAEMON_EDGE_FIELD_READERS_H
+#define DAEMON_EDGE_FIELD_READERS_H
+
+#include "daemon/edge/fields.h"
+
+#define U64_LIMIT 18446744073709551616.0 /* what UINT64_MAX is as a double */
+
+typedef int field_reader(struct reading *in, const struct field *field, const struct item *item);
+
+field_reader read_uint32;
+field_reader read_uint64;
+field_reader read_float;
+field_reader read_bool;
+field_reader read_text;
+field_reader read_op;
+field_reader read_transport;
+field_reader read_doorbell;
+field_reader read_class;
+field_reader read_to;
+field_reader read_ring_bytes;
+field_reader read_tokens;
+field_reader read_stop_tokens;
+field_reader read_versions;
+field_reader read_features;
+field_reader read_stop;
+field_reader read_maps;
+field_reader read_vars;
+
+#endif
