@@ -3,249 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/channel.h"
-#include "daemon/engine/batch.h"
-#include "daemon/engine/engine.h"
+#include "daemon/engine/engine-state.h"
 #include "daemon/engine/model.h"
-#include "daemon/engine/publish.h"
 #include "daemon/engine/sampler.h"
 #include "daemon/error.h"
 #include "daemon/sys.h"
 #include "daemon/text/tokenizer.h"
-
-#define MAILS_AT_ONCE 64
-#define DEPTH_MAX     2
-
-struct engine {
-        struct engine_conf conf;
-        struct sched *sched;
-        struct publish *publish;
-        struct plan plan;
-        struct batch batches[DEPTH_MAX]; /* by plan number */
-        uint64_t launched, collected;    /* numbers of the last plans that were */
-        uint32_t *tokens;                /* picks of one plan */
-        struct request **requests;       /* by number; NULL: none alive */
-        struct channel **active;         /* channels with requests alive */
-        struct channel **gone;           /* to be let go after the next flush */
-        struct plan_end *ends;           /* decided and not said, oldest first */
-        uint32_t active_count, gone_count, end_count;
-        int failed;
-        bool stopped;
-        pthread_t thread;
-};
-
-static uint64_t now_ns(const struct engine *engine)
-{
-        return engine->conf.clock_ns();
-}
-
-static void note(struct engine *engine, const struct sched_event *event)
-{
-        sched_note(engine->sched, event, now_ns(engine));
-}
-
-static void post(struct engine *engine, enum mail_kind kind, void *what, int result)
-{
-        mailbox_post(engine->conf.waker,
-                     &(struct mail){ .kind = kind, .what = what, .result = result });
-}
-
-/* The loop is called at the next flush, so that it comes to look. */
-static void post_retired(struct engine *engine, struct request *request)
-{
-        publish_call(engine->publish, request->channel);
-        mailbox_post(engine->conf.loop, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
-}
-
-static void cancel(struct engine *engine, struct request *request, enum smv_reason reason,
-                   enum smv_code code)
-{
-        note(engine,
-             &(struct sched_event){
-                     .kind = SCHED_CANCEL, .request = request, .reason = reason, .code = code });
-}
-
-/* Ends every request that is alive, or those of one channel. */
-static void cancel_all(struct engine *engine, const struct channel *channel, enum smv_reason reason,
-                       enum smv_code code)
-{
-        for (uint32_t i = 0; i < engine->conf.sched.requests_max; i++) {
-                struct request *request = engine->requests[i];
-
-                if (request && (!channel || request->channel == channel))
-                        cancel(engine, request, reason, code);
-        }
-}
-
-/*
- * The backend is lost.  The order is kept: everything ends through the scheduler
- * as it always does, but no plan will have rows any more.
- */
-static void fail(struct engine *engine, int r)
-{
-        if (engine->failed)
-                return;
-        engine->failed = r;
-        cancel_all(engine, NULL, SMV_END_ERROR, SMV_INTERNAL);
-        post(engine, MAIL_FAILED, NULL, r);
-}
-
-/*
- * The parent of a fork that was just taken; NULL: it has ended.  It is kept until here, so when it
- * had retired already the loop hears of it once more.
- */
-static const struct request *take_parent(struct engine *engine, struct request *parent)
-{
-        if (engine->requests[parent->number] != parent) {
-                post_retired(engine, parent);
-                return NULL;
-        }
-        parent->mails_taken++;
-        return parent->state == REQUEST_ENDING || parent->state == REQUEST_RETIRED ? NULL : parent;
-}
-
-/* All of its tokens that are there by now, and what of their text is not shown. */
-static void branch(struct engine *engine, struct request *request, const struct request *parent)
-{
-        const struct sequence *from = &parent->sequence;
-        struct sequence *to = &request->sequence;
-
-        to->token_count = request->prompt_count = from->token_count;
-        if (!request->max_tokens)
-                request->max_tokens = parent->prompt_count + parent->max_tokens - from->token_count;
-        assert((uint64_t)request->prompt_count + request->max_tokens <= request->tokens_max);
-        memcpy(to->tokens + request->known, from->tokens + request->known,
-               (from->token_count - request->known) * sizeof(*to->tokens));
-        publish_fork(engine->publish, request, parent);
-}
-
-/* There is nothing that it could begin with.  The core never hears of it. */
-static void end_orphan(struct engine *engine, struct request *request)
-{
-        publish_begin(engine->publish, request);
-        request_move(request, REQUEST_ENDING);
-        request_move(request, REQUEST_RETIRED);
-        assert(engine->end_count < engine->conf.sched.requests_max);
-        engine->ends[engine->end_count++] = (struct plan_end){ .request = request,
-                                                               .reason = SMV_END_ERROR,
-                                                               .code = SMV_NO_STREAM };
-        counter_add(&engine->conf.stats->ends, 1);
-}
-
-/* It is alive from now on; its channel has a stream more. */
-static void list(struct engine *engine, struct request *request)
-{
-        struct channel *channel = request->channel;
-
-        assert(!engine->requests[request->number]);
-        engine->requests[request->number] = request;
-        if (channel->live_count++ == 0)
-                engine->active[engine->active_count++] = channel;
-
-        request->accepted_ns = now_ns(engine);
-}
-
-static void submit(struct engine *engine, struct request *request)
-{
-        struct channel *channel = request->channel;
-
-        note(engine, &(struct sched_event){ .kind = SCHED_SUBMIT,
-                                            .request = request,
-                                            .channel = channel->number });
-        if (engine->failed)
-                cancel(engine, request, SMV_END_ERROR, SMV_INTERNAL);
-        else if (channel->shut) /* nobody would read it, and nothing would hold it back */
-                cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
-}
-
-/* With its siblings, so that forks all begin at one place. */
-static void on_submit(struct engine *engine, struct request *first)
-{
-        bool forks = first->parent;
-        const struct request *parent = forks ? take_parent(engine, first->parent) : NULL;
-        struct request *next;
-
-        for (struct request *request = first; request; request = next) {
-                next = request->sibling;
-                request->sibling = request->parent = NULL;
-                list(engine, request);
-                if (forks && !parent) {
-                        end_orphan(engine, request);
-                        continue;
-                }
-                if (forks)
-                        branch(engine, request, parent);
-                else
-                        publish_begin(engine->publish, request);
-                submit(engine, request);
-        }
-}
-
-static void on_cancel(struct engine *engine, const struct mail *mail)
-{
-        struct request *request = mail->what;
-
-        if (engine->requests[request->number] != request) {
-                post_retired(engine, request);
-        } else {
-                request->mails_taken++;
-                cancel(engine, request, mail->reason, mail->code);
-        }
-}
-
-static void on_room(struct channel *channel)
-{
-        channel_lower(&channel->nudging);
-        channel_resume(channel);
-}
-
-static void on_hangup(struct engine *engine, struct channel *channel)
-{
-        channel->shut = true;
-        channel->hung_up = true;
-        if (channel->live_count == 0)
-                engine->gone[engine->gone_count++] = channel;
-}
-
-static void on_mail(struct engine *engine, const struct mail *mail)
-{
-        switch (mail->kind) {
-        case MAIL_SUBMIT:
-                on_submit(engine, mail->what);
-                break;
-        case MAIL_CANCEL:
-                on_cancel(engine, mail);
-                break;
-        case MAIL_ROOM:
-                on_room(mail->what);
-                break;
-        case MAIL_LIFT:
-                note(engine, &(struct sched_event){ .kind = SCHED_LIFT, .anchor = mail->number });
-                break;
-        case MAIL_HANGUP:
-                on_hangup(engine, mail->what);
-                break;
-        case MAIL_STOP:
-                assert(engine->active_count == 0);
-                engine->stopped = true;
-                break;
-        default:
-                assert(!"mail that is not for the engine");
-        }
-}
-
-static void take_mail(struct engine *engine, uint64_t deadline_ns)
-{
-        struct mail mails[MAILS_AT_ONCE];
-        uint32_t count;
-
-        do {
-                count = mailbox_take(engine->conf.inbox, mails, MAILS_AT_ONCE, deadline_ns);
-                for (uint32_t i = 0; i < count; i++)
-                        on_mail(engine, &mails[i]);
-                deadline_ns = 0;
-        } while (count == MAILS_AT_ONCE);
-}
 
 /* A reader whose head is impossible gets nothing more, its requests end, and the loop hangs up. */
 static void shut(struct engine *engine, struct channel *channel)
@@ -253,7 +16,7 @@ static void shut(struct engine *engine, struct channel *channel)
         channel->shut = true;
         channel_raise(&channel->broken);
         publish_call(engine->publish, channel);
-        cancel_all(engine, channel, SMV_END_CANCELLED, SMV_OK);
+        engine_cancel_all(engine, channel, SMV_END_CANCELLED, SMV_OK);
 }
 
 static void tell_rooms(struct engine *engine)
@@ -264,9 +27,9 @@ static void tell_rooms(struct engine *engine)
 
                 if (!channel->shut && publish_room(channel, &room))
                         shut(engine, channel);
-                note(engine, &(struct sched_event){ .kind = SCHED_ROOM,
-                                                    .channel = channel->number,
-                                                    .room = room });
+                engine_note(engine, &(struct sched_event){ .kind = SCHED_ROOM,
+                                                           .channel = channel->number,
+                                                           .room = room });
         }
 }
 
@@ -278,7 +41,7 @@ static void learn_slot(const struct engine *engine, const struct request *reques
 
         if (!request->first_row_ns)
                 return;
-        seen = now_ns(engine) - request->first_row_ns;
+        seen = engine_now(engine) - request->first_row_ns;
         counter_set(slot_ns, known ? known - known / 8 + seen / 8 : seen);
 }
 
@@ -290,7 +53,7 @@ static void retire(struct engine *engine, struct request *request)
         learn_slot(engine, request);
         engine->requests[request->number] = NULL;
         channel->retired++;
-        post_retired(engine, request);
+        engine_post_retired(engine, request);
         if (--channel->live_count)
                 return;
         while (engine->active[at] != channel)
@@ -346,7 +109,7 @@ static void carry_out(struct engine *engine)
         publish_flush(engine->publish);
 
         for (uint32_t i = 0; i < engine->gone_count; i++)
-                post(engine, MAIL_CHANNEL_GONE, engine->gone[i], 0);
+                engine_post(engine, MAIL_CHANNEL_GONE, engine->gone[i], 0);
         engine->gone_count = 0;
 }
 
@@ -384,7 +147,7 @@ static void launch(struct engine *engine)
 {
         const struct plan *plan = &engine->plan;
         struct batch *batch = batch_of(engine, plan->number);
-        uint64_t now = now_ns(engine);
+        uint64_t now = engine_now(engine);
         uint32_t prompt_rows = 0;
         int r;
 
@@ -403,7 +166,7 @@ static void launch(struct engine *engine)
         engine->launched = plan->number;
         r = model_forward(engine->conf.served->model, &batch->step);
         if (r)
-                fail(engine, error_pass(r));
+                engine_fail(engine, error_pass(r));
 }
 
 /* One row's token: into the ring, unless its stream is over; then to the scheduler. */
@@ -419,18 +182,18 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                 if (request->sampling.logprobs && verdict != SCHED_NUMERIC)
                         model_logprobs(engine->conf.served->model, batch->step.number, want,
                                        logprobs);
-                request->last_token_ns = now_ns(engine);
+                request->last_token_ns = engine_now(engine);
                 if (!request->first_token_ns)
                         request->first_token_ns = request->last_token_ns;
                 verdict = publish_token(engine->publish, request, token, logprobs,
                                         batch->rows[row].position + 1, verdict);
                 counter_add(&engine->conf.stats->tokens_out, request->max_tokens > 0);
         }
-        note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
-                                            .plan = batch->step.number,
-                                            .row = row,
-                                            .token = token,
-                                            .verdict = verdict });
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_RESULT,
+                                                   .plan = batch->step.number,
+                                                   .row = row,
+                                                   .token = token,
+                                                   .verdict = verdict });
 }
 
 static void collect(struct engine *engine)
@@ -442,13 +205,13 @@ static void collect(struct engine *engine)
         r = engine->failed ? engine->failed
                            : model_collect(engine->conf.served->model, number, engine->tokens);
         if (r) {
-                fail(engine, error_pass(r));
+                engine_fail(engine, error_pass(r));
                 for (uint32_t i = 0; i < batch->step.want_count; i++)
                         engine->tokens[i] = PICK_NOT_FINITE;
         }
         for (uint32_t i = 0; i < batch->step.want_count; i++)
                 take_result(engine, batch, i);
-        note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
         engine->collected = number;
 }
 
@@ -473,7 +236,7 @@ static uint64_t turn(struct engine *engine)
         uint64_t in_flight;
 
         tell_rooms(engine);
-        sched_next(engine->sched, now_ns(engine), &engine->plan);
+        sched_next(engine->sched, engine_now(engine), &engine->plan);
         carry_out(engine);
         count(engine);
 
@@ -495,7 +258,7 @@ static bool wait_on(void *arg)
 {
         struct engine *engine = arg;
 
-        take_mail(engine, 0);
+        engine_take_mail(engine, 0);
         if (engine->stopped)
                 return false;
         (void)turn(engine);
@@ -506,12 +269,12 @@ static void load(struct engine *engine)
 {
         int r;
 
-        note(engine, &(struct sched_event){ .kind = SCHED_HOLD });
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_HOLD });
         r = loading_run(&engine->conf.loading, engine->conf.served->model, engine->conf.stats,
                         wait_on, engine);
         if (r && !engine->stopped)
-                fail(engine, error_pass(r));
-        note(engine, &(struct sched_event){ .kind = SCHED_GO });
+                engine_fail(engine, error_pass(r));
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_GO });
 }
 
 static void *engine_main(void *arg)
@@ -521,11 +284,11 @@ static void *engine_main(void *arg)
 
         load(engine);
         while (!engine->stopped) {
-                take_mail(engine, sleep_until);
+                engine_take_mail(engine, sleep_until);
                 if (!engine->stopped)
                         sleep_until = turn(engine);
         }
-        post(engine, MAIL_STOPPED, NULL, 0);
+        engine_post(engine, MAIL_STOPPED, NULL, 0);
         return NULL;
 }
 

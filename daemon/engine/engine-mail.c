@@ -1,0 +1,200 @@
+/* What comes from the loop: who begins, who is to end, who has read on, who is gone. */
+#include "daemon/engine/engine-state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MAILS_AT_ONCE 64
+
+void engine_post_retired(struct engine *engine, struct request *request)
+{
+        publish_call(engine->publish, request->channel);
+        mailbox_post(engine->conf.loop, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
+}
+
+static void cancel(struct engine *engine, struct request *request, enum smv_reason reason,
+                   enum smv_code code)
+{
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_CANCEL,
+                                                   .request = request,
+                                                   .reason = reason,
+                                                   .code = code });
+}
+
+void engine_cancel_all(struct engine *engine, const struct channel *channel, enum smv_reason reason,
+                       enum smv_code code)
+{
+        for (uint32_t i = 0; i < engine->conf.sched.requests_max; i++) {
+                struct request *request = engine->requests[i];
+
+                if (request && (!channel || request->channel == channel))
+                        cancel(engine, request, reason, code);
+        }
+}
+
+void engine_fail(struct engine *engine, int r)
+{
+        if (engine->failed)
+                return;
+        engine->failed = r;
+        engine_cancel_all(engine, NULL, SMV_END_ERROR, SMV_INTERNAL);
+        engine_post(engine, MAIL_FAILED, NULL, r);
+}
+
+/*
+ * The parent of a fork that was just taken; NULL: it has ended.  It is kept until here, so when it
+ * had retired already the loop hears of it once more.
+ */
+static const struct request *take_parent(struct engine *engine, struct request *parent)
+{
+        if (engine->requests[parent->number] != parent) {
+                engine_post_retired(engine, parent);
+                return NULL;
+        }
+        parent->mails_taken++;
+        return parent->state == REQUEST_ENDING || parent->state == REQUEST_RETIRED ? NULL : parent;
+}
+
+/* All of its tokens that are there by now, and what of their text is not shown. */
+static void branch(struct engine *engine, struct request *request, const struct request *parent)
+{
+        const struct sequence *from = &parent->sequence;
+        struct sequence *to = &request->sequence;
+
+        to->token_count = request->prompt_count = from->token_count;
+        if (!request->max_tokens)
+                request->max_tokens = parent->prompt_count + parent->max_tokens - from->token_count;
+        assert((uint64_t)request->prompt_count + request->max_tokens <= request->tokens_max);
+        memcpy(to->tokens + request->known, from->tokens + request->known,
+               (from->token_count - request->known) * sizeof(*to->tokens));
+        publish_fork(engine->publish, request, parent);
+}
+
+/* There is nothing that it could begin with.  The core never hears of it. */
+static void end_orphan(struct engine *engine, struct request *request)
+{
+        publish_begin(engine->publish, request);
+        request_move(request, REQUEST_ENDING);
+        request_move(request, REQUEST_RETIRED);
+        assert(engine->end_count < engine->conf.sched.requests_max);
+        engine->ends[engine->end_count++] = (struct plan_end){ .request = request,
+                                                               .reason = SMV_END_ERROR,
+                                                               .code = SMV_NO_STREAM };
+        counter_add(&engine->conf.stats->ends, 1);
+}
+
+/* It is alive from now on; its channel has a stream more. */
+static void list(struct engine *engine, struct request *request)
+{
+        struct channel *channel = request->channel;
+
+        assert(!engine->requests[request->number]);
+        engine->requests[request->number] = request;
+        if (channel->live_count++ == 0)
+                engine->active[engine->active_count++] = channel;
+
+        request->accepted_ns = engine_now(engine);
+}
+
+static void submit(struct engine *engine, struct request *request)
+{
+        struct channel *channel = request->channel;
+
+        engine_note(engine, &(struct sched_event){ .kind = SCHED_SUBMIT,
+                                                   .request = request,
+                                                   .channel = channel->number });
+        if (engine->failed)
+                cancel(engine, request, SMV_END_ERROR, SMV_INTERNAL);
+        else if (channel->shut) /* nobody would read it, and nothing would hold it back */
+                cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
+}
+
+/* With its siblings, so that forks all begin at one place. */
+static void on_submit(struct engine *engine, struct request *first)
+{
+        bool forks = first->parent;
+        const struct request *parent = forks ? take_parent(engine, first->parent) : NULL;
+        struct request *next;
+
+        for (struct request *request = first; request; request = next) {
+                next = request->sibling;
+                request->sibling = request->parent = NULL;
+                list(engine, request);
+                if (forks && !parent) {
+                        end_orphan(engine, request);
+                        continue;
+                }
+                if (forks)
+                        branch(engine, request, parent);
+                else
+                        publish_begin(engine->publish, request);
+                submit(engine, request);
+        }
+}
+
+static void on_cancel(struct engine *engine, const struct mail *mail)
+{
+        struct request *request = mail->what;
+
+        if (engine->requests[request->number] != request) {
+                engine_post_retired(engine, request);
+        } else {
+                request->mails_taken++;
+                cancel(engine, request, mail->reason, mail->code);
+        }
+}
+
+static void on_room(struct channel *channel)
+{
+        channel_lower(&channel->nudging);
+        channel_resume(channel);
+}
+
+static void on_hangup(struct engine *engine, struct channel *channel)
+{
+        channel->shut = true;
+        channel->hung_up = true;
+        if (channel->live_count == 0)
+                engine->gone[engine->gone_count++] = channel;
+}
+
+static void on_mail(struct engine *engine, const struct mail *mail)
+{
+        switch (mail->kind) {
+        case MAIL_SUBMIT:
+                on_submit(engine, mail->what);
+                break;
+        case MAIL_CANCEL:
+                on_cancel(engine, mail);
+                break;
+        case MAIL_ROOM:
+                on_room(mail->what);
+                break;
+        case MAIL_LIFT:
+                engine_note(engine,
+                            &(struct sched_event){ .kind = SCHED_LIFT, .anchor = mail->number });
+                break;
+        case MAIL_HANGUP:
+                on_hangup(engine, mail->what);
+                break;
+        case MAIL_STOP:
+                assert(engine->active_count == 0);
+                engine->stopped = true;
+                break;
+        default:
+                assert(!"mail that is not for the engine");
+        }
+}
+
+void engine_take_mail(struct engine *engine, uint64_t deadline_ns)
+{
+        struct mail mails[MAILS_AT_ONCE];
+        uint32_t count;
+
+        do {
+                count = mailbox_take(engine->conf.inbox, mails, MAILS_AT_ONCE, deadline_ns);
+                for (uint32_t i = 0; i < count; i++)
+                        on_mail(engine, &mails[i]);
+                deadline_ns = 0;
+        } while (count == MAILS_AT_ONCE);
+}
