@@ -26,6 +26,7 @@ struct road {
         struct served served;
         struct road_facts *facts;
         int bell;
+        struct board *board;
         struct mailbox *to_engine, *retired, *to_waker, *to_loop, *to_scribe, *from_scribe;
         struct loop *loop;
         struct edge *edge;
@@ -98,7 +99,7 @@ static int open_served(struct road *road, const struct road_conf *conf)
         return null_model_new(&model, &served->model);
 }
 
-static int open_mailboxes(struct road *road)
+static int open_between(struct road *road)
 {
         uint32_t requests = road->sched.requests_max, channels = road->sched.channels;
         int r;
@@ -109,7 +110,8 @@ static int open_mailboxes(struct road *road)
         r = r ? r : mailbox_new(2 * channels + 2, -1, &road->to_waker);
         r = r ? r : mailbox_new(2 * channels + 2, road->bell, &road->to_loop);
         r = r ? r : mailbox_new(requests + 1, -1, &road->to_scribe);
-        return r ? r : mailbox_new(requests + 1, road->bell, &road->from_scribe);
+        r = r ? r : mailbox_new(requests + 1, road->bell, &road->from_scribe);
+        return r ? r : board_new(road->config.connections, &road->board);
 }
 
 static uint64_t no_seed(void)
@@ -130,6 +132,7 @@ static int open_edge(struct road *road, const char *socket)
                            .seed = no_seed },
                 .served = &road->served,
                 .stats = &road->facts->stats,
+                .board = road->board,
                 .bell = road->bell,
                 .to_engine = road->to_engine,
                 .from_engine = road->retired,
@@ -159,6 +162,7 @@ static int start_threads(struct road *road)
                 .waker = road->to_waker,
                 .loop = road->retired,
                 .stats = &road->facts->stats,
+                .board = road->board,
                 .clock_ns = sys_clock_ns,
         };
         int r;
@@ -234,7 +238,7 @@ int road_open(const struct road_conf *conf, struct road **ret_road)
         if (!r)
                 r = open_served(road, conf);
         if (!r)
-                r = open_mailboxes(road);
+                r = open_between(road);
         if (!r)
                 r = loop_new(&road->loop);
         if (!r)
@@ -274,6 +278,7 @@ struct road *road_close(struct road *road)
         mailbox_free(road->retired);
         mailbox_free(road->to_waker);
         mailbox_free(road->to_engine);
+        board_free(road->board);
         sys_close(road->bell);
         null_model_free(road->served.model);
         tokenizer_close(road->served.tokenizer);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/board.h"
 #include "daemon/config.h"
 #include "daemon/edge/edge.h"
 #include "daemon/edge/listener.h"
@@ -33,6 +34,7 @@ struct house {
         struct kernels *kernels;
         struct stats stats;
         int bell;
+        struct board *board;
         struct mailbox *to_engine, *retired, *to_waker, *to_loop, *to_scribe, *from_scribe;
         struct loop *loop;
         struct edge *edge;
@@ -137,6 +139,7 @@ static int open_edge(struct house *house)
                            .seed = fresh_seed },
                 .served = &house->opening.served,
                 .stats = &house->stats,
+                .board = house->board,
                 .bell = house->bell,
                 .to_engine = house->to_engine,
                 .from_engine = house->retired,
@@ -189,6 +192,7 @@ static int start_threads(struct house *house)
                 .waker = house->to_waker,
                 .loop = house->retired,
                 .stats = &house->stats,
+                .board = house->board,
                 .clock_ns = sys_clock_ns,
         };
         int r;
@@ -247,6 +251,8 @@ static int run(struct house *house)
         want_descriptors(house);
         r = open_mailboxes(house);
         if (!r)
+                r = board_new(house->config.connections, &house->board);
+        if (!r)
                 r = loop_new(&house->loop);
         if (!r)
                 r = open_edge(house);
@@ -281,6 +287,7 @@ static void close_house(struct house *house)
         mailbox_free(house->retired);
         mailbox_free(house->to_waker);
         mailbox_free(house->to_engine);
+        board_free(house->board);
         sys_close(house->bell);
         model_close(house->opening.served.model);
         if (house->kernels)

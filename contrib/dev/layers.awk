@@ -19,7 +19,7 @@ BEGIN {
         door["event2/"]   = "daemon/edge/loop.c"
         door["msgpack"]   = "daemon/edge/wire.c client/codec.c tests/"
         door["liburing"]  = "daemon/engine/weights-uring.c"
-        door["stdatomic"] = "shm/ring.c daemon/mailbox.c daemon/channel.h daemon/channel.c daemon/line.h daemon/stats.h daemon/log.c " \
+        door["stdatomic"] = "shm/ring.c daemon/board.c daemon/mailbox.c daemon/channel.h daemon/channel.c daemon/line.h daemon/stats.h daemon/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/scribe.h daemon/text/scribe.c kernels/cpu/crew.h " \
                             "kernels/cpu/crew.c tests/"
         door["cuda"]      = "kernels/cuda/"

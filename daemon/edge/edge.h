@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/board.h"
 #include "daemon/channel.h"
 #include "daemon/config.h"
 #include "daemon/edge/admit.h"
@@ -38,6 +39,7 @@ struct edge_conf {
         struct admit_conf admit;
         struct served *served;
         struct stats *stats;
+        struct board *board;         /* the loop reads it */
         int bell;                    /* rung by the waker's mailbox and the scribe's */
         struct mailbox *to_engine;   /* SUBMIT, CANCEL, ROOM, HANGUP, STOP */
         struct mailbox *from_engine; /* RETIRED, which rings nothing: a WAKE follows */

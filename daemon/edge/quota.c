@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "daemon/error.h"
@@ -179,6 +178,13 @@ uint64_t quota_max(const struct quota *quota, enum quota_kind kind)
 const char *quota_name(enum quota_kind kind)
 {
         return names[kind];
+}
+
+bool quota_holds(const struct quota *quota, uint32_t uid)
+{
+        const struct quota_account *account = find(quota, uid);
+
+        return account && holds(account);
 }
 
 const struct quota_account *quota_next(const struct quota *quota, uint32_t *index)

@@ -9,6 +9,7 @@
 #ifndef DAEMON_EDGE_QUOTA_H
 #define DAEMON_EDGE_QUOTA_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum quota_kind {
@@ -51,6 +52,8 @@ int quota_connect(struct quota *quota, uint32_t uid, uint64_t now_ns);
 
 uint64_t quota_max(const struct quota *quota, enum quota_kind kind);
 const char *quota_name(enum quota_kind kind);
+
+bool quota_holds(const struct quota *quota, uint32_t uid); /* anything at all */
 
 /* For status: accounts that hold something, from *index on; NULL after the last. */
 const struct quota_account *quota_next(const struct quota *quota, uint32_t *index);

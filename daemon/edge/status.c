@@ -170,25 +170,75 @@ static const struct quota_account *next_shown(const struct edge *edge, uint32_t 
         return account;
 }
 
+/* What the engine has written up of everybody. */
+struct written {
+        const struct board_row *rows;
+        uint32_t count;
+};
+
+static struct board_row row_of(const struct written *written, uint32_t uid)
+{
+        for (uint32_t i = 0; i < written->count; i++)
+                if (written->rows[i].uid == uid)
+                        return written->rows[i];
+        return (struct board_row){ .uid = uid };
+}
+
+/* ... and of those who have no account any more, but have something there. */
+static const struct board_row *next_gone(const struct edge *edge, uint32_t viewer,
+                                         const struct written *written, uint32_t *index)
+{
+        while (*index < written->count) {
+                const struct board_row *row = &written->rows[(*index)++];
+
+                if ((row->blocks || row->cached) &&
+                    (row->uid == viewer || sees_all(edge, viewer)) &&
+                    !quota_holds(edge->quota, row->uid))
+                        return row;
+        }
+        return NULL;
+}
+
+static void put_user(struct wire_writer *writer, const struct quota_account *account,
+                     const struct board_row *row)
+{
+        wire_put_map(writer, 3 + QUOTA_KIND_N);
+        wire_put_text(writer, "uid");
+        wire_put_uint(writer, row->uid);
+        for (uint32_t kind = 0; kind < QUOTA_KIND_N; kind++) {
+                wire_put_text(writer, quota_name(kind));
+                wire_put_uint(writer, account ? account->held[kind] : 0);
+        }
+        wire_put_text(writer, "blocks");
+        wire_put_uint(writer, row->blocks);
+        wire_put_text(writer, "cached_blocks");
+        wire_put_uint(writer, row->cached);
+}
+
 static void put_charges(struct wire_writer *writer, const struct edge *edge, uint32_t viewer)
 {
         const struct quota_account *account;
+        const struct board_row *gone;
+        struct written written;
         uint32_t index = 0, count = 0;
 
+        written.count = board_look(edge->conf.board, &written.rows);
         while (next_shown(edge, viewer, &index))
+                count++;
+        index = 0;
+        while (next_gone(edge, viewer, &written, &index))
                 count++;
         wire_put_text(writer, "charges");
         wire_put_array(writer, count);
         index = 0;
         while ((account = next_shown(edge, viewer, &index))) {
-                wire_put_map(writer, 1 + QUOTA_KIND_N);
-                wire_put_text(writer, "uid");
-                wire_put_uint(writer, account->uid);
-                for (uint32_t kind = 0; kind < QUOTA_KIND_N; kind++) {
-                        wire_put_text(writer, quota_name(kind));
-                        wire_put_uint(writer, account->held[kind]);
-                }
+                struct board_row row = row_of(&written, account->uid);
+
+                put_user(writer, account, &row);
         }
+        index = 0;
+        while ((gone = next_gone(edge, viewer, &written, &index)))
+                put_user(writer, NULL, gone);
 }
 
 static void put_limits(struct wire_writer *writer, const struct config *config)

@@ -1,6 +1,7 @@
 /*
  * Status: every count of the daemon as one reply, so that a test can see that
- * nothing leaked.  Root and the daemon's own user see all of it.  Others see what they
+ * nothing leaked.  What users have of the pool is as the engine last wrote it up (board.h), a few
+ * steps ago at most.  Root and the daemon's own user see all of it.  Others see what they
  * are charged for, and of the rest what explains why they wait: the pool and the line.
  * docs/protocol.md names the fields.  Loop thread only.
  */

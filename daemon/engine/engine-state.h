@@ -13,6 +13,7 @@
 #include "daemon/engine/publish.h"
 
 #define DEPTH_MAX 2
+#define BOARD_NS  10000000u /* between two writings, at least: each is a walk over all slots */
 
 struct engine {
         struct engine_conf conf;
@@ -26,6 +27,8 @@ struct engine {
         struct channel **active;         /* channels with requests alive */
         struct channel **gone;           /* to be let go after the next flush */
         struct plan_end *ends;           /* decided and not said, oldest first */
+        struct sched_user *users;        /* for the board */
+        uint64_t board_ns;               /* when that was written last */
         uint32_t active_count, gone_count, end_count;
         int failed;
         bool stopped;

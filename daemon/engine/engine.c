@@ -138,6 +138,26 @@ static void count(struct engine *engine)
         counter_set(&stats->channels_open, engine->active_count);
 }
 
+/* Not in every step where one follows another, but always before the engine sleeps. */
+static void write_board(struct engine *engine)
+{
+        struct board *board = engine->conf.board;
+        bool is_idle = !engine->plan.row_count && engine->launched == engine->collected;
+        uint64_t now = engine_now(engine);
+        uint32_t count;
+
+        if (!is_idle && now - engine->board_ns < BOARD_NS)
+                return;
+        engine->board_ns = now;
+        count = sched_users(engine->sched, engine->users, board_room(board));
+        board_begin(board);
+        for (uint32_t i = 0; i < count; i++)
+                board_put(board, &(struct board_row){ .uid = engine->users[i].uid,
+                                                      .blocks = engine->users[i].blocks,
+                                                      .cached = engine->users[i].cached });
+        board_end(board);
+}
+
 static struct batch *batch_of(struct engine *engine, uint64_t plan)
 {
         return &engine->batches[plan % engine->conf.sched.depth];
@@ -239,6 +259,7 @@ static uint64_t turn(struct engine *engine)
         sched_next(engine->sched, engine_now(engine), &engine->plan);
         carry_out(engine);
         count(engine);
+        write_board(engine);
 
         if (plan->row_count)
                 launch(engine);
@@ -304,6 +325,7 @@ static struct engine *engine_free(struct engine *engine)
         free(engine->active);
         free(engine->gone);
         free(engine->ends);
+        free(engine->users);
         free(engine);
         return NULL;
 }
@@ -335,8 +357,9 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
         engine->active = calloc(conf->sched.channels, sizeof(struct channel *));
         engine->gone = calloc(conf->sched.channels, sizeof(struct channel *));
         engine->ends = calloc(conf->sched.requests_max, sizeof(*engine->ends));
+        engine->users = calloc(board_room(conf->board), sizeof(*engine->users));
         if (!engine->tokens || !engine->requests || !engine->active || !engine->gone ||
-            !engine->ends)
+            !engine->ends || !engine->users)
                 return error_raise(-ENOMEM);
         count(engine);
         return 0;

@@ -30,6 +30,7 @@
 #ifndef DAEMON_ENGINE_ENGINE_H
 #define DAEMON_ENGINE_ENGINE_H
 
+#include "daemon/board.h"
 #include "daemon/core/sched.h"
 #include "daemon/engine/loading.h"
 #include "daemon/mailbox.h"
@@ -48,6 +49,7 @@ struct engine_conf {
         struct mailbox *waker;  /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
         struct mailbox *loop;   /* RETIRED; the loop looks there when it is called, or asked */
         struct stats *stats;
+        struct board *board; /* the engine writes it */
         uint64_t (*clock_ns)(void);
 };
 

@@ -113,6 +113,31 @@ void frame_put(struct bytes_out *to, const char *format, ...)
         va_end(values);
 }
 
+static bool has_something(const msgpack_object *row)
+{
+        for (uint32_t i = 0; i < row->via.map.size; i++) {
+                const msgpack_object_kv *pair = &row->via.map.ptr[i];
+                const char *name = pair->key.via.str.ptr;
+                uint32_t bytes = pair->key.via.str.size;
+
+                if ((bytes != 3 || memcmp(name, "uid", 3)) &&
+                    (bytes != 13 || memcmp(name, "cached_blocks", 13)) && pair->val.via.u64)
+                        return true;
+        }
+        return false;
+}
+
+bool reply_shows_others(const struct reply *reply)
+{
+        const msgpack_object *charges = reply_at(reply, "status.charges");
+
+        assert_true(charges && charges->type == MSGPACK_OBJECT_ARRAY);
+        for (uint32_t i = 1; i < charges->via.array.size; i++)
+                if (has_something(&charges->via.array.ptr[i]))
+                        return true;
+        return false;
+}
+
 uint64_t talk_status(struct talk *talk, const char *path)
 {
         struct reply *reply = talk_ask(talk, "op=s", "status");

@@ -235,7 +235,7 @@ void guests_are_gone(const struct house *house)
         struct talk *talk = talk_greet_by(house, TALK_SOCKET);
         uint64_t end = now_ms() + GONE_MS;
 
-        while (reply_at(talk_ask(talk, "op=s", "status"), "status.charges.1")) {
+        while (reply_shows_others(talk_ask(talk, "op=s", "status"))) {
                 assert_true(now_ms() < end);
                 sleep_ms(5);
         }

@@ -276,6 +276,7 @@ static const struct {
         { "status.charges.0.handles", 0 },
         { "status.charges.0.kept", 0 },
         { "status.charges.0.kept_bytes", 0 },
+        { "status.charges.0.blocks", 0 },
         { "status.handles.bytes", 0 },
         { "status.kept.bytes", 0 },
         { "status.numeric_faults", 0 },

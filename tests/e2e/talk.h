@@ -121,6 +121,8 @@ struct reply *talk_replied(const struct talk *talk, uint64_t id);
 /* A value in a reply by its path, "status.blocks.held"; NULL: there is none. */
 const msgpack_object *reply_at(const struct reply *reply, const char *path);
 uint64_t reply_uint(const struct reply *reply, const char *path); /* fails if it is none */
+/* Of a status: do others than the first in `charges` have more there than what is cached? */
+bool reply_shows_others(const struct reply *reply);
 /* Asks for status; one number of it. */
 uint64_t talk_status(struct talk *talk, const char *path);
 /* The same by a connection of its own. */

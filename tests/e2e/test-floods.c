@@ -372,7 +372,7 @@ static void wait_alone(const struct house *house)
         uint64_t end = now_ms() + 60000;
         struct talk *talk = talk_greet(house);
 
-        while (reply_at(talk_ask(talk, "op=s", "status"), "status.charges.1")) {
+        while (reply_shows_others(talk_ask(talk, "op=s", "status"))) {
                 assert_true(now_ms() < end);
                 sleep_ms(10);
         }

@@ -46,6 +46,7 @@ struct world {
         /* for all scripts */
         struct config config;
         struct stats stats;
+        struct board *board;
         struct served served;
         int bell;
         struct loop *loop;

@@ -286,6 +286,7 @@ static struct edge_conf edge_conf(void)
                            .end_bytes_max = publish_end_bytes_max },
                 .served = &world.served,
                 .stats = &world.stats,
+                .board = world.board,
                 .bell = world.bell,
                 .to_engine = world.to_engine,
                 .from_engine = world.from_engine,
@@ -420,6 +421,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
         r |= mailbox_new(MAILS, world.bell, &world.from_waker);
         r |= mailbox_new(MAILS, -1, &world.to_scribe);
         r |= mailbox_new(MAILS, world.bell, &world.from_scribe);
+        r |= board_new(CHANNELS, &world.board);
         r |= loop_new(&world.loop);
         r |= loop_timer_new(world.loop, on_tick, NULL, &world.tick);
         r |= open_publish();

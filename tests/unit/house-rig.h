@@ -33,6 +33,7 @@
 struct house {
         struct config config;
         struct stats stats;
+        struct board *board;
         struct served served;
         int bell, drain_bell, arrive_bell;
         int arriving;
@@ -162,6 +163,8 @@ static inline void house_start(struct house *house, bool with_scribe)
         };
 
         log_open(LOG_ERROR);
+        assert_int_equal(board_new(house->config.connections, &house->board), 0);
+        conf.board = house->board;
         assert_int_equal(tokenizer_open_bytes(VOCAB, &house->served.tokenizer), 0);
         house->bell = sys_eventfd();
         house->drain_bell = sys_eventfd();
@@ -397,6 +400,7 @@ static inline int house_stop(struct house *house)
         assert_int_equal(house->served.holds, 0);
         edge_free(house->edge);
         loop_free(house->loop);
+        board_free(house->board);
         mailbox_free(house->to_engine);
         mailbox_free(house->from_engine);
         mailbox_free(house->from_waker);

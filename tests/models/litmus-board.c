@@ -1,0 +1,85 @@
+/*
+ * The board: the product's own board_begin(), board_put(), board_end() and board_look().
+ *
+ * One table is there, of one row; the writer makes another, of two, while the reader looks.
+ * Forbidden: a look that has something of each.
+ *
+ * WEAK makes all stores relaxed: cells may be seen before the odd count, or after the even one.
+ */
+#include "tests/models/litmus.h"
+
+#include <stdatomic.h>
+
+#ifdef WEAK
+#define memory_order_release memory_order_relaxed
+#endif
+#ifdef LITMUS_CHECK
+#define aligned_alloc(alignment, bytes) NULL /* the board is here, and nobody asks */
+#define calloc(count, bytes)            NULL
+#endif
+#include "daemon/board.c"
+#undef memory_order_release
+
+#ifdef LITMUS_CHECK
+#undef TRIES
+#define TRIES 1 /* one is as good as another, and each is as many executions again */
+#endif
+
+/* What board.c asks of its surroundings, and these programs never do. */
+int error_mark(int r, int born, const char *file, int line, const char *function)
+{
+        (void)born, (void)file, (void)line, (void)function;
+        return r;
+}
+
+static struct board_row copies[4];
+static struct board board = {
+        .room = 2,
+        .seen = copies,
+        .next = copies + 2,
+        .cells = { { 0 }, { 0 } },
+};
+static const struct board_row *rows;
+static uint32_t count;
+
+static const char *const litmus_outcome[LITMUS_OUTCOMES] = {
+        "of both (forbidden)",
+        "the old one",
+        "the new one",
+};
+
+/* Both threads are at rest: the reader may look, so that what it saw last is of now. */
+static void litmus_begin(void)
+{
+        board_begin(&board);
+        board_put(&board, &(struct board_row){ 1, 1, 1 });
+        board_end(&board);
+        count = board_look(&board, &rows);
+}
+
+static void write_it(void)
+{
+        board_begin(&board);
+        board_put(&board, &(struct board_row){ 2, 2, 2 });
+        board_put(&board, &(struct board_row){ 2, 2, 2 });
+        board_end(&board);
+}
+
+static void look(void)
+{
+        count = board_look(&board, &rows);
+}
+
+static void (*const litmus_thread[3])(void) = { write_it, look };
+
+static int litmus_end(void)
+{
+        uint32_t of = rows[0].uid;
+
+        if (count != of)
+                return LITMUS_FORBIDDEN;
+        for (uint32_t i = 0; i < count; i++)
+                if (rows[i].uid != of || rows[i].blocks != of || rows[i].cached != of)
+                        return LITMUS_FORBIDDEN;
+        return (int)of;
+}
