@@ -88,6 +88,8 @@ static const struct setting settings[] = {
         { "uid_requests",       KIND_COUNT,  AT(uid_requests),       "320",   1, 65536, { NULL }, false, "of one user, running and waiting" },
         { "uid_prompt_bytes",   KIND_BYTES,  AT(uid_prompt_bytes),   "64M",   1, 64 * G, { NULL }, false, "of one user's prompts, and of what his handles hold" },
         { "uid_handles",        KIND_COUNT,  AT(uid_handles),        "256",   1, 65536, { NULL }, false, "histories that one user holds" },
+        { "uid_blocks_percent", KIND_COUNT,  AT(uid_blocks_percent), "100",   1, 100, { NULL }, false, "of the KV pool: what one user's running requests may have" },
+        { "uid_cached_percent", KIND_COUNT,  AT(uid_cached_percent), "50",    1, 100, { NULL }, false, "of the KV pool: what one user may keep there when others need the room" },
         { "uid_held_percent",   KIND_COUNT,  AT(uid_held_percent),   "25",    0, 100, { NULL }, false, "of the KV pool: what one user may ask to be held" },
         { "uid_kept",           KIND_COUNT,  AT(uid_kept),           "16",    0, 4096, { NULL }, false, "streams of one user that outlive their connections" },
         { "uid_kept_bytes",     KIND_BYTES,  AT(uid_kept_bytes),     "32M",   1, 64 * G, { NULL }, false, "what the records of these may take" },

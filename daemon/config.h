@@ -55,9 +55,11 @@ struct config {
         uint32_t uid_requests;     /* running and waiting */
         uint64_t uid_prompt_bytes; /* handles' tokens included */
         uint32_t uid_handles;
-        uint32_t uid_held_percent; /* of the pool */
-        uint32_t uid_kept;         /* streams */
-        uint64_t uid_kept_bytes;   /* ... their records, at most */
+        uint32_t uid_blocks_percent; /* of the pool: what his running requests may have */
+        uint32_t uid_cached_percent; /* ... what he may keep there when others need room */
+        uint32_t uid_held_percent;   /* ... what he may ask to be held */
+        uint32_t uid_kept;           /* streams */
+        uint64_t uid_kept_bytes;     /* ... their records, at most */
         bool publish;
         uint32_t uid_connects_burst, uid_connects_per_s;
         uint64_t uid_ring_bytes;

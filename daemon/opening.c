@@ -249,6 +249,16 @@ static uint32_t window_ms(const struct config *config)
         return config->batching == BATCHING_STATIC ? 10000 : 50;
 }
 
+/* Of the pool, for one user: never nothing, and 0 is all of it, as the core has it. */
+static uint32_t share_of(uint64_t blocks, uint32_t percent)
+{
+        uint64_t share = blocks * percent / 100;
+
+        if (percent == 100)
+                return 0;
+        return share ? (uint32_t)share : 1;
+}
+
 /* Every size, from the config and the model.  Nothing is taken yet. */
 int opening_plan(struct opening *o)
 {
@@ -282,22 +292,25 @@ int opening_plan(struct opening *o)
         o->model_conf.blocks = (uint32_t)blocks;
         model_measure(o->checkpoint, &served->traits, &o->model_conf, &o->bytes);
 
-        o->sched =
-                (struct sched_conf){ .blocks = (uint32_t)blocks,
-                                     .slots = config->max_seqs,
-                                     .rows = config->step_tokens,
-                                     .context = served->context,
-                                     .depth = config->depth,
-                                     .requests_max = config->requests,
-                                     .channels = config->connections * 2 + 2, /* and the keeper's */
-                                     .stall_ns = config->stall_ms * MS,
-                                     .grace_ns = config->grace_ms * MS,
-                                     .parks_max = config->max_parks,
-                                     .gap_ns = config->gap_ms * MS,
-                                     .batch_size = batch_size(config),
-                                     .window_ns = window_ms(config) * MS,
-                                     .prefix = { .world = config->kv,
-                                                 .anchors = config->requests } };
+        o->sched = (struct sched_conf){
+                .blocks = (uint32_t)blocks,
+                .user_blocks = share_of(blocks, config->uid_blocks_percent),
+                .slots = config->max_seqs,
+                .rows = config->step_tokens,
+                .context = served->context,
+                .depth = config->depth,
+                .requests_max = config->requests,
+                .channels = config->connections * 2 + 2, /* and the keeper's */
+                .stall_ns = config->stall_ms * MS,
+                .grace_ns = config->grace_ms * MS,
+                .parks_max = config->max_parks,
+                .gap_ns = config->gap_ms * MS,
+                .batch_size = batch_size(config),
+                .window_ns = window_ms(config) * MS,
+                .prefix = { .world = config->kv,
+                            .keeps = share_of(blocks, config->uid_cached_percent),
+                            .anchors = config->requests }
+        };
         return error_pass(sys_random(o->sched.prefix.key, sizeof(o->sched.prefix.key)));
 }
 

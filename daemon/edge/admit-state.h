@@ -34,6 +34,11 @@ size_t admit_own_bytes(const struct request *request);
 char *admit_add_stop(struct request *request, char *at, const char *bytes, size_t count);
 void admit_add_stop_tokens(struct request *request, const uint32_t *tokens, uint32_t count);
 
+/* Why sched_fits() says no, after a semicolon; `to` is where it is written. */
+#define ADMIT_WHY_BYTES 96u
+const char *admit_why(const struct sched_conf *conf, enum smv_code code, uint32_t count,
+                      uint32_t most, char to[ADMIT_WHY_BYTES]);
+
 enum request_class admit_class(const struct wire_request *asked);
 uint64_t admit_deadline(const struct wire_request *asked);
 

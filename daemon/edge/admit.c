@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -255,14 +256,37 @@ static void fill(const struct admit *admit, struct request *request,
                 fill_making(admit, request, asked);
 }
 
+const char *admit_why(const struct sched_conf *conf, enum smv_code code, uint32_t count,
+                      uint32_t most, char to[ADMIT_WHY_BYTES])
+{
+        uint64_t positions = (uint64_t)count + most - (most > 0); /* its last token is not read */
+
+        if (code == SMV_QUOTA)
+                snprintf(to, ADMIT_WHY_BYTES,
+                         "that takes %" PRIu64 " blocks, and one user may have %u "
+                         "(uid_blocks_percent)",
+                         (positions + BLOCK_POSITIONS - 1) / BLOCK_POSITIONS, conf->user_blocks);
+        else
+                snprintf(to, ADMIT_WHY_BYTES, "the KV pool has %" PRIu64 " positions",
+                         (uint64_t)conf->blocks * BLOCK_POSITIONS);
+        return to;
+}
+
+/* Positions that one user's sequences may have. */
+static uint64_t positions_of_one(const struct sched_conf *conf)
+{
+        return (uint64_t)(conf->user_blocks ? conf->user_blocks : conf->blocks) * BLOCK_POSITIONS;
+}
+
 /* How many tokens it may have; 0 or WIRE_E_REFUSED. */
 static int measure(const struct admit *admit, const struct request *request, size_t count,
                    const char *field, uint32_t *ret_max_tokens, struct wire_problem *ret_problem)
 {
         const struct sched_conf *sched = &admit->conf.sched;
         uint32_t context = admit_context(admit, request->model);
-        uint64_t pool = (uint64_t)sched->blocks * BLOCK_POSITIONS;
+        uint64_t room = positions_of_one(sched);
         uint64_t most = request->max_tokens;
+        char why[ADMIT_WHY_BYTES];
         enum smv_code code;
 
         if (count >= context && !request->reads_only)
@@ -279,16 +303,16 @@ static int measure(const struct admit *admit, const struct request *request, siz
                 most = admit->conf.max_tokens;
                 if (most > context - count)
                         most = context - count;
-                if (count < pool && most > pool - count)
-                        most = pool - count;
+                if (count < room && most > room - count)
+                        most = room - count;
         }
         code = sched_fits(sched, (uint32_t)count, (uint32_t)most);
         if (code)
                 return wire_refuse(ret_problem, code, request->stream,
                                    request->max_tokens ? "max_tokens" : field,
-                                   "the prompt has %zu tokens and %" PRIu64
-                                   " may follow; the KV pool has %" PRIu64 " positions",
-                                   count, most, pool);
+                                   "the prompt has %zu tokens and %" PRIu64 " may follow; %s",
+                                   count, most,
+                                   admit_why(sched, code, (uint32_t)count, (uint32_t)most, why));
         *ret_max_tokens = (uint32_t)most;
         return 0;
 }

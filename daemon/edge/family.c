@@ -127,6 +127,7 @@ static int measure_fork(const struct admit *admit, const struct request *parent,
 {
         const struct sched_conf *sched = &admit->conf.sched;
         uint32_t context = admit_context(admit, parent->model), most = parent->tokens_max;
+        char why[ADMIT_WHY_BYTES];
         enum smv_code code;
 
         *ret_tokens_max = most;
@@ -140,11 +141,10 @@ static int measure_fork(const struct admit *admit, const struct request *parent,
                                    most, asked->max_tokens, context);
         code = sched_fits(sched, most, asked->max_tokens);
         if (code)
-                return wire_refuse(
-                        ret_problem, code, asked->id, "max_tokens",
-                        "the stream may have %u tokens by then and %u may follow; the KV "
-                        "pool has %" PRIu64 " positions",
-                        most, asked->max_tokens, (uint64_t)sched->blocks * BLOCK_POSITIONS);
+                return wire_refuse(ret_problem, code, asked->id, "max_tokens",
+                                   "the stream may have %u tokens by then and %u may follow; %s",
+                                   most, asked->max_tokens,
+                                   admit_why(sched, code, most, asked->max_tokens, why));
         *ret_tokens_max = most + asked->max_tokens;
         return 0;
 }

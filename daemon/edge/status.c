@@ -259,6 +259,8 @@ static void put_limits(struct wire_writer *writer, const struct config *config)
                 PAIR("uid_requests", config->uid_requests),
                 PAIR("uid_prompt_bytes", config->uid_prompt_bytes),
                 PAIR("uid_handles", config->uid_handles),
+                PAIR("uid_blocks_percent", config->uid_blocks_percent),
+                PAIR("uid_cached_percent", config->uid_cached_percent),
                 PAIR("uid_held_percent", config->uid_held_percent),
                 PAIR("uid_kept", config->uid_kept),
                 PAIR("uid_kept_bytes", config->uid_kept_bytes),

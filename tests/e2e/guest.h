@@ -39,6 +39,7 @@ struct answer {
         char status[6000]; /* of a look, as JSON */
 };
 
+bool there_are_users(void);
 /* Ends the program as skipped, with the reason, where no second user can be made. */
 void need_users(void);
 

@@ -264,7 +264,8 @@ static void status_shows_every_count(void **state)
                 "limits.uid_connections "
                 "kept.open kept.attached kept.ended kept.bytes charges.0.kept "
                 "charges.0.kept_bytes charges.0.blocks charges.0.cached_blocks "
-                "limits.uid_kept limits.uid_kept_bytes limits.kept "
+                "limits.uid_blocks_percent limits.uid_cached_percent limits.uid_kept "
+                "limits.uid_kept_bytes limits.kept "
                 "limits.uid_requests limits.uid_prompt_bytes limits.uid_ring_bytes "
                 "limits.stall_ms limits.frame_bytes limits.reply_bytes limits.max_seqs "
                 "limits.ctx";

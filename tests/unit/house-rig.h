@@ -118,6 +118,8 @@ static inline struct house *house_new(void)
                 .uid_requests = 32,
                 .uid_prompt_bytes = 64 << 20,
                 .uid_handles = 8,
+                .uid_blocks_percent = 100,
+                .uid_cached_percent = 50,
                 .uid_held_percent = 10,
                 .uid_kept = 4,
                 .uid_kept_bytes = 64 << 10,
@@ -146,6 +148,7 @@ static inline void house_start(struct house *house, bool with_scribe)
         struct edge_conf conf = {
                 .config = &house->config,
                 .admit = { .sched = { .blocks = 64,
+                                      .user_blocks = 64,
                                       .slots = 8,
                                       .rows = 64,
                                       .context = 2048,

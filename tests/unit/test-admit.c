@@ -280,6 +280,60 @@ static void a_default_length_is_cut_to_what_fits(void **state)
         admit_forget(world->admit, request);
 }
 
+/* Of the pool's five. */
+static void let_one_have(struct world *world, uint32_t blocks)
+{
+        struct admit_conf less = conf;
+
+        less.sched.user_blocks = blocks;
+        admit_free(world->admit);
+        assert_int_equal(admit_new(&less, world->quota, &world->admit), 0);
+}
+
+/* A block has 16 positions, and the last token of a continuation needs none. */
+static void what_exceeds_one_users_part_of_the_pool_is_refused_with_both_numbers(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(30);
+
+        let_one_have(world, 3);
+        asked.max_tokens = 19;
+        admit_forget(world->admit, expect_admitted(world, &asked));
+        asked.max_tokens = 20;
+        expect_refused(world, &asked, SMV_QUOTA, "max_tokens",
+                       "the prompt has 30 tokens and 20 may follow; that takes 4 blocks, and one "
+                       "user may have 3 (uid_blocks_percent)");
+        asked.max_tokens = 60; /* nobody could have that */
+        expect_refused(world, &asked, SMV_TOO_LARGE, "max_tokens", "the KV pool has 80 positions");
+        asked = with_ids(49);
+        expect_refused(world, &asked, SMV_QUOTA, "tokens", "that takes 5 blocks");
+}
+
+static void what_is_only_read_is_measured_as_well(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(48);
+
+        let_one_have(world, 3);
+        asked.op = WIRE_HOLD;
+        admit_forget(world->admit, expect_admitted(world, &asked));
+        asked.token_count = 49;
+        expect_refused(world, &asked, SMV_QUOTA, "tokens",
+                       "49 tokens and 0 may follow; that takes 4 blocks");
+}
+
+static void a_default_length_is_cut_to_what_one_user_may_have(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(43);
+        struct request *request;
+
+        let_one_have(world, 3);
+        request = expect_admitted(world, &asked);
+        assert_int_equal(request->max_tokens, 5);
+        admit_forget(world->admit, request);
+}
+
 static void a_text_is_measured_when_its_ids_are_known(void **state)
 {
         struct world *world = *state;
@@ -524,6 +578,27 @@ static void a_fork_that_could_be_too_long_is_refused(void **state)
         expect_nothing_held(world);
 }
 
+static void a_fork_that_one_user_may_not_have_is_refused_with_both_numbers(void **state)
+{
+        struct world *world = *state;
+        struct wire_request asked = with_ids(3), fork = forking(1, 27);
+        struct request *parent, *first; /* 3 and 20: it may have 22 when it is forked */
+        struct wire_problem problem;
+
+        let_one_have(world, 3);
+        parent = expect_admitted(world, &asked);
+        admit_forget(world->admit, expect_forked(world, parent, &fork));
+        fork.max_tokens = 28;
+        assert_int_equal(admit_fork(world->admit, parent, &fork, &first, &problem), WIRE_E_REFUSED);
+        assert_int_equal(problem.code, SMV_QUOTA);
+        assert_string_equal(problem.field, "max_tokens");
+        assert_string_equal(problem.message,
+                            "the stream may have 22 tokens by then and 28 may follow; that takes 4 "
+                            "blocks, and one user may have 3 (uid_blocks_percent)");
+        admit_forget(world->admit, parent);
+        expect_nothing_held(world);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -535,6 +610,9 @@ int main(void)
                 TEST(what_exceeds_the_context_is_too_long),
                 TEST(what_exceeds_the_pool_is_too_large),
                 TEST(a_default_length_is_cut_to_what_fits),
+                TEST(what_exceeds_one_users_part_of_the_pool_is_refused_with_both_numbers),
+                TEST(what_is_only_read_is_measured_as_well),
+                TEST(a_default_length_is_cut_to_what_one_user_may_have),
                 TEST(a_text_is_measured_when_its_ids_are_known),
                 TEST(charges_follow_what_is_held),
                 TEST(a_user_over_his_requests_is_refused_and_another_is_not),
@@ -543,6 +621,7 @@ int main(void)
                 TEST(many_are_charged_each_and_are_all_or_none),
                 TEST(choices_are_counted_up_over_a_family),
                 TEST(a_fork_that_could_be_too_long_is_refused),
+                TEST(a_fork_that_one_user_may_not_have_is_refused_with_both_numbers),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

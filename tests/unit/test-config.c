@@ -68,6 +68,8 @@ static void defaults_are_those_that_are_documented(void **state)
         assert_int_equal(c.uid_requests, 320);
         assert_int_equal(c.uid_prompt_bytes, 64 << 20);
         assert_int_equal(c.uid_handles, 256);
+        assert_int_equal(c.uid_blocks_percent, 100);
+        assert_int_equal(c.uid_cached_percent, 50);
         assert_int_equal(c.uid_held_percent, 25);
         assert_int_equal(c.uid_kept, 16);
         assert_int_equal(c.uid_kept_bytes, 32 << 20);
@@ -107,6 +109,8 @@ static void flag_takes_its_value_either_way(void **state)
         ACCEPTS(ring_bytes, 65536, "--ring-bytes", "65536");
         ACCEPTS(ring_bytes, 1 << 20, "--ring-bytes", "1M");
         ACCEPTS(kv_bytes, UINT64_C(3) << 30, "--kv-bytes", "3G");
+        ACCEPTS(uid_blocks_percent, 1, "--uid-blocks-percent", "1");
+        ACCEPTS(uid_cached_percent, 100, "--uid-cached-percent=100");
         ACCEPTS(max_tokens, UINT32_MAX, "--max-tokens", "4294967295");
 }
 
@@ -166,6 +170,10 @@ static void value_out_of_range_is_refused_with_the_range(void **state)
                 "99999999999999999999");
         REFUSES("--kv-bytes is 99999999999G; it may be from 0 to 4096G", "--kv-bytes",
                 "99999999999G");
+        REFUSES("--uid-blocks-percent is 0; it may be from 1 to 100", "--uid-blocks-percent", "0");
+        REFUSES("--uid-blocks-percent is 101; it may be from 1 to 100", "--uid-blocks-percent=101");
+        REFUSES("--uid-cached-percent is 0; it may be from 1 to 100", "--uid-cached-percent", "0");
+        REFUSES("--uid-cached-percent is 101; it may be from 1 to 100", "--uid-cached-percent=101");
         REFUSES("--fd is 2147483648; it may be from 0 to 2147483647", "--fd", "2147483648");
         REFUSES("--kv is f8; it may be f16, f32", "--kv", "f8");
         REFUSES("--backend is gpu; it may be cpu, ref", "--backend", "gpu");
