@@ -28,7 +28,7 @@
  * The loop may rest only when all of it is free: a call that is lost is an invalid end.
  *
  * Not here: what is in the ring (ring.pml), what else is on the socket (doorbell.pml), STOP; and
- * forks of a request, whose SUBMIT may cross its RETIRED as CANCEL does: the flags here are counts there.
+ * forks of a request, whose SUBMIT may cross its RETIRED as CANCEL does (forks.pml).
  *
  * Mutants:
  *
