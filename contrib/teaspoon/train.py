@@ -243,6 +243,7 @@ def main():
     args = arguments()
     torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
+    torch.use_deterministic_algorithms(True)  # else what two threads add to one gradient is rounded as they come
     os.makedirs(args.run, exist_ok=True)
     trainer = Trainer(args)
     print("%d parameters, %.2f M tokens in %d documents" % (
