@@ -106,12 +106,16 @@ int own_daemon_start(const char *program, const char *const *flags, struct smv_c
 
 void own_daemon_stop(void)
 {
+        char lock[sizeof(own.socket) + sizeof(".lock")];
+
         own.client = smv_close(own.client);
         if (own.pid > 0) {
                 kill(own.pid, SIGTERM);
                 waitpid(own.pid, NULL, 0);
         }
         own.pid = 0;
+        snprintf(lock, sizeof(lock), "%s.lock", own.socket);
+        unlink(lock);
         unlink(own.socket);
         unlink(own.log);
         rmdir(own.directory);
