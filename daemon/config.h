@@ -18,12 +18,13 @@ enum batching { BATCHING_CONTINUOUS, BATCHING_DYNAMIC, BATCHING_STATIC };
 
 struct config {
         /* what is served, and where */
-        char *model;          /* PATH or PATH=NAME; NULL: the one that comes with samovar */
-        char *tokenizer;      /* PATH or PATH=SPLITTER; NULL: the model's own */
-        char *socket;         /* NULL: the usual place */
-        uint32_t socket_mode; /* 0600, 0660 or 0666 */
-        char *socket_group;   /* a name or a number; NULL: that of whom the daemon runs as */
-        char *backend;        /* "cpu", "ref" */
+        char *model;           /* PATH or PATH=NAME; NULL: the one that comes with samovar */
+        char *tokenizer;       /* PATH or PATH=SPLITTER; NULL: the model's own */
+        char *socket;          /* NULL: the usual place */
+        uint32_t socket_mode;  /* 0600, 0660 or 0666 */
+        char *socket_group;    /* a name or a number; NULL: that of whom the daemon runs as */
+        char *backend;         /* "cpu", "cuda", "auto", "ref" */
+        char *backend_library; /* NULL: the one that comes with samovar */
         char *isa;
         int32_t fd;         /* serve this connected socket alone, end with it; -1: listen */
         bool check;         /* load, print the plan of memory, exit */

@@ -24,9 +24,11 @@
 #include "daemon/log.h"
 #include "daemon/opening.h"
 #include "daemon/preview.h"
+#include "daemon/shipped.h"
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/scribe.h"
+#include "daemon/why.h"
 
 struct house {
         struct config config;
@@ -44,7 +46,38 @@ struct house {
         struct waker *waker;
         struct scribe *scribe;
         char load_why[256]; /* the engine's to write until it is joined */
+        char library[4096]; /* of the backend, if it is one */
 };
+
+/* A GPU, if it was asked for, or if there is one. */
+static int open_backend(struct house *house, struct kernels_conf *conf)
+{
+        const char *name = house->config.backend;
+        bool may_be = !strcmp(name, "auto");
+        char *why = house->opening.why;
+        size_t why_bytes = sizeof(house->opening.why);
+        int r = 0;
+
+        if (may_be || !strcmp(name, "cuda")) {
+                conf->library = house->config.backend_library;
+                if (!conf->library) {
+                        r = shipped_library(house->library, sizeof(house->library), why, why_bytes);
+                        conf->library = house->library;
+                }
+                if (!r && (r = kernels_open("cuda", conf, &house->kernels)))
+                        why_say(why, why_bytes, r, "--backend cuda: %s",
+                                *kernels_why() ? kernels_why() : strerror(-r));
+                if (!may_be || !r)
+                        return r;
+                log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s", why);
+                name = "cpu";
+        }
+        r = kernels_open(name, conf, &house->kernels);
+        if (r)
+                snprintf(why, why_bytes, "--backend %s --isa %s: %s", name, house->config.isa,
+                         strerror(-r));
+        return r;
+}
 
 static int open_model(struct house *house)
 {
@@ -63,12 +96,9 @@ static int open_model(struct house *house)
         char what[256];
         int r;
 
-        r = kernels_open(config->backend, &conf, &house->kernels);
-        if (r) {
-                snprintf(house->opening.why, sizeof(house->opening.why),
-                         "--backend %s --isa %s: %s", config->backend, config->isa, strerror(-r));
+        r = open_backend(house, &conf);
+        if (r)
                 return r;
-        }
         r = model_open(house->opening.checkpoint, &house->opening.served.traits, house->kernels,
                        &house->opening.model_conf, &house->opening.served.model, what,
                        sizeof(what));

@@ -11,8 +11,33 @@
 #include "daemon/sys.h"
 #include "daemon/why.h"
 
-#define FILE_NAME  SHIPPED_NAME "-q8_0.gguf"
 #define PATH_BYTES 4096u
+
+struct shipped {
+        const char *file;
+        const char *variable; /* of the environment */
+        const char *built;    /* in a build tree */
+        const char *installed;
+        const char *what, *instead; /* for who misses it */
+};
+
+static const struct shipped model = {
+        .file = SHIPPED_NAME "-q8_0.gguf",
+        .variable = "SAMOVAR_MODELS",
+        .built = "models",
+        .installed = SAMOVAR_MODELS,
+        .what = "no model to serve",
+        .instead = "give --model PATH",
+};
+
+static const struct shipped library = {
+        .file = "libsamovar-cuda.so",
+        .variable = "SAMOVAR_LIBRARIES",
+        .built = "kernels",
+        .installed = SAMOVAR_LIBRARIES,
+        .what = "no backend for a GPU",
+        .instead = "it is built where CUDA's compiler is; --backend cpu does without",
+};
 
 /* `folder`, the part of a path before its last slash; false: it has none. */
 static bool cut_last(char *path)
@@ -26,17 +51,18 @@ static bool cut_last(char *path)
 }
 
 /* Of a build tree: this program is daemon/samovard in it.  False: nobody says where we are. */
-static bool built_folder(char ret_folder[PATH_BYTES])
+static bool built_folder(const struct shipped *shipped, char ret_folder[PATH_BYTES])
 {
         char path[PATH_BYTES - 16];
 
         return !sys_program(path, sizeof(path)) && cut_last(path) && cut_last(path) &&
-               snprintf(ret_folder, PATH_BYTES, "%s/models", path) > 0;
+               snprintf(ret_folder, PATH_BYTES, "%s/%s", path, shipped->built) > 0;
 }
 
-int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes)
+static int find(const struct shipped *shipped, char *ret_path, size_t bytes, char *why,
+                size_t why_bytes)
 {
-        const char *named = getenv("SAMOVAR_MODELS");
+        const char *named = getenv(shipped->variable);
         const char *places[2] = { named, NULL };
         char built[PATH_BYTES];
         unsigned count = 0;
@@ -44,23 +70,34 @@ int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes)
         if (named && *named) {
                 count = 1;
         } else {
-                if (built_folder(built))
+                if (built_folder(shipped, built))
                         places[count++] = built;
-                places[count++] = SAMOVAR_MODELS;
+                places[count++] = shipped->installed;
         }
         for (unsigned i = 0; i < count; i++) {
-                int n = snprintf(ret_path, bytes, "%s/%s", places[i], FILE_NAME);
+                int n = snprintf(ret_path, bytes, "%s/%s", places[i], shipped->file);
                 uint64_t identity[2];
 
                 if (n < 0 || (size_t)n >= bytes)
                         return error_raise(why_say(why, why_bytes, -ENAMETOOLONG,
-                                                   "the path of %s is too long", FILE_NAME));
+                                                   "the path of %s is too long", shipped->file));
                 if (!sys_identity(ret_path, identity))
                         return 0;
         }
-        return error_raise(why_say(
-                why, why_bytes, -ENOENT,
-                "there is no model to serve: %s, which comes with samovar, is not "
-                "in %.200s%s%.200s; give --model PATH",
-                FILE_NAME, places[0], count > 1 ? ", nor in " : "", count > 1 ? places[1] : ""));
+        return error_raise(why_say(why, why_bytes, -ENOENT,
+                                   "there is %s: %s, which comes with samovar, is not "
+                                   "in %.200s%s%.200s; %s",
+                                   shipped->what, shipped->file, places[0],
+                                   count > 1 ? ", nor in " : "", count > 1 ? places[1] : "",
+                                   shipped->instead));
+}
+
+int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes)
+{
+        return find(&model, ret_path, bytes, why, why_bytes);
+}
+
+int shipped_library(char *ret_path, size_t bytes, char *why, size_t why_bytes)
+{
+        return find(&library, ret_path, bytes, why, why_bytes);
 }

@@ -4,6 +4,9 @@
 #include <string.h>
 
 #include "kernels/backends.h"
+#include "kernels/library.h"
+
+static _Thread_local char why[256];
 
 static const struct {
         const char *name;
@@ -15,9 +18,17 @@ static const struct {
 
 int kernels_open(const char *name, const struct kernels_conf *conf, struct kernels **ret_kernels)
 {
+        why[0] = 0;
         for (size_t i = 0; i < sizeof(backends) / sizeof(backends[0]); i++) {
                 if (!strcmp(name, backends[i].name))
                         return backends[i].open(conf, ret_kernels);
         }
+        if (!strcmp(name, "cuda"))
+                return library_open(conf->library, conf, ret_kernels, why, sizeof(why));
         return -ENOENT;
+}
+
+const char *kernels_why(void)
+{
+        return why;
 }

@@ -34,6 +34,10 @@
 
 #include "kernels/page.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How a row of weights is written in a model file: as numbers, or in blocks (kernels/blocks.h). */
 enum row_type {
         ROW_F32,
@@ -190,13 +194,15 @@ struct head { /* logits of the wanted rows */
 };
 
 struct kernels_conf {
-        uint32_t threads;   /* of the crew, the caller's included; 0: one per core allowed to us */
-        const char *isa;    /* "auto", or a lower one by force: "avx512", "avx2", "c" */
-        uint32_t rows_max;  /* in a step */
-        uint32_t slots_max; /* page tables ... */
-        uint32_t pages_max; /* ... of so many entries */
-        uint32_t vocab_max; /* logits of a row */
-        uint32_t wants_max; /* wanted rows in a step */
+        uint32_t threads;    /* of the crew, the caller's included; 0: one per core allowed to us */
+        const char *isa;     /* "auto", or a lower one by force: "avx512", "avx2", "c" */
+        uint32_t rows_max;   /* in a step */
+        uint32_t slots_max;  /* page tables ... */
+        uint32_t pages_max;  /* ... of so many entries */
+        uint32_t vocab_max;  /* logits of a row */
+        uint32_t wants_max;  /* wanted rows in a step */
+        const char *library; /* "cuda": the file that it is in ... */
+        uint32_t device;     /* ... and the number of the GPU */
 };
 
 struct kernels {
@@ -243,7 +249,16 @@ struct kernels {
                          struct logprob *ret_logprobs);
 };
 
-/* "ref" or "cpu"; -ENOENT: no such backend, -ENOTSUP: not on this machine. */
+/*
+ * "ref", "cpu" or "cuda"; -ENOENT: no such backend, -ENOTSUP: not this way on this machine, -ENODEV: it
+ * has no such device.
+ */
 int kernels_open(const char *name, const struct kernels_conf *conf, struct kernels **ret_kernels);
+/* Why this thread's last call failed, in a sentence; "" where the error says all. */
+const char *kernels_why(void);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

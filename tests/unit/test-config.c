@@ -176,7 +176,7 @@ static void value_out_of_range_is_refused_with_the_range(void **state)
         REFUSES("--uid-cached-percent is 101; it may be from 1 to 100", "--uid-cached-percent=101");
         REFUSES("--fd is 2147483648; it may be from 0 to 2147483647", "--fd", "2147483648");
         REFUSES("--kv is f8; it may be f16, f32", "--kv", "f8");
-        REFUSES("--backend is gpu; it may be cpu, ref", "--backend", "gpu");
+        REFUSES("--backend is gpu; it may be cpu, cuda, auto, ref", "--backend", "gpu");
         REFUSES("--check is 1; it may be yes or no", "--check=1");
         REFUSES("--model is empty", "--model", "");
         REFUSES("--model has no value", "--model");
