@@ -1,0 +1,686 @@
+/*
+ * The device where there is none.
+ *
+ * A stream is a list of operations with a count of those that are done.  So a place in it is a
+ * number, and a moment is one for each stream: what must be done before it, there and on all
+ * streams that were followed on the way.  Marking copies that from the stream, following takes
+ * the larger of each, and what the host knows to be done is such a row of numbers, too.
+ *
+ * Nothing is done before somebody waits.  Then the dice say in which mood: no more than must be,
+ * anything in any order, or all else first; operations of a stream stay in order.
+ *
+ * Downloads: pinned memory is there twice, as the host sees it and as the device does. A
+ * download fills the second one; it comes over when the host has waited for it, and not before.
+ */
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/device-emu.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <mutex>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#else
+#define __asan_poison_memory_region(at, bytes)   ((void)(at), (void)(bytes))
+#define __asan_unpoison_memory_region(at, bytes) ((void)(at), (void)(bytes))
+#endif
+
+#define POISON       0xff
+#define MEMORY_ALIGN 256u
+#define PROCESSORS   4u
+#define SHARED_MAX   (99u << 10) /* compute capability 8.6 */
+#define THREADS_MAX  1024u
+#define GRID_YZ_MAX  65535u
+
+enum work { COPY, UPLOAD, DOWNLOAD, CLEAR, LAUNCH, FOLLOW };
+
+/* Of each stream, how many of its operations. */
+struct place {
+        uint64_t done[STREAM_N];
+};
+
+struct operation {
+        enum work work;
+        void *to;
+        const void *from;
+        size_t bytes;
+        struct place place; /* to follow */
+        struct launch launch;
+        const void *kernel;
+        device_run *run;
+        alignas(16) uint8_t args[DEVICE_ARGS_MAX];
+};
+
+struct queue {
+        std::vector<operation> operations; /* those before `next` are done */
+        size_t next;
+        place put; /* all that was put there, and followed */
+};
+
+/* `other` is what the device sees of pinned memory; NULL: memory of the device. */
+struct memory {
+        uint8_t *bytes, *other;
+        size_t size;
+};
+
+/* Pinned memory that a copy needs, until the host has waited for it. */
+struct claim {
+        enum stream stream;
+        uint64_t number; /* of the operation */
+        bool fills;
+        uint8_t *pinned, *other;
+        size_t bytes;
+};
+
+struct moment {
+        struct place place;
+};
+
+struct recording {
+        std::vector<operation> operations;
+};
+
+struct device {
+        mutable std::mutex lock;
+        uint64_t dice;
+        bool lost;
+        size_t left;
+        queue queues[STREAM_N];
+        place done, known; /* known: to the host */
+        std::vector<memory> memories;
+        std::vector<claim> claims; /* in the order they were put */
+        struct recording *recording;
+        stream recorded;
+};
+
+static struct {
+        uint64_t seed, operations, pieces;
+        size_t bytes;
+} wanted = { 0, UINT64_MAX, UINT64_MAX, (size_t)1 << 40 };
+
+static thread_local char why[160];
+
+void device_emu_seed(uint64_t seed)
+{
+        wanted.seed = seed;
+}
+
+void device_emu_memory(size_t bytes)
+{
+        wanted.bytes = bytes;
+}
+
+void device_emu_refuse(uint64_t pieces)
+{
+        wanted.pieces = pieces;
+}
+
+void device_emu_lose(uint64_t operations)
+{
+        wanted.operations = operations;
+}
+
+void device_emu_peek(void *to, const void *from, size_t bytes)
+{
+        __asan_unpoison_memory_region(from, bytes);
+        memcpy(to, from, bytes);
+        __asan_poison_memory_region(from, bytes);
+}
+
+const char *device_why(void)
+{
+        return why;
+}
+
+static int fail(int error, const char *sentence)
+{
+        snprintf(why, sizeof(why), "%s", sentence);
+        return error;
+}
+
+static int how_it_is(const device *device)
+{
+        return device->lost ? fail(-EIO, "the emulated device was lost, as a test wished") : 0;
+}
+
+static uint64_t roll(device *device)
+{
+        uint64_t z = device->dice += 0x9e3779b97f4a7c15u;
+
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        return z ^ z >> 31;
+}
+
+static bool reaches(const place *place, const struct place *other)
+{
+        for (unsigned s = 0; s < STREAM_N; s++)
+                if (place->done[s] < other->done[s])
+                        return false;
+        return true;
+}
+
+static void take_later(place *place, const struct place *other)
+{
+        for (unsigned s = 0; s < STREAM_N; s++)
+                if (place->done[s] < other->done[s])
+                        place->done[s] = other->done[s];
+}
+
+/* ---- memory ---- */
+
+static bool lies_in(const memory *memory, const void *at, size_t bytes)
+{
+        size_t from = (size_t)((const uint8_t *)at - memory->bytes);
+
+        return (const uint8_t *)at >= memory->bytes && from <= memory->size &&
+               bytes <= memory->size - from;
+}
+
+/* Pinned or not; anything else is no memory for a copy. */
+static const memory *memory_of(const device *device, const void *at, size_t bytes, bool pinned)
+{
+        for (const memory &memory : device->memories)
+                if (lies_in(&memory, at, bytes)) {
+                        assert(!memory.other == !pinned);
+                        return &memory;
+                }
+        assert(!"memory of this device");
+        return nullptr;
+}
+
+/* While work is done; the host itself has no business there. */
+static void open_memory(const device *device, bool open)
+{
+        for (const memory &memory : device->memories) {
+                if (memory.other)
+                        continue;
+                if (open)
+                        __asan_unpoison_memory_region(memory.bytes, memory.size);
+                else
+                        __asan_poison_memory_region(memory.bytes, memory.size);
+        }
+}
+
+static uint8_t *poisoned(size_t bytes)
+{
+        void *memory;
+
+        if (!wanted.pieces)
+                return nullptr;
+        wanted.pieces -= wanted.pieces != UINT64_MAX;
+        if (posix_memalign(&memory, MEMORY_ALIGN, bytes))
+                return nullptr;
+        memset(memory, POISON, bytes);
+        return (uint8_t *)memory;
+}
+
+static bool overlap(const claim *claim, const void *at, size_t bytes)
+{
+        return (const uint8_t *)at < claim->pinned + claim->bytes &&
+               claim->pinned < (const uint8_t *)at + bytes;
+}
+
+/* What the host now knows to be done is its own again; into the rest it still may not look. */
+static void hand_over(device *device)
+{
+        size_t kept = 0;
+
+        for (const claim &claim : device->claims)
+                if (claim.fills && claim.number < device->known.done[claim.stream])
+                        memcpy(claim.pinned, claim.other, claim.bytes);
+        for (const claim &claim : device->claims) {
+                if (claim.number < device->known.done[claim.stream])
+                        continue;
+                if (claim.fills)
+                        memset(claim.pinned, POISON, claim.bytes);
+                device->claims[kept++] = claim;
+        }
+        device->claims.resize(kept);
+}
+
+/* ---- doing it ---- */
+
+static void perform(device *device, const operation *operation)
+{
+        switch (operation->work) {
+        case COPY:
+                memmove(operation->to, operation->from, operation->bytes);
+                break;
+        case UPLOAD:
+        case DOWNLOAD:
+                memcpy(operation->to, operation->from, operation->bytes);
+                break;
+        case CLEAR:
+                memset(operation->to, 0, operation->bytes);
+                break;
+        case LAUNCH:
+                emu_use((unsigned)(roll(device) % EMU_SCHEDULES));
+                operation->run(&operation->launch, operation->kernel, operation->args);
+                break;
+        case FOLLOW:
+                break;
+        }
+}
+
+static bool has_work(const device *device, unsigned stream)
+{
+        const queue *queue = &device->queues[stream];
+
+        return queue->next < queue->operations.size();
+}
+
+static bool can_go_on(const device *device, unsigned stream)
+{
+        const queue *queue = &device->queues[stream];
+
+        return has_work(device, stream) &&
+               (queue->operations[queue->next].work != FOLLOW ||
+                reaches(&device->done, &queue->operations[queue->next].place));
+}
+
+static void lose(device *device)
+{
+        device->lost = true;
+        for (queue &queue : device->queues) {
+                queue.operations.clear();
+                queue.next = 0;
+        }
+}
+
+static void do_one(device *device, unsigned stream)
+{
+        queue *queue = &device->queues[stream];
+
+        assert(stream < STREAM_N);
+        if (!wanted.operations) {
+                lose(device);
+                return;
+        }
+        if (wanted.operations != UINT64_MAX)
+                wanted.operations--;
+        perform(device, &queue->operations[queue->next++]);
+        device->done.done[stream]++;
+        if (queue->next * 2 < queue->operations.size())
+                return;
+        queue->operations.erase(queue->operations.begin(),
+                                queue->operations.begin() + (ptrdiff_t)queue->next);
+        queue->next = 0;
+}
+
+enum mood { NO_MORE, ANYHOW, OTHERS_FIRST, MOODS };
+
+/* A stream that can go on, as the mood is; STREAM_N: none can. */
+static unsigned choose(device *device, const place *until, unsigned mood)
+{
+        unsigned first = (unsigned)(roll(device) % STREAM_N), any = STREAM_N;
+
+        for (unsigned i = 0; i < STREAM_N; i++) {
+                unsigned stream = (first + i) % STREAM_N;
+                bool must = device->done.done[stream] < until->done[stream];
+
+                if (!can_go_on(device, stream))
+                        continue;
+                if (mood == ANYHOW || must == (mood == NO_MORE))
+                        return stream;
+                any = stream;
+        }
+        return any;
+}
+
+/*
+ * One of those that must go on always can: whom a stream follows had all that put before, and so
+ * on back to the beginning, and a place has in it all that is followed.
+ */
+static void run_until(device *device, const place *until)
+{
+        unsigned mood = (unsigned)(roll(device) % MOODS);
+        unsigned more = mood == NO_MORE ? 0 : (unsigned)(roll(device) % 16), stream;
+
+        open_memory(device, true);
+        while (!device->lost && !reaches(&device->done, until))
+                do_one(device, choose(device, until, mood));
+        while (!device->lost && more-- && (stream = choose(device, until, ANYHOW)) < STREAM_N)
+                do_one(device, stream);
+        open_memory(device, false);
+}
+
+static void run_all(device *device)
+{
+        for (const queue &queue : device->queues)
+                run_until(device, &queue.put);
+}
+
+/* ---- the device ---- */
+
+static uint64_t seed_of_run(void)
+{
+        const char *seed = getenv("SMV_DEVICE_SEED");
+        struct timespec now;
+        uint64_t any;
+
+        if (!seed || !*seed)
+                return wanted.seed;
+        if (strcmp(seed, "any"))
+                return strtoull(seed, nullptr, 10);
+        clock_gettime(CLOCK_REALTIME, &now);
+        any = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+        fprintf(stderr, "SMV_DEVICE_SEED=%llu\n", (unsigned long long)any);
+        return any;
+}
+
+int device_open(unsigned number, device **ret_device)
+{
+        device *device;
+
+        if (number)
+                return fail(-ENODEV, "there is one emulated device, and its number is 0");
+        device = new struct device();
+        device->dice = seed_of_run();
+        device->left = wanted.bytes;
+        *ret_device = device;
+        return 0;
+}
+
+void device_close(device *device)
+{
+        if (!device)
+                return;
+        assert(!device->recording);
+        run_all(device);
+        assert(device->memories.empty());
+        delete device;
+}
+
+const char *device_name(const device *)
+{
+        return "emulated";
+}
+
+unsigned device_processors(const device *)
+{
+        return PROCESSORS;
+}
+
+size_t device_memory_left(const device *device)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        return device->left;
+}
+
+int device_new(device *device, size_t bytes, void **ret_memory)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+        memory memory = { nullptr, nullptr, bytes };
+
+        assert(bytes && !device->recording);
+        if (device->lost)
+                return how_it_is(device);
+        if (bytes <= device->left)
+                memory.bytes = poisoned(bytes);
+        if (!memory.bytes)
+                return fail(-ENOMEM, "the emulated device has no memory left");
+        device->left -= bytes;
+        device->memories.push_back(memory);
+        __asan_poison_memory_region(memory.bytes, bytes);
+        *ret_memory = memory.bytes;
+        return 0;
+}
+
+int device_pinned_new(device *device, size_t bytes, void **ret_memory)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+        memory memory = { nullptr, nullptr, bytes };
+
+        assert(bytes && !device->recording);
+        if (device->lost)
+                return how_it_is(device);
+        memory.bytes = poisoned(bytes);
+        memory.other = poisoned(bytes);
+        if (!memory.bytes || !memory.other) {
+                free(memory.bytes);
+                free(memory.other);
+                return fail(-ENOMEM, "the host has no memory left that could be pinned");
+        }
+        device->memories.push_back(memory);
+        *ret_memory = memory.bytes;
+        return 0;
+}
+
+/* What a kernel will use nobody can tell, so all is done that was put anywhere. */
+static void delete_memory(device *device, void *at, bool pinned)
+{
+        if (!at)
+                return;
+
+        std::lock_guard<std::mutex> guard(device->lock);
+        size_t i = (size_t)(memory_of(device, at, 1, pinned) - device->memories.data());
+        memory memory = device->memories[i];
+
+        assert(memory.bytes == at && !device->recording);
+        run_all(device);
+        for (size_t c = device->claims.size(); c--;)
+                if (overlap(&device->claims[c], memory.bytes, memory.size))
+                        device->claims.erase(device->claims.begin() + (ptrdiff_t)c);
+        __asan_unpoison_memory_region(memory.bytes, memory.size);
+        free(memory.bytes);
+        free(memory.other);
+        if (!pinned)
+                device->left += memory.size;
+        device->memories.erase(device->memories.begin() + (ptrdiff_t)i);
+}
+
+void device_delete(device *device, void *memory)
+{
+        delete_memory(device, memory, false);
+}
+
+void device_pinned_delete(device *device, void *memory)
+{
+        delete_memory(device, memory, true);
+}
+
+/* ---- what is put on a stream ---- */
+
+static int put(device *device, stream stream, const operation *operation)
+{
+        queue *queue = &device->queues[stream];
+
+        assert(stream < STREAM_N);
+        if (device->lost)
+                return how_it_is(device);
+        if (device->recording && device->recorded == stream) {
+                assert(operation->work == LAUNCH || operation->work == COPY ||
+                       operation->work == CLEAR);
+                device->recording->operations.push_back(*operation);
+                return 0;
+        }
+        queue->operations.push_back(*operation);
+        queue->put.done[stream]++;
+        return 0;
+}
+
+static int put_copy(device *device, stream stream, work work, void *to, const void *from,
+                    size_t bytes)
+{
+        operation operation = {};
+
+        operation.work = work;
+        operation.to = to;
+        operation.from = from;
+        operation.bytes = bytes;
+        return put(device, stream, &operation);
+}
+
+/* As the device sees it: there a download is put, and claimed until the host may see it. */
+static uint8_t *claim_pinned(device *device, stream stream, void *pinned, size_t bytes, bool fills)
+{
+        const memory *memory = memory_of(device, pinned, bytes, true);
+        claim claim = { stream, device->queues[stream].put.done[stream],
+                        fills,  (uint8_t *)pinned,
+                        NULL,   bytes };
+
+        claim.other = memory->other + (claim.pinned - memory->bytes);
+        for (const struct claim &other : device->claims)
+                assert(!overlap(&other, pinned, bytes) || other.fills == fills);
+        device->claims.push_back(claim);
+        if (fills)
+                memset(pinned, POISON, bytes);
+        return claim.other;
+}
+
+int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        memory_of(device, to, bytes, false);
+        if (device->lost)
+                return how_it_is(device); /* what it had not done is nobody's any more */
+        claim_pinned(device, stream, (void *)pinned, bytes, false);
+        return put_copy(device, stream, UPLOAD, to, pinned, bytes);
+}
+
+int device_download(device *device, stream stream, void *pinned, const void *from, size_t bytes)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+        void *other;
+
+        memory_of(device, from, bytes, false);
+        if (device->lost)
+                return how_it_is(device);
+        other = claim_pinned(device, stream, pinned, bytes, true);
+        return put_copy(device, stream, DOWNLOAD, other, from, bytes);
+}
+
+int device_copy(device *device, stream stream, void *to, const void *from, size_t bytes)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        memory_of(device, to, bytes, false);
+        memory_of(device, from, bytes, false);
+        return put_copy(device, stream, COPY, to, from, bytes);
+}
+
+int device_clear(device *device, stream stream, void *to, size_t bytes)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        memory_of(device, to, bytes, false);
+        return put_copy(device, stream, CLEAR, to, nullptr, bytes);
+}
+
+int device_launch_raw(device *device, stream stream, const launch *launch, const void *kernel,
+                      device_run *run, const void *args, size_t args_bytes)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+        operation operation = {};
+
+        assert(launch->threads && launch->threads <= THREADS_MAX && launch->shared <= SHARED_MAX);
+        assert(launch->x <= INT32_MAX && launch->y <= GRID_YZ_MAX && launch->z <= GRID_YZ_MAX);
+        assert(args_bytes <= DEVICE_ARGS_MAX);
+        if (!launch->x || !launch->y || !launch->z)
+                return how_it_is(device);
+        operation.work = LAUNCH;
+        operation.launch = *launch;
+        operation.kernel = kernel;
+        operation.run = run;
+        memcpy(operation.args, args, args_bytes);
+        return put(device, stream, &operation);
+}
+
+/* ---- moments ---- */
+
+int device_moment_new(device *device, moment **ret_moment)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        if (device->lost)
+                return how_it_is(device);
+        *ret_moment = new moment();
+        return 0;
+}
+
+void device_moment_delete(device *, moment *moment)
+{
+        delete moment;
+}
+
+int device_mark(device *device, stream stream, moment *moment)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        assert(!device->recording || device->recorded != stream);
+        moment->place = device->queues[stream].put;
+        return how_it_is(device);
+}
+
+int device_follow(device *device, stream stream, moment *moment)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+        operation operation = {};
+        int error;
+
+        operation.work = FOLLOW;
+        operation.place = moment->place;
+        error = put(device, stream, &operation);
+        take_later(&device->queues[stream].put, &moment->place);
+        return error;
+}
+
+int device_wait(device *device, moment *moment)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        run_until(device, &moment->place);
+        if (device->lost)
+                return how_it_is(device);
+        take_later(&device->known, &moment->place);
+        hand_over(device);
+        return 0;
+}
+
+/* ---- recordings ---- */
+
+int device_record(device *device, stream stream)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        assert(!device->recording);
+        if (device->lost)
+                return how_it_is(device);
+        device->recording = new recording();
+        device->recorded = stream;
+        return 0;
+}
+
+int device_recorded(device *device, stream stream, recording **ret_recording)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        assert(device->recording && device->recorded == stream);
+        *ret_recording = device->recording;
+        device->recording = nullptr;
+        return how_it_is(device);
+}
+
+int device_replay(device *device, stream stream, recording *recording)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        assert(!device->recording);
+        for (const operation &operation : recording->operations)
+                put(device, stream, &operation);
+        return how_it_is(device);
+}
+
+void device_recording_delete(device *, recording *recording)
+{
+        delete recording;
+}

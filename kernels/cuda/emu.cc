@@ -1,0 +1,370 @@
+#include "kernels/cuda/emu.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vector>
+
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+#define STACK_BYTES  (64u << 10)
+#define THREADS_MAX  1024u
+#define SHARED_ALIGN 128u
+#define POISON       0xff
+#define COPY_BYTES   16u
+
+enum fiber_state { READY, MEETING, AT_BARRIER, ENDED };
+
+struct copy {
+        void *to;
+        const void *from;
+};
+
+struct fiber {
+        void *stack_pointer;
+        fiber_state state;
+        unsigned lane, warp;
+        emu_index index;
+        std::vector<copy> open;
+        std::vector<std::vector<copy>> batches;
+};
+
+/* Two rows of what lanes give: who is slow still reads the one while others fill the next. */
+struct warp {
+        uint32_t there, alive;
+        unsigned turn;
+        size_t bytes; /* what those give who meet now ... */
+        void (*last)(emu_given *given);
+        alignas(16) emu_given given[2];
+};
+
+struct block {
+        std::vector<fiber> fibers;
+        std::vector<warp> warps;
+        unsigned alive, at_barrier;
+        void (*kernel)(const void *args);
+        const void *args;
+};
+
+/* A host thread's, for as long as it lives. */
+struct fiber_stacks {
+        std::vector<uint8_t *> all;
+
+        ~fiber_stacks()
+        {
+                for (uint8_t *stack : all)
+                        free(stack);
+        }
+};
+
+__thread emu_index emu_thread, emu_block, emu_block_size, emu_grid_size;
+__thread uint8_t *emu_shared;
+
+static thread_local unsigned schedule;
+static thread_local uint64_t dice;
+static thread_local block *here;
+static thread_local fiber *now;
+static thread_local void *scheduler_stack_pointer;
+static thread_local fiber_stacks stacks;
+
+void emu_use(unsigned number)
+{
+        schedule = number;
+}
+
+unsigned emu_lane(void)
+{
+        return now->lane;
+}
+
+/* ---- fibers ---- */
+
+/*
+ * Keeps the registers that a function must keep on the stack it leaves, and goes on where the
+ * other left.
+ */
+__attribute__((naked, noinline)) static void switch_stacks(void **, void *)
+{
+        __asm__ volatile("pushq %rbp; pushq %rbx; pushq %r12; pushq %r13; pushq %r14; pushq %r15\n"
+                         "movq %rsp, (%rdi); movq %rsi, %rsp\n"
+                         "popq %r15; popq %r14; popq %r13; popq %r12; popq %rbx; popq %rbp; ret");
+}
+
+#ifdef __SANITIZE_ADDRESS__
+static thread_local const void *scheduler_stack;
+static thread_local size_t scheduler_stack_bytes;
+#endif
+
+static void leave(bool for_good)
+{
+        fiber *self = now;
+
+#ifdef __SANITIZE_ADDRESS__
+        void *fake = nullptr;
+
+        __sanitizer_start_switch_fiber(for_good ? nullptr : &fake, scheduler_stack,
+                                       scheduler_stack_bytes);
+#else
+        (void)for_good;
+#endif
+        switch_stacks(&self->stack_pointer, scheduler_stack_pointer);
+#ifdef __SANITIZE_ADDRESS__
+        __sanitizer_finish_switch_fiber(fake, &scheduler_stack, &scheduler_stack_bytes);
+#endif
+}
+
+static void go_on(fiber *fiber, uint8_t *stack)
+{
+        now = fiber;
+        emu_thread = fiber->index;
+#ifdef __SANITIZE_ADDRESS__
+        void *fake;
+
+        __sanitizer_start_switch_fiber(&fake, stack, STACK_BYTES);
+#else
+        (void)stack;
+#endif
+        switch_stacks(&scheduler_stack_pointer, fiber->stack_pointer);
+#ifdef __SANITIZE_ADDRESS__
+        __sanitizer_finish_switch_fiber(fake, nullptr, nullptr);
+#endif
+}
+
+static void open_barrier(void)
+{
+        here->at_barrier = 0;
+        for (fiber &fiber : here->fibers)
+                if (fiber.state == AT_BARRIER)
+                        fiber.state = READY;
+}
+
+/* If all are there that have not ended. */
+static bool open_meeting(warp *warp, unsigned number)
+{
+        if (!warp->there || (warp->there & warp->alive) != warp->alive)
+                return false;
+        if (warp->last)
+                warp->last(&warp->given[warp->turn & 1]);
+        warp->there = 0;
+        warp->turn++;
+        for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+                size_t at = number * EMU_LANES + lane;
+
+                if (at < here->fibers.size() && here->fibers[at].state == MEETING)
+                        here->fibers[at].state = READY;
+        }
+        return true;
+}
+
+/* Where a fiber begins. */
+static void live(void)
+{
+#ifdef __SANITIZE_ADDRESS__
+        __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
+#endif
+        here->kernel(here->args);
+        assert(now->open.empty() && now->batches.empty()); /* copies that nobody waited for */
+        now->state = ENDED;
+        here->alive--;
+        here->warps[now->warp].alive &= ~(1u << now->lane);
+        open_meeting(&here->warps[now->warp], now->warp);
+        if (here->alive && here->at_barrier == here->alive)
+                open_barrier();
+        leave(true);
+}
+
+static void prepare(fiber *fiber, uint8_t *stack)
+{
+        uintptr_t top = ((uintptr_t)stack + STACK_BYTES) & ~(uintptr_t)15;
+        void **at = (void **)(top - 16);
+
+#ifdef __SANITIZE_ADDRESS__
+        __asan_unpoison_memory_region(stack, STACK_BYTES);
+#endif
+        *at = (void *)live;
+        at -= 6; /* the registers that switch_stacks() takes from there */
+        memset(at, 0, 6 * sizeof(*at));
+        fiber->stack_pointer = at;
+        fiber->state = READY;
+}
+
+/* ---- for kernels ---- */
+
+void emu_barrier(void)
+{
+        if (++here->at_barrier == here->alive) {
+                open_barrier();
+                return;
+        }
+        now->state = AT_BARRIER;
+        leave(false);
+}
+
+const emu_given *emu_meet(const void *mine, size_t bytes, void (*last)(emu_given *given))
+{
+        warp *warp = &here->warps[now->warp];
+        emu_given *given = &warp->given[warp->turn & 1];
+
+        assert(bytes <= EMU_BYTES);
+        assert(!warp->there || (bytes == warp->bytes && last == warp->last)); /* one instruction */
+        if (bytes)
+                memcpy((*given)[now->lane], mine, bytes);
+        warp->there |= 1u << now->lane;
+        warp->bytes = bytes;
+        warp->last = last;
+        if (!open_meeting(warp, now->warp)) {
+                now->state = MEETING;
+                leave(false);
+        }
+        return given;
+}
+
+void emu_copy(void *to, const void *from)
+{
+        memset(to, POISON, COPY_BYTES);
+        now->open.push_back({ to, from });
+}
+
+void emu_copies_end(void)
+{
+        now->batches.push_back(std::move(now->open));
+        now->open.clear();
+}
+
+void emu_copies_wait(unsigned left)
+{
+        while (now->batches.size() > left) {
+                for (const copy &copy : now->batches.front()) {
+                        if (copy.from)
+                                memcpy(copy.to, copy.from, COPY_BYTES);
+                        else
+                                memset(copy.to, 0, COPY_BYTES);
+                }
+                now->batches.erase(now->batches.begin());
+        }
+}
+
+/* ---- the schedule ---- */
+
+static unsigned roll(void)
+{
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        return (unsigned)(dice >> 20);
+}
+
+/* Each lane that can, once; false: none could. */
+static bool run_warp(unsigned number)
+{
+        unsigned turned = schedule >= 4 ? roll() % EMU_LANES : schedule & 1 ? EMU_LANES - 1 : 0;
+        bool ran = false;
+
+        for (unsigned lane = 0; lane < EMU_LANES; lane++) {
+                size_t at = number * EMU_LANES + (lane ^ turned);
+
+                if (at >= here->fibers.size() || here->fibers[at].state != READY)
+                        continue;
+                go_on(&here->fibers[at], stacks.all[at]);
+                ran = true;
+        }
+        return ran;
+}
+
+static bool run_warps(void)
+{
+        unsigned count = (unsigned)here->warps.size();
+        bool ran = false;
+
+        for (unsigned i = 0; i < count; i++) {
+                unsigned number = schedule >= 4 ? roll() % count : schedule & 1 ? count - 1 - i : i;
+                unsigned times = schedule < 2 ? 1 : schedule < 4 ? UINT32_MAX : 1 + roll() % 64;
+
+                while (times-- && run_warp(number))
+                        ran = true;
+        }
+        return ran;
+}
+
+static void run_block(void)
+{
+        while (here->alive) {
+                bool ready = run_warps();
+
+                for (const fiber &fiber : here->fibers)
+                        ready |= fiber.state == READY; /* dice may have missed it */
+                if (ready)
+                        continue;
+                fprintf(stderr,
+                        "emu: block %u,%u,%u: %u threads go on, %u are at a barrier, and none "
+                        "can\n",
+                        emu_block.x, emu_block.y, emu_block.z, here->alive, here->at_barrier);
+                abort();
+        }
+}
+
+static void begin_block(const emu_shape *shape, unsigned number)
+{
+        unsigned at = 0;
+
+        if (shape->shared)
+                memset(emu_shared, POISON, shape->shared);
+        emu_block = { number % shape->grid.x, number / shape->grid.x % shape->grid.y,
+                      number / shape->grid.x / shape->grid.y };
+        dice = 0x9e3779b97f4a7c15u * (schedule + 1) + number;
+        here->alive = (unsigned)here->fibers.size();
+        here->at_barrier = 0;
+        for (warp &warp : here->warps)
+                warp.there = warp.alive = warp.turn = 0;
+        for (fiber &fiber : here->fibers) {
+                fiber.lane = at % EMU_LANES;
+                fiber.warp = at / EMU_LANES;
+                fiber.index = { at % shape->block.x, at / shape->block.x % shape->block.y,
+                                at / shape->block.x / shape->block.y };
+                here->warps[fiber.warp].alive |= 1u << fiber.lane;
+                prepare(&fiber, stacks.all[at]);
+                at++;
+        }
+}
+
+/* The order of blocks is no promise either. */
+static unsigned nth_block(unsigned i, unsigned count)
+{
+        if (schedule < 4)
+                return schedule & 1 ? count - 1 - i : i;
+        return (i + schedule * (count / 2 + 1)) % count;
+}
+
+void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const void *args)
+{
+        unsigned threads = shape->block.x * shape->block.y * shape->block.z;
+        unsigned blocks = shape->grid.x * shape->grid.y * shape->grid.z;
+        void *shared = nullptr;
+        block block;
+
+        assert(!here && threads && threads <= THREADS_MAX);
+        while (stacks.all.size() < threads) {
+                stacks.all.push_back((uint8_t *)aligned_alloc(64, STACK_BYTES));
+                assert(stacks.all.back());
+        }
+        if (shape->shared && posix_memalign(&shared, SHARED_ALIGN, shape->shared))
+                abort();
+        emu_shared = (uint8_t *)shared;
+        emu_block_size = shape->block;
+        emu_grid_size = shape->grid;
+        block.fibers.resize(threads);
+        block.warps.resize((threads + EMU_LANES - 1) / EMU_LANES);
+        block.kernel = kernel;
+        block.args = args;
+        here = &block;
+        for (unsigned i = 0; i < blocks; i++) {
+                begin_block(shape, nth_block(i, blocks));
+                run_block();
+        }
+        here = nullptr;
+        free(shared);
+}

@@ -1,0 +1,83 @@
+/*
+ * What tests of a GPU's kernels share: cmocka, a kernel run at once under a schedule, random
+ * numbers, and deeds that a program should not survive.
+ */
+#ifndef TESTS_CUDA_RIG_H
+#define TESTS_CUDA_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern "C" {
+#include <cmocka.h>
+}
+
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/lane.h"
+
+#ifdef __SANITIZE_ADDRESS__
+#define WITH_ASAN true
+#else
+#define WITH_ASAN false
+#endif
+
+template <class Args>
+static inline void run_now(unsigned schedule, const launch &launch, void (*kernel)(Args),
+                           const Args &args)
+{
+        emu_use(schedule);
+        device_emulate<Args>(&launch, (const void *)kernel, &args);
+}
+
+static inline launch one_block(unsigned threads, size_t shared)
+{
+        return { 1, 1, 1, threads, shared, false };
+}
+
+static inline uint64_t next_random(uint64_t *state)
+{
+        uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        return z ^ z >> 31;
+}
+
+/* In a child; true: it did not live to its end, and said `word` if there is one. */
+static inline bool is_deadly(void (*deed)(void), const char *word)
+{
+        FILE *said = tmpfile();
+        char text[4096];
+        size_t length;
+        int status;
+        pid_t child;
+
+        assert_non_null(said);
+        fflush(nullptr);
+        child = fork();
+        if (!child) {
+                dup2(fileno(said), 2);
+                alarm(20);
+                deed();
+                _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        rewind(said);
+        length = fread(text, 1, sizeof(text) - 1, said);
+        text[length] = 0;
+        fclose(said);
+        if (WIFEXITED(status) && !WEXITSTATUS(status))
+                return false;
+        if (word && !strstr(text, word))
+                print_message("it said: %s\n", text);
+        return !word || strstr(text, word);
+}
+
+#endif

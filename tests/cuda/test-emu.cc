@@ -1,0 +1,383 @@
+/*
+ * The emulator: every thread of every block runs, and the mistakes that kernels are made
+ * with show under it.  Each mistake is told beside its kernel without it, which must not.
+ */
+#include "tests/cuda/rig.h"
+
+/* ---- what runs ---- */
+
+struct where_args {
+        unsigned *seen; /* (blocks, threads) */
+};
+
+static KERNEL(1024) where(where_args a)
+{
+        unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+
+        block_meets();
+        a.seen[block * blockDim.x + threadIdx.x] += 1 + lane_number() * 1000;
+}
+
+static void each_thread_of_each_block_runs_once(void **)
+{
+        static const unsigned grids[][3] = { { 1, 1, 1 }, { 5, 1, 1 }, { 2, 3, 4 }, { 1, 1, 7 } };
+        static const unsigned sizes[] = { 1, 31, 32, 33, 96, 1024 };
+
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES + 3; schedule++)
+                for (const unsigned *grid : grids)
+                        for (unsigned threads : sizes) {
+                                unsigned blocks = grid[0] * grid[1] * grid[2];
+                                unsigned *seen = (unsigned *)calloc(blocks * threads, 4);
+
+                                run_now(schedule, { grid[0], grid[1], grid[2], threads, 0, false },
+                                        where, where_args{ seen });
+                                for (unsigned i = 0; i < blocks * threads; i++)
+                                        assert_int_equal(seen[i], 1 + i % threads % 32 * 1000);
+                                free(seen);
+                        }
+}
+
+struct order_args {
+        unsigned *next, *order;
+};
+
+static KERNEL(64) note_order(order_args a)
+{
+        for (unsigned i = 0; i < 3; i++) {
+                a.order[(*a.next)++] = blockIdx.x * 100 + threadIdx.x;
+                lanes_meet();
+        }
+}
+
+static void schedules_are_different_orders_and_the_same_one_each_time(void **)
+{
+        unsigned order[EMU_SCHEDULES][2][3 * 64 * 3];
+
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++)
+                for (unsigned(&once)[3 * 64 * 3] : order[schedule]) {
+                        unsigned next = 0;
+
+                        run_now(schedule, { 3, 1, 1, 64, 0, false }, note_order,
+                                order_args{ &next, once });
+                        assert_int_equal(next, 3 * 64 * 3);
+                }
+        for (unsigned i = 0; i < EMU_SCHEDULES; i++)
+                for (unsigned j = 0; j < EMU_SCHEDULES; j++)
+                        assert_int_equal(!memcmp(order[i][0], order[j][1], sizeof(order[i][0])),
+                                         i == j);
+}
+
+/* Two of three threads have left before the barrier; those of one warp, one by one, before theirs. */
+static KERNEL(96) leave_early(where_args a)
+{
+        unsigned me = threadIdx.x;
+
+        if (me / 32 == 1)
+                return;
+        lanes_meet();
+        if (me % 3)
+                return;
+        lanes_meet();
+        block_meets();
+        a.seen[me]++;
+}
+
+static void who_has_ended_is_not_waited_for(void **)
+{
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                unsigned seen[96] = {};
+
+                run_now(schedule, one_block(96, 0), leave_early, where_args{ seen });
+                for (unsigned i = 0; i < 96; i++)
+                        assert_int_equal(seen[i], i / 32 != 1 && i % 3 == 0);
+        }
+}
+
+struct peek_args {
+        uint8_t *out; /* (blocks, 100) */
+};
+
+static KERNEL(32) peek(peek_args a)
+{
+        if (threadIdx.x)
+                return;
+        assert_true((uintptr_t)shared() % 128 == 0);
+        memcpy(&a.out[blockIdx.x * 100], shared(), 100);
+        memset(shared(), 0, 100);
+}
+
+static void each_block_finds_poison_in_its_shared_memory(void **)
+{
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                uint8_t out[300], poison[300];
+
+                memset(poison, 0xff, sizeof(poison));
+                run_now(schedule, { 3, 1, 1, 32, 100, false }, peek, peek_args{ out });
+                assert_memory_equal(out, poison, sizeof(out));
+        }
+}
+
+/* ---- mistakes ---- */
+
+#define THREADS 64u
+#define STEPS   7u
+
+struct work_args {
+        const uint4 *in; /* (STEPS, THREADS) */
+        uint32_t *out;   /* (THREADS) */
+};
+
+/* What a kernel makes under each schedule; true: always the same, and `right`. */
+static bool is_right(void (*kernel)(work_args), size_t shared_bytes, const uint32_t *right)
+{
+        static uint4 in[STEPS * THREADS];
+        bool good = true;
+
+        for (unsigned i = 0; i < STEPS * THREADS; i++)
+                in[i] = { i * 3 + 1, i, i, i };
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                uint32_t out[THREADS] = {};
+
+                run_now(schedule, one_block(THREADS, shared_bytes), kernel, work_args{ in, out });
+                good = good && !memcmp(out, right, sizeof(out));
+        }
+        return good;
+}
+
+enum mistake { NONE, FIRST_BARRIER, SECOND_BARRIER, WAIT_TOO_FEW, WRITTEN_UNDER_WAY, NO_WAIT };
+
+/* Sums over steps of what the thread opposite has brought. */
+template <mistake M> static KERNEL(THREADS) exchange(work_args a)
+{
+        uint32_t *board = (uint32_t *)shared(), sum = 0;
+
+        for (unsigned step = 0; step < STEPS; step++) {
+                board[threadIdx.x] = a.in[step * THREADS + threadIdx.x].x;
+                if (M != FIRST_BARRIER)
+                        block_meets();
+                sum += board[THREADS - 1 - threadIdx.x];
+                if (M != SECOND_BARRIER)
+                        block_meets();
+        }
+        a.out[threadIdx.x] = sum;
+}
+
+/* The same among the lanes of a warp. */
+template <mistake M> static KERNEL(THREADS) exchange_in_warps(work_args a)
+{
+        uint32_t *board = (uint32_t *)shared(), sum = 0;
+
+        for (unsigned step = 0; step < STEPS; step++) {
+                board[threadIdx.x] = a.in[step * THREADS + threadIdx.x].x;
+                if (M != FIRST_BARRIER)
+                        lanes_meet();
+                sum += board[threadIdx.x ^ 31];
+                if (M != SECOND_BARRIER)
+                        lanes_meet();
+        }
+        a.out[threadIdx.x] = sum;
+}
+
+/* The same with copies that run two steps ahead, in three stages. */
+template <mistake M> static KERNEL(THREADS) exchange_ahead(work_args a)
+{
+        uint4 *stages = (uint4 *)shared();
+        uint32_t sum = 0;
+        auto begin = [&](unsigned step) {
+                if (step < STEPS)
+                        copy_begin(&stages[step % 3 * THREADS + threadIdx.x],
+                                   &a.in[step * THREADS + threadIdx.x], true);
+                copies_end();
+        };
+
+        begin(0);
+        begin(1);
+        for (unsigned step = 0; step < STEPS; step++) {
+                if (M == WAIT_TOO_FEW)
+                        copies_wait<2>();
+                else if (M != NO_WAIT)
+                        copies_wait<1>();
+                if (M != FIRST_BARRIER)
+                        block_meets();
+                begin(step + (M == WRITTEN_UNDER_WAY ? 3 : 2));
+                sum += stages[step % 3 * THREADS + THREADS - 1 - threadIdx.x].x;
+        }
+        copies_wait<0>();
+        a.out[threadIdx.x] = sum;
+}
+
+/* Writes where a copy is still to arrive. */
+template <mistake M> static KERNEL(THREADS) overwrite(work_args a)
+{
+        uint4 *mine = (uint4 *)shared() + threadIdx.x;
+
+        copy_begin(mine, &a.in[threadIdx.x], true);
+        copies_end();
+        if (M != WRITTEN_UNDER_WAY)
+                copies_wait<0>();
+        mine->x = threadIdx.x;
+        copies_wait<0>();
+        a.out[threadIdx.x] = mine->x;
+}
+
+static void sums_across(uint32_t *right, unsigned bits)
+{
+        for (unsigned i = 0; i < THREADS; i++) {
+                right[i] = 0;
+                for (unsigned step = 0; step < STEPS; step++)
+                        right[i] += (step * THREADS + (i ^ bits)) * 3 + 1;
+        }
+}
+
+static void a_barrier_that_is_missing_shows(void **)
+{
+        uint32_t right[THREADS];
+
+        sums_across(right, 63);
+        assert_true(is_right(exchange<NONE>, THREADS * 4, right));
+        assert_false(is_right(exchange<FIRST_BARRIER>, THREADS * 4, right));
+        assert_false(is_right(exchange<SECOND_BARRIER>, THREADS * 4, right));
+}
+
+static void lanes_that_do_not_meet_show(void **)
+{
+        uint32_t right[THREADS];
+
+        sums_across(right, 31);
+        assert_true(is_right(exchange_in_warps<NONE>, THREADS * 4, right));
+        assert_false(is_right(exchange_in_warps<FIRST_BARRIER>, THREADS * 4, right));
+        assert_false(is_right(exchange_in_warps<SECOND_BARRIER>, THREADS * 4, right));
+}
+
+static void a_wait_for_one_batch_too_few_shows(void **)
+{
+        uint32_t right[THREADS];
+
+        sums_across(right, 63);
+        assert_true(is_right(exchange_ahead<NONE>, 3 * THREADS * 16, right));
+        assert_false(is_right(exchange_ahead<WAIT_TOO_FEW>, 3 * THREADS * 16, right));
+        assert_false(is_right(exchange_ahead<NO_WAIT>, 3 * THREADS * 16, right));
+        assert_false(is_right(exchange_ahead<FIRST_BARRIER>, 3 * THREADS * 16, right));
+}
+
+static void what_is_written_or_read_too_early_shows(void **)
+{
+        uint32_t right[THREADS];
+
+        sums_across(right, 63);
+        assert_false(is_right(exchange_ahead<WRITTEN_UNDER_WAY>, 3 * THREADS * 16, right));
+        for (unsigned i = 0; i < THREADS; i++)
+                right[i] = i;
+        assert_true(is_right(overwrite<NONE>, THREADS * 16, right));
+        assert_false(is_right(overwrite<WRITTEN_UNDER_WAY>, THREADS * 16, right));
+}
+
+/* ---- mistakes that end it ---- */
+
+static KERNEL(THREADS) split_at_barrier(work_args)
+{
+        if (threadIdx.x % 2)
+                block_meets();
+        else
+                lanes_meet();
+        lanes_meet();
+}
+
+static KERNEL(THREADS) warp_without_barrier(work_args a)
+{
+        if (threadIdx.x < 32)
+                block_meets();
+        else if (threadIdx.x == 40)
+                block_meets();
+        else
+                a.out[0] = lanes_sum(1u);
+}
+
+static KERNEL(THREADS) split_lanes(work_args a)
+{
+        if (threadIdx.x % 2)
+                a.out[0] = lane_across(1u, 2);
+        else
+                lanes_meet();
+}
+
+static KERNEL(THREADS) forgotten_copy(work_args a)
+{
+        copy_begin((uint4 *)shared() + threadIdx.x, &a.in[threadIdx.x], true);
+        copies_end();
+}
+
+static KERNEL(THREADS) read_past_shared(work_args a)
+{
+        a.out[threadIdx.x] = ((uint32_t *)shared())[threadIdx.x + 1];
+}
+
+static uint32_t some[THREADS];
+
+static void deed_split_at_barrier(void)
+{
+        is_right(split_at_barrier, 0, some);
+}
+
+static void deed_warp_without_barrier(void)
+{
+        is_right(warp_without_barrier, 0, some);
+}
+
+static void deed_split_lanes(void)
+{
+        is_right(split_lanes, 0, some);
+}
+
+static void deed_forgotten_copy(void)
+{
+        is_right(forgotten_copy, THREADS * 16, some);
+}
+
+static void deed_read_past_shared(void)
+{
+        is_right(read_past_shared, THREADS * 4, some);
+}
+
+static void a_barrier_that_some_do_not_come_to_is_told(void **)
+{
+        assert_true(is_deadly(deed_split_at_barrier, "are at a barrier, and none can"));
+        assert_true(is_deadly(deed_warp_without_barrier, "33 are at a barrier, and none can"));
+}
+
+static void lanes_that_meet_for_different_things_are_told(void **)
+{
+        assert_true(is_deadly(deed_split_lanes, "last == warp->last"));
+}
+
+static void a_copy_that_nobody_waited_for_is_told(void **)
+{
+        assert_true(is_deadly(deed_forgotten_copy, "batches.empty()"));
+}
+
+static void reading_past_shared_memory_is_told_by_address_sanitizer(void **)
+{
+        if (!WITH_ASAN)
+                skip();
+        assert_true(is_deadly(deed_read_past_shared, "heap-buffer-overflow"));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(each_thread_of_each_block_runs_once),
+                cmocka_unit_test(schedules_are_different_orders_and_the_same_one_each_time),
+                cmocka_unit_test(who_has_ended_is_not_waited_for),
+                cmocka_unit_test(each_block_finds_poison_in_its_shared_memory),
+                cmocka_unit_test(a_barrier_that_is_missing_shows),
+                cmocka_unit_test(lanes_that_do_not_meet_show),
+                cmocka_unit_test(a_wait_for_one_batch_too_few_shows),
+                cmocka_unit_test(what_is_written_or_read_too_early_shows),
+                cmocka_unit_test(a_barrier_that_some_do_not_come_to_is_told),
+                cmocka_unit_test(lanes_that_meet_for_different_things_are_told),
+                cmocka_unit_test(a_copy_that_nobody_waited_for_is_told),
+                cmocka_unit_test(reading_past_shared_memory_is_told_by_address_sanitizer),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

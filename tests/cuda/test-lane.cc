@@ -1,0 +1,458 @@
+/*
+ * What each instruction of lane.h means on the CPU, held against what PTX ISA says of those that a
+ * GPU has: the formulas here are that document's, not lane.h's.
+ */
+#include "tests/cuda/rig.h"
+
+#include <math.h>
+
+#define SEED 20260u
+
+/* ---- 16-bit numbers ---- */
+
+struct format {
+        int fraction, least; /* bits of it; exponent of the smallest normal number */
+        uint32_t infinity;
+};
+
+static const format half = { 10, -14, 0x7c00 };
+static const format bfloat = { 7, -126, 0x7f80 };
+
+static double value_of(const format *format, uint32_t bits)
+{
+        int exponent = (int)((bits & 0x7fff) >> format->fraction);
+        int fraction = (int)(bits & ((1u << format->fraction) - 1));
+        double sign = bits & 0x8000 ? -1 : 1;
+
+        if ((bits & 0x7fff) >= format->infinity)
+                return fraction ? NAN : sign * INFINITY;
+        if (exponent)
+                return sign * ldexp((1 << format->fraction) + fraction,
+                                    format->least + exponent - 1 - format->fraction);
+        return sign * ldexp(fraction, format->least - format->fraction);
+}
+
+/* The nearest one, the even one of two; a double holds all of it exactly. */
+static uint32_t nearest(const format *format, float f)
+{
+        uint32_t sign = signbit(f) ? 0x8000 : 0, bits;
+        double size = fabs((double)f), steps;
+        int exponent;
+
+        if (isnan(f))
+                return 0x7fff;
+        if (isinf(f))
+                return sign | format->infinity;
+        exponent = size > 0 ? ilogb(size) : format->least;
+        if (exponent < format->least)
+                exponent = format->least;
+        steps = rint(ldexp(size, format->fraction - exponent)); /* ties to even */
+        /* A carry into the exponent is where it belongs, infinity included. */
+        bits = ((uint32_t)(exponent - format->least) << format->fraction) + (uint32_t)steps;
+        return sign | (bits < format->infinity ? bits : format->infinity);
+}
+
+static void check_rounding(float f)
+{
+        uint32_t halves = two_halves(f, -f), bfloats = two_bfloats(f, -f);
+
+        assert_int_equal(halves & 0xffff, nearest(&half, f));
+        assert_int_equal(halves >> 16, nearest(&half, -f));
+        assert_int_equal(bfloats & 0xffff, nearest(&bfloat, f));
+        assert_int_equal(bfloats >> 16, nearest(&bfloat, -f));
+}
+
+static bool same(float f, double value)
+{
+        return isnan(value) ? isnan(f) : (double)f == value && !signbit(f) == !signbit(value);
+}
+
+static void each_half_and_each_bfloat_is_read_and_written(void **)
+{
+        for (uint32_t bits = 0; bits < 0x10000; bits++) {
+                uint32_t above = (bits * 31 + 7) << 16; /* not looked at */
+                float h = from_half(bits | above), b = from_bfloat(bits | above);
+
+                assert_true(same(h, value_of(&half, bits)));
+                assert_true(same(b, value_of(&bfloat, bits)));
+                assert_int_equal(two_halves(h, 1), 0x3c000000 | (isnan(h) ? 0x7fff : bits));
+                assert_int_equal(two_halves(1, h) >> 16, isnan(h) ? 0x7fff : bits);
+                assert_int_equal(two_bfloats(b, 1), 0x3f800000 | (isnan(b) ? 0x7fff : bits));
+                assert_int_equal(two_bfloats(1, b) >> 16, isnan(b) ? 0x7fff : bits);
+        }
+}
+
+/* Between neighbours, at the tie and a float's step beside it. */
+static void what_is_between_two_goes_to_the_nearest_or_to_the_even_one(void **)
+{
+        for (uint32_t bits = 0; bits < 0x7c00; bits++) {
+                double tie = (value_of(&half, bits) +
+                              (bits + 1 < 0x7c00 ? value_of(&half, bits + 1) : 65536)) /
+                             2;
+
+                check_rounding((float)tie);
+                check_rounding(nextafterf((float)tie, 0));
+                check_rounding(nextafterf((float)tie, INFINITY));
+        }
+        for (uint32_t bits = 0; bits < 0x7f80; bits++) {
+                uint32_t tie = bits << 16 | 0x8000;
+
+                for (uint32_t u = tie - 1; u <= tie + 1; u++)
+                        check_rounding(float_of(u));
+        }
+}
+
+static void any_float_is_rounded_as_it_should_be(void **)
+{
+        uint64_t state = SEED;
+
+        for (unsigned i = 0; i < 500000; i++)
+                check_rounding(float_of((uint32_t)next_random(&state)));
+}
+
+/* IEEE 754's own examples. */
+static void the_first_of_two_numbers_is_the_lower_one_and_limits_are_where_they_should_be(void **)
+{
+        assert_int_equal(two_halves(1, -2), 0xc0003c00);
+        assert_int_equal(two_bfloats(1, -2), 0xc0003f80);
+        assert_int_equal(two_halves(65504, 65519.996f), 0x7bff7bff);
+        assert_int_equal(two_halves(65520, -65520), 0xfc007c00);
+        assert_int_equal(two_halves(5.9604645e-8f, 2.9802322e-8f), 0x00000001);
+        assert_int_equal(two_halves(6.097555e-5f, 6.1035156e-5f), 0x040003ff);
+        assert_int_equal(two_bfloats(3.3895314e38f, 3.4028235e38f), 0x7f807f7f);
+        assert_int_equal(two_halves(NAN, -NAN), 0x7fff7fff);
+        assert_int_equal(two_bfloats(NAN, -NAN), 0x7fff7fff);
+        assert_true(power_of_two(-3) == 0.125f && power_of_two(0) == 1 && power_of_two(10) == 1024);
+        assert_true(power_of_two(-INFINITY) == 0);
+}
+
+/* ---- lanes ---- */
+
+struct lanes_args {
+        const float *in; /* (warps, 32) */
+        float *across;   /* (31, threads) */
+        float *from;     /* (32, threads) */
+        float *sum, *most;
+        uint64_t *wide;
+};
+
+static KERNEL(96) lanes(lanes_args a)
+{
+        unsigned me = threadIdx.x, n = blockDim.x;
+
+        for (unsigned bits = 1; bits < LANES; bits++)
+                a.across[(bits - 1) * n + me] = lane_across(a.in[me], bits);
+        for (unsigned lane = 0; lane < LANES; lane++)
+                a.from[lane * n + me] = lane_from(a.in[me], lane);
+        a.sum[me] = lanes_sum(a.in[me]);
+        a.most[me] = lanes_most(a.in[me]);
+        a.wide[me] = lane_across((uint64_t)me << 40 | 5, 3);
+}
+
+static void each_lane_gets_what_the_lane_it_names_has(void **)
+{
+        float in[96], across[31 * 96], from[32 * 96], sum[96], most[96];
+        uint64_t wide[96], state = SEED;
+
+        for (float &f : in)
+                f = (float)(int64_t)next_random(&state) * 1e-15f;
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                lanes_args args = { in, across, from, sum, most, wide };
+
+                run_now(schedule, one_block(96, 0), lanes, args);
+                for (unsigned i = 0; i < 96; i++) {
+                        const float *warp = &in[i / 32 * 32];
+                        float tree[32], largest = warp[0];
+
+                        for (unsigned bits = 1; bits < 32; bits++)
+                                assert_true(across[(bits - 1) * 96 + i] == warp[i % 32 ^ bits]);
+                        for (unsigned lane = 0; lane < 32; lane++)
+                                assert_true(from[lane * 96 + i] == warp[lane]);
+                        assert_true(wide[i] == ((uint64_t)(i ^ 3) << 40 | 5));
+                        memcpy(tree, warp, sizeof(tree));
+                        for (unsigned n = 16; n; n /= 2)
+                                for (unsigned k = 0; k < n; k++)
+                                        tree[k] += tree[k + n];
+                        for (unsigned k = 1; k < 32; k++)
+                                largest = warp[k] > largest ? warp[k] : largest;
+                        assert_true(sum[i] == tree[0]);
+                        assert_true(most[i] == largest);
+                }
+        }
+}
+
+/* ---- matrices ---- */
+
+/* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"; i counts numbers. */
+static unsigned a_row(unsigned lane, unsigned i)
+{
+        return lane / 4 + (i < 2 || (i >= 4 && i < 6) ? 0 : 8);
+}
+
+static unsigned a_column(unsigned lane, unsigned i)
+{
+        return lane % 4 * 2 + (i & 1) + (i < 4 ? 0 : 8);
+}
+
+static unsigned b_row(unsigned lane, unsigned i)
+{
+        return lane % 4 * 2 + (i & 1) + (i < 2 ? 0 : 8);
+}
+
+static unsigned c_row(unsigned lane, unsigned i)
+{
+        return lane / 4 + (i < 2 ? 0 : 8);
+}
+
+static unsigned c_column(unsigned lane, unsigned i)
+{
+        return lane % 4 * 2 + (i & 1);
+}
+
+struct product_args {
+        const uint16_t *a, *b; /* of each warp, (16, 16) and (16, 8) */
+        const float *c;        /* (16, 8) */
+        float *out;
+};
+
+template <bool HALVES> static KERNEL(64) product(product_args args)
+{
+        unsigned lane = lane_number(), warp = threadIdx.x / LANES;
+        uint32_t a[4] = {}, b[2] = {};
+        float c[4];
+
+        for (unsigned i = 0; i < 8; i++)
+                a[i / 2] |= (uint32_t)args.a[warp * 256 + a_row(lane, i) * 16 + a_column(lane, i)]
+                            << i % 2 * 16;
+        for (unsigned i = 0; i < 4; i++)
+                b[i / 2] |= (uint32_t)args.b[warp * 128 + b_row(lane, i) * 8 + lane / 4]
+                            << i % 2 * 16;
+        for (unsigned i = 0; i < 4; i++)
+                c[i] = args.c[warp * 128 + c_row(lane, i) * 8 + c_column(lane, i)];
+        if (HALVES)
+                multiply_halves(c, a, b);
+        else
+                multiply_bfloats(c, a, b);
+        for (unsigned i = 0; i < 4; i++)
+                args.out[warp * 128 + c_row(lane, i) * 8 + c_column(lane, i)] = c[i];
+}
+
+static uint16_t random_number(const format *format, uint64_t *state)
+{
+        uint64_t dice = next_random(state);
+        uint32_t one = nearest(format, 1); /* from 1/16 to 2, either sign, now and then 0 */
+
+        if (dice % 11 == 0)
+                return 0;
+        return (uint16_t)((one & ~((4u << format->fraction) - 1)) +
+                          (dice >> 8 & ((4u << format->fraction) - 1)) + (dice & 0x8000));
+}
+
+template <bool HALVES> static void check_products(const format *format)
+{
+        uint16_t a[512], b[256];
+        float c[256], out[256], first[256];
+        uint64_t state = SEED + HALVES;
+        product_args args = { a, b, c, out };
+
+        for (uint16_t &bits : a)
+                bits = random_number(format, &state);
+        for (uint16_t &bits : b)
+                bits = random_number(format, &state);
+        for (float &f : c)
+                f = (float)(int)(next_random(&state) % 2001) / 100 - 10;
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                memset(out, 0xff, sizeof(out));
+                run_now(schedule, one_block(64, 0), product<HALVES>, args);
+                if (!schedule)
+                        memcpy(first, out, sizeof(first));
+                assert_memory_equal(out, first, sizeof(out));
+        }
+        for (unsigned i = 0; i < 256; i++) {
+                unsigned warp = i / 128, row = i % 128 / 8, column = i % 8;
+                double sum = c[i], size = fabs(c[i]);
+
+                for (unsigned k = 0; k < 16; k++) {
+                        double x = value_of(format, a[warp * 256 + row * 16 + k]);
+                        double y = value_of(format, b[warp * 128 + k * 8 + column]);
+
+                        sum += x * y;
+                        size += fabs(x * y);
+                }
+                assert_true(fabs(out[i] - sum) <= size * 17 * 0x1p-24);
+        }
+}
+
+static void products_of_matrices_are_products_of_matrices(void **)
+{
+        check_products<false>(&bfloat);
+        check_products<true>(&half);
+}
+
+struct load_args {
+        uint32_t *out; /* (2, lanes, 4): straight, turned */
+};
+
+/* Where row r of matrix m lies: all over the place. */
+static unsigned place_of(unsigned m, unsigned r)
+{
+        return (m * 8 + r) * 11 % 32 * 16;
+}
+
+/* Number n of row r of matrix m is m*64 + r*8 + n. */
+static KERNEL(32) load(load_args a)
+{
+        unsigned lane = lane_number(), m = lane / 8, r = lane % 8;
+        uint16_t *row = (uint16_t *)(shared() + place_of(m, r));
+
+        for (unsigned n = 0; n < 8; n++)
+                row[n] = (uint16_t)(m * 64 + r * 8 + n);
+        lanes_meet();
+        load_matrices<false>(&a.out[lane * 4], row);
+        load_matrices<true>(&a.out[(LANES + lane) * 4], row);
+        memset(row, 0, 16); /* it may: all have loaded */
+}
+
+/* Of matrix i, a lane has two numbers of row lane/4; turned, of column lane/4. */
+static void four_matrices_are_loaded_straight_and_turned(void **)
+{
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                uint32_t out[2][32][4];
+
+                run_now(schedule, one_block(32, 512), load, load_args{ out[0][0] });
+                for (unsigned lane = 0; lane < 32; lane++)
+                        for (unsigned i = 0; i < 4; i++) {
+                                unsigned g = lane / 4, t = lane % 4, m = i * 64;
+                                unsigned low = m + g * 8 + 2 * t, turned = m + 2 * t * 8 + g;
+
+                                assert_int_equal(out[0][lane][i], low | (low + 1) << 16);
+                                assert_int_equal(out[1][lane][i], turned | (turned + 8) << 16);
+                        }
+        }
+}
+
+/* ---- copies ---- */
+
+struct copy_args {
+        const uint4 *from; /* (threads, 4) */
+        uint4 *out;        /* (threads, looks, 4) */
+};
+
+#define LOOKS 4u
+
+static void look(const copy_args &a, const uint4 *mine, unsigned number)
+{
+        memcpy(&a.out[(threadIdx.x * LOOKS + number) * 4], mine, 64);
+}
+
+/* Batches: {0, 1}, {}, {2}, {3}. */
+static KERNEL(40) copies(copy_args a)
+{
+        const uint4 *from = &a.from[threadIdx.x * 4];
+        uint4 *mine = (uint4 *)shared() + threadIdx.x * 4;
+
+        copy_begin(&mine[0], &from[0], true);
+        copy_begin(&mine[1], threadIdx.x % 2 ? &from[1] : nullptr, threadIdx.x % 2);
+        copies_end();
+        copies_end();
+        copy_begin(&mine[2], &from[2], true);
+        copies_end();
+        copy_begin(&mine[3], &from[3], true);
+        copies_end();
+        copies_wait<4>();
+        look(a, mine, 0);
+        copies_wait<2>(); /* the empty one is one, too */
+        look(a, mine, 1);
+        copies_wait<1>();
+        look(a, mine, 2);
+        copies_wait<0>();
+        look(a, mine, 3);
+}
+
+static void copies_come_batch_by_batch_when_they_are_waited_for_and_zeros_for_nothing(void **)
+{
+        static const unsigned come[LOOKS] = { 0, 2, 3, 4 };
+        uint4 from[40 * 4], out[40 * LOOKS * 4];
+        uint8_t poison[16], zeros[16] = {};
+        uint64_t state = SEED;
+
+        memset(poison, 0xff, sizeof(poison));
+        for (uint4 &four : from)
+                four = { (uint32_t)next_random(&state), 1, 2, (uint32_t)next_random(&state) };
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                run_now(schedule, one_block(40, 40 * 64), copies, copy_args{ from, out });
+                for (unsigned i = 0; i < 40 * LOOKS * 4; i++) {
+                        unsigned thread = i / 4 / LOOKS, n = i % 4;
+                        const void *expected = &from[thread * 4 + n];
+
+                        if (n >= come[i / 4 % LOOKS])
+                                expected = poison;
+                        else if (n == 1 && thread % 2 == 0)
+                                expected = zeros;
+                        assert_memory_equal(&out[i], expected, 16);
+                }
+        }
+}
+
+/* ---- blocks ---- */
+
+struct count_args {
+        const uint4 *weights;
+        unsigned *tickets, *sums, *last;
+};
+
+/* Whoever is the last block adds up what all have written. */
+static KERNEL(32) count(count_args a)
+{
+        unsigned sum = 0, block = blockIdx.x;
+
+        if (threadIdx.x)
+                return;
+        wait_for_predecessor();
+        a.sums[block] = load_once(&a.weights[block]).z;
+        order_writes();
+        let_successor_begin();
+        if (add_atomically(a.tickets, 1) + 1 < gridDim.x)
+                return;
+        for (unsigned i = 0; i < gridDim.x; i++)
+                sum += a.sums[i];
+        *a.last = sum;
+}
+
+static void the_last_block_sees_what_all_have_written(void **)
+{
+        uint4 weights[7];
+        unsigned expected = 0;
+
+        for (unsigned i = 0; i < 7; i++) {
+                weights[i] = { 1, 2, 1u << i * 3, 4 };
+                expected += 1u << i * 3;
+        }
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                unsigned tickets = 0, sums[7], last = 0;
+
+                run_now(schedule, { 7, 1, 1, 32, 0, false }, count,
+                        count_args{ weights, &tickets, sums, &last });
+                assert_int_equal(tickets, 7);
+                assert_int_equal(last, expected);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(each_half_and_each_bfloat_is_read_and_written),
+                cmocka_unit_test(what_is_between_two_goes_to_the_nearest_or_to_the_even_one),
+                cmocka_unit_test(any_float_is_rounded_as_it_should_be),
+                cmocka_unit_test(
+                        the_first_of_two_numbers_is_the_lower_one_and_limits_are_where_they_should_be),
+                cmocka_unit_test(each_lane_gets_what_the_lane_it_names_has),
+                cmocka_unit_test(products_of_matrices_are_products_of_matrices),
+                cmocka_unit_test(four_matrices_are_loaded_straight_and_turned),
+                cmocka_unit_test(
+                        copies_come_batch_by_batch_when_they_are_waited_for_and_zeros_for_nothing),
+                cmocka_unit_test(the_last_block_sees_what_all_have_written),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
