@@ -21,7 +21,13 @@
 
 #include <stdint.h>
 
-static inline void philox_round(uint32_t c[4], const uint32_t k[2])
+#ifdef __CUDACC__
+#define DRAW_INLINE static inline __host__ __device__
+#else
+#define DRAW_INLINE static inline
+#endif
+
+DRAW_INLINE void philox_round(uint32_t c[4], const uint32_t k[2])
 {
         uint64_t a = (uint64_t)0xD2511F53u * c[0], b = (uint64_t)0xCD9E8D57u * c[2];
         uint32_t c1 = c[1], c3 = c[3];
@@ -32,7 +38,7 @@ static inline void philox_round(uint32_t c[4], const uint32_t k[2])
         c[3] = (uint32_t)a;
 }
 
-static inline void philox(uint32_t c[4], uint64_t seed)
+DRAW_INLINE void philox(uint32_t c[4], uint64_t seed)
 {
         uint32_t k[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
 
@@ -43,7 +49,7 @@ static inline void philox(uint32_t c[4], uint64_t seed)
         }
 }
 
-static inline double draw(uint64_t seed, uint32_t choice, uint64_t position)
+DRAW_INLINE double draw(uint64_t seed, uint32_t choice, uint64_t position)
 {
         uint32_t c[4] = { (uint32_t)position, (uint32_t)(position >> 32), choice, 0 };
 

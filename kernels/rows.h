@@ -13,6 +13,10 @@
 
 #include "kernels/kernels.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 static inline uint32_t float_bits(float f)
 {
         uint32_t u;
@@ -39,5 +43,9 @@ static inline float bfloat_to_float(uint16_t bfloat)
 
 /* `columns` numbers of a file row, whole blocks of them; `row` need not be aligned. */
 void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

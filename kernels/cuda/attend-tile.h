@@ -1,0 +1,29 @@
+/* What a tile of attention (attend.h) is made of, and which positions it sees. */
+#ifndef KERNELS_CUDA_ATTEND_TILE_H
+#define KERNELS_CUDA_ATTEND_TILE_H
+
+#include "kernels/cuda/attend.h"
+#include "kernels/cuda/lane.h"
+
+struct tile {
+        uint32_t pair, pairs;           /* its first of the run's; how many */
+        uint32_t first, last;           /* positions that some pair sees ... */
+        uint32_t sure_first, sure_last; /* ... and that all do, if there are such */
+};
+
+DEVICE uint32_t first_seen(uint32_t own, uint32_t window)
+{
+        return window && own >= window ? own - window + 1 : 0;
+}
+
+DEVICE tile tile_of(const seen_run *run, uint32_t number, uint32_t group, uint32_t window)
+{
+        uint32_t all = run->count * group, pair = number * ATTEND_PAIRS;
+        uint32_t pairs = all - pair < ATTEND_PAIRS ? all - pair : ATTEND_PAIRS;
+        uint32_t low = run->position + pair / group;
+        uint32_t high = run->position + (pair + pairs - 1) / group;
+
+        return { pair, pairs, first_seen(low, window), high, first_seen(high, window), low };
+}
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * Rows of a step times a matrix of weights:
+ *
+ *      sum(r, n) = sum over k of x[r][k] * w[n][k]
+ *
+ *      LINEAR_STORE    y[r][n] = sum + bias[n]
+ *      LINEAR_ADD      y[r][n] += sum + bias[n]
+ *      LINEAR_GATE     out[r][n] = bfloat(act(sum of gate + its bias) * (sum of up + its bias))
+ *
+ *      x       (rows_max, x_columns) bfloats; y (rows_max, n) floats; out (rows_max, out_columns)
+ *              bfloats, of which columns past n are never written: who makes it clears it
+ *      w       (rows, columns), see below
+ *      grid    (chunks of 64 rows of x, tiles of 16 rows of w, parts of k), 4 or 8 warps
+ *      moves   all of w once; rows of x once a tile, out of the cache
+ *      order   k goes in steps of 64 (LINEAR_INT4: 128); step i is added by warp i % warps of part
+ *              i / warps % parts, in order of i; then warps are added in order, then parts.  Warps and
+ *              parts depend on the matrix and the GPU alone, so a row's sums are the same bits
+ *              however many rows there are and wherever it is among them.
+ *
+ * Made for few rows, where all that counts is to keep reading weights: rows of w are the 16 rows of
+ * the tensor cores' product, rows of x its 8 columns, and there is no staging.  A product does
+ * not mind in which order k is visited if both sides agree, so the 16 bytes that a lane reads in one
+ * go, eight k in a row of w and the same eight of x, are taken as its share of two
+ * products.  The first steps of w are on their way before the kernel waits for the one
+ * before it.
+ *
+ * Rows of x at or past *count, up to rows_max, are read but disturb nobody, and nothing is stored
+ * for them.
+ *
+ * It can not: read rows of x in another order than they lie in (who wants some of them gathers
+ * them), and be quick for hundreds of rows: each chunk fetches w again, and multiplies 64 rows
+ * even if it has one.
+ */
+#ifndef KERNELS_CUDA_LINEAR_H
+#define KERNELS_CUDA_LINEAR_H
+
+#include "kernels/cuda/device.h"
+#include "kernels/kernels.h"
+
+/*
+ * How weights are kept: as numbers, or as integers with a half for each row and group of 32 that
+ * multiplies them.  An integer is exact as a bfloat, and its scale multiplies the sum of the
+ * group, so those are as exact as their file.
+ *
+ * A packed row is its weights, and apart from them its scales, in order of groups.  Columns are
+ * padded with zeros.  Where a group's 32 columns lie, t = 0 .. 3 being the lane of those at 8t .. 8t+7:
+ *
+ *      LINEAR_BFLOAT   in order
+ *      LINEAR_INT8     signed bytes.  Of each 64 columns, lane t has bytes 16t ..: 8 of the first
+ *                      group, then 8 of the second; of each four, in order 0 2 1 3
+ *      LINEAR_INT4     number + 8 in four bits.  Of each 128 columns, lane t has bytes 16t ..: four
+ *                      words, one of each group, where column i is in bits 2i .. (i even) or
+ *                      2i + 14 .. (i odd)
+ */
+enum linear_format { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4 };
+
+/* The closest one.  A matrix whose parts differ is LINEAR_BFLOAT, which all can become. */
+linear_format linear_format_of(row_type type);
+uint32_t linear_columns(linear_format format, uint32_t columns); /* padded */
+/* Of a packed row of so many columns, padded or not. */
+size_t linear_row_bytes(linear_format format, uint32_t columns);
+size_t linear_row_scales(linear_format format, uint32_t columns); /* halves */
+
+/* Any thread.  What is not a file row of that format becomes LINEAR_BFLOAT, rounded once, only. */
+void linear_pack_row(linear_format format, row_type type, const void *file_row, uint32_t columns,
+                     void *ret_weights, uint16_t *ret_scales);
+
+/*
+ * Packed rows, one after the other; at a multiple of 16 bytes.  For LINEAR_GATE, rows of gate (part 0)
+ * and of up (part 1) alternate in groups of 8.
+ */
+struct linear_matrix {
+        linear_format format;
+        uint32_t rows, columns; /* padded: rows to a multiple of 16, with zeros */
+        const void *weights;
+        const uint16_t *scales; /* (rows, columns / 32) halves; LINEAR_BFLOAT: NULL */
+};
+
+static inline uint32_t linear_gate_row(uint32_t part, uint32_t row)
+{
+        return row / 8 * 16 + part * 8 + row % 8;
+}
+
+enum linear_epilogue { LINEAR_STORE, LINEAR_ADD, LINEAR_GATE };
+
+struct linear_args {
+        linear_matrix w;
+        const uint16_t *x;
+        uint32_t x_columns;    /* w's columns padded to 64, zeros there */
+        uint32_t rows_max;     /* what launches are made for: the bucket */
+        const uint32_t *count; /* of rows, on the device */
+
+        linear_epilogue epilogue;
+        uint32_t n;        /* of w, not padded; LINEAR_GATE: of each part */
+        const float *bias; /* (n), LINEAR_GATE: gate's, then up's; or NULL */
+        float *y;
+        uint16_t *out; /* instead of y: LINEAR_GATE */
+        uint32_t out_columns;
+        activation act;
+
+        float *sums;       /* scratch; may be NULL where linear_room() says 0 */
+        unsigned *arrived; /* zeros, and left so */
+};
+
+/*
+ * How much scratch it takes, on that device: where a matrix has too few rows to keep a GPU busy, k is
+ * in parts, and whoever ends last adds them up.  Two that run one after the other can have the same.
+ */
+void linear_room(const device *device, const linear_matrix *w, uint32_t rows_max, size_t *ret_sums,
+                 size_t *ret_arrived);
+
+/* Not a struct linear, which an operator of kernels.h is: that goes by its full name. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
+int linear(device *device, const linear_args *args);
+#pragma GCC diagnostic pop
+
+#endif

@@ -1,0 +1,673 @@
+/*
+ * Attention on the emulator, against the formula in double, among pages full of NaN; and the
+ * promise that a row's bits are its own: whoever is beside it, however a prompt was cut, and
+ * however the work was.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <utility>
+#include <vector>
+
+extern "C" {
+#include <cmocka.h>
+}
+
+#include "kernels/cuda/attend.h"
+#include "kernels/cuda/lane.h"
+
+#define SLOTS      9u
+#define CONTEXT    800u /* positions of a slot, but where one is to be long */
+#define NAN_HALF   0x7e00
+#define UNTOUCHED  0x5a5a
+#define NO_PAGE    0x40000000u /* far outside of everything */
+#define LAYERS     2u
+#define LAYER      1u
+#define PROCESSORS 2u
+
+using std::vector;
+
+/* What is put on a stream is done at once. */
+int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
+                      const void *args, size_t)
+{
+        run(launch, kernel, args);
+        return 0;
+}
+
+/* ---- numbers ---- */
+
+static uint64_t dice;
+
+static double roll(void) /* -1 .. 1 */
+{
+        dice = dice * 6364136223846793005u + 1442695040888963407u;
+        return (double)(int32_t)(dice >> 32) / 2147483648.0;
+}
+
+static uint32_t roll_below(uint32_t n)
+{
+        return (uint32_t)((roll() + 1) / 2 * n) % n;
+}
+
+/* The same some thousand numbers again and again, at places that have nothing in common. */
+static void fill(vector<uint16_t> *to, size_t count)
+{
+        static vector<uint16_t> noise;
+
+        while (noise.size() < 9973)
+                noise.push_back((uint16_t)two_halves((float)roll(), 0));
+        to->resize(count);
+        for (size_t i = 0, at = roll_below(9973); i < count; i++, at = at == 9972 ? 0 : at + 1)
+                (*to)[i] = noise[at];
+}
+
+/* ---- a world: what an operator is, and what has been said in each slot ---- */
+
+struct world {
+        uint32_t heads, kv_heads, head_dim, window;
+        uint32_t context; /* positions of a slot, at most */
+        float scale, softcap;
+        vector<float> sinks, slopes; /* or empty */
+        vector<uint16_t> q[SLOTS];   /* of each position */
+        vector<uint16_t> kv[SLOTS];  /* (positions, K or V, kv_heads, head_dim) */
+};
+
+static world world_new(uint32_t group, uint32_t kv_heads, uint32_t head_dim,
+                       uint32_t context = CONTEXT)
+{
+        world w = {};
+
+        w.heads = group * kv_heads;
+        w.kv_heads = kv_heads;
+        w.head_dim = head_dim;
+        w.context = context;
+        w.scale = 6 / sqrtf((float)head_dim);
+        dice = 7 * group + 1000 * head_dim;
+        print_message("heads %u of %u, %u numbers each, seed %u\n", w.heads, kv_heads, head_dim,
+                      (unsigned)dice);
+        for (uint32_t s = 0; s < SLOTS; s++) {
+                fill(&w.q[s], (size_t)context * w.heads * head_dim);
+                fill(&w.kv[s], (size_t)context * 2 * kv_heads * head_dim);
+        }
+        return w;
+}
+
+static void with_sinks_and_slopes(world *w)
+{
+        for (uint32_t h = 0; h < w->heads; h++) {
+                w->sinks.push_back((float)roll() * 3);
+                w->slopes.push_back((float)(roll() + 1.1) / 40);
+        }
+}
+
+static size_t number_at(const world *w, uint32_t position, uint32_t v, uint32_t head)
+{
+        return (((size_t)position * 2 + v) * w->kv_heads + head) * w->head_dim;
+}
+
+static double number(uint16_t half)
+{
+        return (double)from_half(half);
+}
+
+/* ---- the formula ---- */
+
+/* Of one row and head, head_dim of them. */
+static vector<double> expected(const world *w, uint32_t slot, uint32_t own, uint32_t head)
+{
+        uint32_t kv_head = head / (w->heads / w->kv_heads), d = w->head_dim;
+        const uint16_t *q = &w->q[slot][((size_t)own * w->heads + head) * d];
+        double most = w->sinks.empty() ? -INFINITY : w->sinks[head], below = 0;
+        vector<double> scores(own + 1, -INFINITY), out(d, 0);
+
+        for (uint32_t p = 0; p <= own; p++) {
+                const uint16_t *k = &w->kv[slot][number_at(w, p, 0, kv_head)];
+                double s = 0;
+
+                if (w->window && own - p >= w->window)
+                        continue;
+                for (uint32_t i = 0; i < d; i++)
+                        s += number(q[i]) * number(k[i]);
+                s *= w->scale;
+                if (w->softcap > 0)
+                        s = w->softcap * tanh(s / w->softcap);
+                if (!w->slopes.empty())
+                        s += w->slopes[head] * ((double)p - own);
+                scores[p] = s;
+                most = fmax(most, s);
+        }
+        if (!w->sinks.empty())
+                below = exp(w->sinks[head] - most);
+        for (uint32_t p = 0; p <= own; p++) {
+                const uint16_t *v = &w->kv[slot][number_at(w, p, 1, kv_head)];
+                double weight = exp(scores[p] - most);
+
+                below += weight;
+                for (uint32_t i = 0; i < d && weight > 0; i++)
+                        out[i] += weight * number(v[i]);
+        }
+        for (double &x : out)
+                x /= below;
+        return out;
+}
+
+/* ---- a step ---- */
+
+struct step_of {
+        const world *w;
+        vector<seen_run> runs;
+        uint32_t layers; /* by one plan */
+        bool cut;        /* where that is worth anything; else every tile is whole */
+        uint32_t width, rows, items;
+        vector<uint16_t> out; /* (rows, width) */
+};
+
+/* Tables of pages in no order, with NaN wherever nobody may look. */
+struct memory {
+        vector<uint32_t> tables;
+        vector<uint16_t> pages;
+        size_t page_bytes;
+};
+
+static memory memory_new(const world *w, const vector<seen_run> &runs)
+{
+        const kv_shape shape = { LAYERS, w->kv_heads, w->head_dim, 0, KV_F16 };
+        size_t tile = kv_tile_bytes(&shape) / 2, layer = kv_tile_offset(&shape, LAYER, 0) / 2;
+        size_t page = kv_page_bytes(&shape) / 2;
+        uint32_t pages_max = w->context / PAGE_POSITIONS;
+        vector<uint32_t> order(SLOTS * pages_max);
+        memory m = {};
+
+        for (uint32_t i = 0; i < order.size(); i++)
+                order[i] = i;
+        for (uint32_t i = (uint32_t)order.size() - 1; i > 0; i--)
+                std::swap(order[i], order[roll_below(i + 1)]);
+        m.tables.assign(SLOTS * pages_max, NO_PAGE);
+        m.pages.assign(order.size() * page, NAN_HALF);
+        m.page_bytes = page * 2;
+        for (const seen_run &run : runs) {
+                uint32_t own = run.position, end = own + run.count;
+                uint32_t first = w->window && own >= w->window ? own - w->window + 1 : 0;
+
+                for (uint32_t p = first; p < end; p++) {
+                        uint32_t at = run.slot * pages_max + p / PAGE_POSITIONS;
+                        uint16_t *to = &m.pages[order[at] * page + layer];
+
+                        m.tables[at] = order[at];
+                        for (uint32_t x = 0; x < 2 * w->kv_heads; x++)
+                                memcpy(to + (x % w->kv_heads * 2 + x / w->kv_heads) * tile +
+                                               (size_t)(p % PAGE_POSITIONS) * w->head_dim,
+                                       &w->kv[run.slot][number_at(w, p, 0, 0) + x * w->head_dim],
+                                       w->head_dim * 2);
+                }
+        }
+        return m;
+}
+
+static void step_run_once(step_of *step)
+{
+        const world *w = step->w;
+        memory m = memory_new(w, step->runs);
+        uint32_t bucket = step->rows + 3, pages_max = w->context / PAGE_POSITIONS;
+        step_counts counts = { step->rows, (uint32_t)step->runs.size(), 0 };
+        vector<uint16_t> q((size_t)step->rows * w->heads * w->head_dim);
+        vector<uint16_t> out((size_t)bucket * step->width, UNTOUCHED);
+        attend_args args = {};
+        attend_bytes bytes;
+
+        for (const seen_run &run : step->runs)
+                memcpy(&q[(size_t)run.row * w->heads * w->head_dim],
+                       &w->q[run.slot][(size_t)run.position * w->heads * w->head_dim],
+                       (size_t)run.count * w->heads * w->head_dim * 2);
+        args.room = {
+                w->heads, w->kv_heads, w->head_dim, w->window, 0, 0, nullptr, nullptr, nullptr
+        };
+        assert_int_equal(attend_room_of(&args.room, PROCESSORS, bucket, pages_max, &bytes), 0);
+        if (step->cut)
+                args.room.blocks *= 16;
+        else
+                args.room.cuts_max = 0;
+        vector<uint8_t> list(bytes.list, 0xff), parts(bytes.parts, 0xff);
+        vector<unsigned> arrived(bytes.arrived / sizeof(unsigned), 0);
+        args.room.list = (attend_list *)list.data();
+        args.room.parts = (float *)parts.data();
+        args.room.arrived = arrived.data();
+        args.view.counts = &counts;
+        args.view.runs = step->runs.data();
+        args.view.tables = m.tables.data();
+        args.view.pages_max = pages_max;
+        args.view.rows_max = bucket;
+        args.q = q.data();
+        args.out = out.data();
+        args.pages = (const uint8_t *)m.pages.data() + m.page_bytes / LAYERS * LAYER;
+        args.page_bytes = m.page_bytes;
+        args.scale = w->scale;
+        args.softcap = w->softcap;
+        args.sinks = w->sinks.empty() ? nullptr : w->sinks.data();
+        args.slopes = w->slopes.empty() ? nullptr : w->slopes.data();
+        assert_int_equal(attend_plan(nullptr, &args.view, &args.room), 0);
+        for (uint32_t layers = 0; layers < step->layers; layers++)
+                assert_int_equal(attend(nullptr, &args), 0);
+        for (unsigned n : arrived)
+                assert_int_equal(n, 0);
+        for (size_t i = (size_t)step->rows * step->width; i < out.size(); i++)
+                assert_int_equal(out[i], UNTOUCHED);
+        out.resize((size_t)step->rows * step->width);
+        step->items = args.room.list->count;
+        step->out = out;
+}
+
+static step_of step_new(const world *w, vector<seen_run> runs)
+{
+        step_of step = {};
+
+        step.w = w;
+        step.layers = 1;
+        step.width = (w->heads * w->head_dim + 63) / 64 * 64;
+        for (seen_run &run : runs) {
+                run.row = step.rows;
+                step.rows += run.count;
+        }
+        step.runs = runs;
+        return step;
+}
+
+/* Under one schedule. */
+static step_of run_plainly(const world *w, vector<seen_run> runs, bool cut)
+{
+        step_of step = step_new(w, runs);
+
+        step.cut = cut;
+        emu_use(cut ? 3 : 2);
+        step_run_once(&step);
+        return step;
+}
+
+static void compare(const step_of *step)
+{
+        const world *w = step->w;
+        double worst = 0;
+
+        for (const seen_run &run : step->runs) {
+                for (uint32_t i = 0; i < run.count * w->heads; i++) {
+                        uint32_t row = i / w->heads, head = i % w->heads;
+                        vector<double> want = expected(w, run.slot, run.position + row, head);
+                        const uint16_t *out =
+                                &step->out[(run.row + row) * step->width + head * w->head_dim];
+
+                        for (uint32_t d = 0; d < w->head_dim; d++) {
+                                double have = (double)from_bfloat(out[d]);
+                                double wrong = fabs(have - want[d]);
+
+                                /* half a bfloat's last place, and weights that are halves */
+                                wrong /= fabs(want[d]) / 256 + 0.001;
+                                worst = wrong > worst || wrong != wrong ? wrong : worst;
+                                if (!(wrong <= 1))
+                                        fail_msg("slot %u position %u head %u number %u: %g, "
+                                                 "and not %g",
+                                                 run.slot, run.position + row, head, d, have,
+                                                 want[d]);
+                        }
+                }
+        }
+        for (uint32_t r = 0; r < step->rows; r++)
+                for (uint32_t c = w->heads * w->head_dim; c < step->width; c++)
+                        assert_int_equal(step->out[r * step->width + c], 0);
+        print_message("  %u rows, %u items; worst %.2f of what is allowed\n", step->rows,
+                      step->items, worst);
+}
+
+/* Under all schedules, with tiles cut and whole: the same bits, and the right ones. */
+static void check(const world *w, vector<seen_run> runs)
+{
+        step_of first = step_new(w, runs);
+
+        for (unsigned s = 0; s < EMU_SCHEDULES; s++) {
+                step_of step = first;
+
+                emu_use(s);
+                step.cut = s % 2;
+                step_run_once(&step);
+                if (!s)
+                        first.out = step.out, first.items = step.items;
+                assert_memory_equal(step.out.data(), first.out.data(), first.out.size() * 2);
+        }
+        compare(&first);
+}
+
+/* One row in each slot, of a context that is told. */
+static vector<seen_run> decodes(vector<uint32_t> contexts)
+{
+        vector<seen_run> runs;
+
+        for (uint32_t s = 0; s < contexts.size(); s++)
+                runs.push_back({ 0, 1, s, contexts[s] - 1 });
+        return runs;
+}
+
+/* Decodes beside a chunk of a prompt that has a past; and less of it. */
+static vector<seen_run> mixed(void)
+{
+        return { { 0, 1, 3, 30 },
+                 { 0, 40, 1, 230 },
+                 { 0, 1, 0, 519 },
+                 { 0, 3, 5, 15 },
+                 { 0, 1, 2, 0 } };
+}
+
+static vector<seen_run> some(void)
+{
+        return { { 0, 1, 3, 30 }, { 0, 6, 1, 252 }, { 0, 1, 2, 0 }, { 0, 9, 6, 12 } };
+}
+
+/* ---- what it computes ---- */
+
+static void decodes_see_their_context_of_any_length(void **)
+{
+        for (uint32_t g : { 1u, 4u, 7u, 8u }) {
+                const world w = world_new(g, g == 1 ? 2 : 1, 64), wide = world_new(g, 1, 128);
+
+                check(&w,
+                      decodes({ 1, 15, 16, 17, ATTEND_SPLIT - 1, ATTEND_SPLIT, ATTEND_SPLIT + 1 }));
+                check(&wide, decodes({ 1, 15, 16, 17, g == 4 ? ATTEND_SPLIT + 1 : 33 }));
+        }
+}
+
+static void a_long_context_goes_through_many_splits(void **)
+{
+        for (uint32_t d : { 128u, 256u }) {
+                const world w = world_new(4, 1, d);
+
+                check(&w, decodes({ 600, 17 }));
+        }
+}
+
+static void more_parts_are_added_than_go_at_once(void **)
+{
+        const world w = world_new(2, 1, 32, 2400);
+
+        check(&w, decodes({ 2320 }));
+}
+
+static void every_head_dimension_that_is_served_works(void **)
+{
+        for (uint32_t d = 0; d < 600; d++) {
+                bool known = d == 32 || d == 64 || d == 80 || d == 96 || d == 128 || d == 256;
+
+                assert_int_equal(attend_serves(d), known);
+                if (known && d != 64 && d != 128) { /* of which there is more elsewhere */
+                        const world w = world_new(3, 1, d);
+
+                        check(&w, { { 0, 7, 1, 20 }, { 0, 1, 4, 260 } });
+                }
+        }
+}
+
+static void a_chunk_sees_its_past_and_itself_up_to_each_row(void **)
+{
+        const world four = world_new(4, 1, 64), seven = world_new(7, 2, 64);
+
+        check(&four, mixed());
+        check(&seven, some());
+}
+
+static void a_group_of_more_heads_than_a_tile_has_is_in_several(void **)
+{
+        const world w = world_new(21, 1, 32);
+
+        check(&w, { { 0, 3, 0, 100 }, { 0, 1, 1, 258 } });
+}
+
+static void a_window_hides_what_is_behind_it(void **)
+{
+        for (uint32_t window : { 1u, 32u, 250u }) {
+                world w = world_new(4, 1, 64);
+                vector<seen_run> runs = some();
+
+                w.window = window;
+                runs.push_back({ 0, 7, 7, 764 });
+                check(&w, runs);
+        }
+}
+
+static void splits_before_the_window_are_not_listed(void **)
+{
+        world w = world_new(2, 1, 64);
+
+        w.window = 20;
+        assert_int_equal(run_plainly(&w, { { 0, 1, 0, 799 } }, true).items, 1);
+        w.window = 300;
+        assert_int_equal(run_plainly(&w, { { 0, 1, 0, 799 } }, true).items, 3);
+        w.window = 0;
+        assert_int_equal(run_plainly(&w, { { 0, 1, 0, 799 } }, true).items, 4);
+        assert_int_equal(run_plainly(&w, { { 0, 1, 0, 799 } }, false).items, 1);
+}
+
+/* More tiles than the kernel that lists them has threads, and not all can be cut. */
+static void every_split_of_every_tile_is_listed_once(void **)
+{
+        const uint32_t group = 16, kv_heads = 2;
+        attend_room room = { group * kv_heads, kv_heads, 32, 0, 0, 0, nullptr, nullptr, nullptr };
+        vector<seen_run> runs;
+        step_counts counts = {};
+        step_view view = {};
+        attend_bytes bytes;
+        uint32_t splits = 0, cuts = 0, listed = 0;
+
+        dice = 9;
+        for (uint32_t i = 0; i < 300; i++) {
+                runs.push_back({ counts.rows, 1 + roll_below(4), i, roll_below(9000) });
+                counts.rows += runs.back().count;
+        }
+        counts.runs = 300;
+        assert_int_equal(attend_room_of(&room, 8, counts.rows, 700, &bytes), 0);
+        vector<uint8_t> memory(bytes.list, 0xff);
+        room.list = (attend_list *)memory.data();
+        view.counts = &counts;
+        view.runs = runs.data();
+        view.rows_max = counts.rows;
+        for (unsigned s = 0; s < EMU_SCHEDULES; s++) {
+                vector<bool> taken(room.cuts_max);
+                vector<uint32_t> next(
+                        counts.rows); /* of each tile, which is a row: its next split */
+
+                emu_use(s);
+                room.blocks = s % 2 ? 5000 : 1000;
+                assert_int_equal(attend_plan(nullptr, &view, &room), 0);
+                splits = cuts = 0;
+                for (uint32_t i = 0; i < room.list->count; i++) {
+                        const attend_item *item = &room.list->items[i];
+                        uint32_t row = item->run.row + item->tile;
+                        uint32_t all = (item->run.position + item->tile) / ATTEND_SPLIT + 1;
+
+                        assert_true(item->tile < item->run.count);
+                        assert_int_equal(item->begin, next[row]);
+                        next[row] = item->end;
+                        splits += item->end - item->begin;
+                        if (item->part == ATTEND_WHOLE) {
+                                assert_int_equal(item->end, all);
+                                continue;
+                        }
+                        assert_int_equal(item->end, item->begin + 1);
+                        assert_true(item->part + all <= room.cuts_max);
+                        assert_false(taken[item->part + item->begin]);
+                        taken[item->part + item->begin] = true;
+                        cuts++;
+                }
+                for (const seen_run &run : runs)
+                        for (uint32_t r = 0; r < run.count; r++)
+                                assert_int_equal(next[run.row + r],
+                                                 (run.position + r) / ATTEND_SPLIT + 1);
+                assert_true(cuts > 0 && cuts < splits);
+                listed = room.list->count;
+        }
+        print_message("  %u splits, %u of them of their own, %u items\n", splits, cuts, listed);
+}
+
+static void scores_are_capped_and_sinks_and_slopes_take_part(void **)
+{
+        world w = world_new(5, 2, 64);
+
+        w.softcap = 2;
+        check(&w, some());
+        w.softcap = 0;
+        with_sinks_and_slopes(&w);
+        check(&w, some());
+        w.softcap = 5;
+        w.window = 60;
+        check(&w, some());
+}
+
+static void scores_may_be_far_apart(void **)
+{
+        world w = world_new(4, 1, 64);
+
+        w.scale = 300;
+        check(&w, { { 0, 9, 1, 290 }, { 0, 1, 2, 700 } });
+}
+
+/* ---- whose bits they are ---- */
+
+static const uint16_t *row_at(const step_of *step, uint32_t row)
+{
+        return &step->out[(size_t)row * step->width];
+}
+
+static void a_row_is_the_same_bits_alone_and_beside_others(void **)
+{
+        for (uint32_t window : { 0u, 45u }) {
+                world w = world_new(4, 1, 64);
+                step_of all;
+
+                w.window = window;
+                with_sinks_and_slopes(&w);
+                all = run_plainly(&w, window ? some() : mixed(), true);
+                for (const seen_run &run : all.runs) {
+                        for (uint32_t i = 0; i < run.count; i++) {
+                                const step_of one = run_plainly(
+                                        &w, { { 0, 1, run.slot, run.position + i } }, i % 2);
+
+                                assert_memory_equal(row_at(&one, 0), row_at(&all, run.row + i),
+                                                    all.width * 2);
+                        }
+                }
+        }
+}
+
+static void a_prompt_is_the_same_bits_in_one_piece_and_in_many(void **)
+{
+        const uint32_t pieces[] = { 1, 16, 40, 2, 194, 3, 24 };
+        const world w = world_new(3, 1, 64);
+        const step_of whole = run_plainly(&w, { { 0, 280, 2, 0 } }, true);
+        uint32_t at = 0;
+
+        for (uint32_t count : pieces) {
+                const step_of piece =
+                        run_plainly(&w, { { 0, 1, 1, 40 }, { 0, count, 2, at } }, count % 2);
+
+                assert_memory_equal(row_at(&piece, 1), row_at(&whole, at),
+                                    (size_t)count * whole.width * 2);
+                at += count;
+        }
+        assert_int_equal(at, 280);
+}
+
+static void a_plan_serves_layer_after_layer(void **)
+{
+        const world w = world_new(4, 1, 64);
+        step_of step = step_new(&w, decodes({ CONTEXT, 20 }));
+
+        step.cut = true;
+        step.layers = 3;
+        step_run_once(&step);
+        compare(&step);
+}
+
+static void how_the_work_is_cut_changes_no_bit(void **)
+{
+        const world w = world_new(2, 2, 128);
+        vector<seen_run> runs = decodes({ CONTEXT, 500, 20, 513 });
+
+        assert_memory_equal(run_plainly(&w, runs, true).out.data(),
+                            run_plainly(&w, runs, false).out.data(), 4 * w.heads * 128 * 2);
+}
+
+/* ---- numbers that are none ---- */
+
+static bool finite(const uint16_t *bfloats, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++)
+                if ((bfloats[i] & 0x7f80) == 0x7f80)
+                        return false;
+        return true;
+}
+
+static void a_value_that_is_not_finite_spoils_those_who_see_it(void **)
+{
+        for (uint16_t unfit : { 0x7c00, 0xfc00, NAN_HALF }) {
+                for (uint32_t v = 0; v < 2; v++) {
+                        world w = world_new(4, 1, 64);
+                        const step_of was = run_plainly(&w, { { 0, 20, 0, 295 } }, true);
+                        step_of is;
+
+                        w.kv[0][number_at(&w, 300, v, 0) + 9] = unfit;
+                        is = run_plainly(&w, { { 0, 20, 0, 295 } }, true);
+                        for (uint32_t r = 0; r < 20; r++) {
+                                if (295 + r < 300)
+                                        assert_memory_equal(row_at(&is, r), row_at(&was, r),
+                                                            is.width * 2);
+                                else if (v || unfit == NAN_HALF)
+                                        for (uint32_t h = 0; h < w.heads; h++)
+                                                assert_false(finite(row_at(&is, r) + h * 64, 64));
+                        }
+                }
+        }
+}
+
+/* ---- room ---- */
+
+static void room_is_told_or_refused(void **)
+{
+        attend_room room = { 32, 8, 128, 0, 0, 0, nullptr, nullptr, nullptr };
+        attend_bytes bytes;
+
+        /* 8192 pages are 512 splits: one sequence of that length, on 8 KV heads */
+        assert_int_equal(attend_room_of(&room, 4, 1, 8192, &bytes), 0);
+        assert_int_equal(room.cuts_max, 512);
+        assert_int_equal(bytes.parts, 512 * 8 * (16 * 128 + 32) * 4);
+        assert_int_equal(bytes.arrived, 512 * 8 * 4);
+        assert_int_equal(attend_room_of(&room, 4, UINT32_MAX, 8192, &bytes), -EOVERFLOW);
+        assert_int_equal(attend_room_of(&room, 4, 4096, UINT32_MAX, &bytes), -EOVERFLOW);
+        assert_int_equal(attend_room_of(&room, UINT32_MAX, 4096, 8192, &bytes), -EOVERFLOW);
+        /* a large step needs no more than what keeps a device busy */
+        assert_int_equal(attend_room_of(&room, 132, 4096, 8192, &bytes), 0);
+        assert_true(bytes.parts < 80u << 20);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(decodes_see_their_context_of_any_length),
+                cmocka_unit_test(a_long_context_goes_through_many_splits),
+                cmocka_unit_test(more_parts_are_added_than_go_at_once),
+                cmocka_unit_test(every_head_dimension_that_is_served_works),
+                cmocka_unit_test(a_chunk_sees_its_past_and_itself_up_to_each_row),
+                cmocka_unit_test(a_group_of_more_heads_than_a_tile_has_is_in_several),
+                cmocka_unit_test(a_window_hides_what_is_behind_it),
+                cmocka_unit_test(splits_before_the_window_are_not_listed),
+                cmocka_unit_test(every_split_of_every_tile_is_listed_once),
+                cmocka_unit_test(scores_are_capped_and_sinks_and_slopes_take_part),
+                cmocka_unit_test(scores_may_be_far_apart),
+                cmocka_unit_test(a_row_is_the_same_bits_alone_and_beside_others),
+                cmocka_unit_test(a_prompt_is_the_same_bits_in_one_piece_and_in_many),
+                cmocka_unit_test(a_plan_serves_layer_after_layer),
+                cmocka_unit_test(how_the_work_is_cut_changes_no_bit),
+                cmocka_unit_test(a_value_that_is_not_finite_spoils_those_who_see_it),
+                cmocka_unit_test(room_is_told_or_refused),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

@@ -1,0 +1,596 @@
+/*
+ * Rows times weights, against sums in double; the device is pretended, and runs what it is given at
+ * once, so that we say how many multiprocessors it has.
+ */
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <initializer_list>
+
+extern "C" {
+#include <cmocka.h>
+}
+
+#include "kernels/cuda/linear.h"
+#include "kernels/rows.h"
+
+static uint64_t dice;
+static unsigned processors; /* 0: nothing is split */
+
+unsigned device_processors(const device *)
+{
+        return processors;
+}
+
+int device_launch_raw(device *, stream stream, const launch *launch, const void *kernel,
+                      device_run *run, const void *args, size_t)
+{
+        assert_int_equal(stream, STREAM_STEPS);
+        run(launch, kernel, args);
+        return 0;
+}
+
+static uint32_t roll(void)
+{
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        return (uint32_t)(dice >> 20);
+}
+
+static float real(void) /* -1 .. 1, exact as a bfloat */
+{
+        return (float)((int)(roll() % 255) - 127) / 128;
+}
+
+static uint16_t exact_bfloat(float f)
+{
+        assert_int_equal(float_bits(f) & 0xffff, 0);
+        return (uint16_t)(float_bits(f) >> 16);
+}
+
+template <class T> static T *make(size_t count, int byte)
+{
+        void *made;
+
+        if (posix_memalign(&made, 256, count ? count * sizeof(T) : 1))
+                abort();
+        memset(made, byte, count * sizeof(T));
+        return (T *)made;
+}
+
+/* ---- file rows ---- */
+
+/* Blocks of any bytes, but for their scales (where: offsets of halves), which are small numbers. */
+static void roll_row(row_type type, uint32_t columns, uint8_t *row)
+{
+        size_t bytes = row_bytes(type, columns);
+        size_t block = type == ROW_Q8_0 ? 34 : type == ROW_Q4_0 ? 18 : row_bytes(type, 256);
+        size_t scale = type == ROW_Q6_K ? 208 : 0;
+
+        for (size_t i = 0; i < bytes; i++)
+                row[i] = (uint8_t)roll();
+        if (type == ROW_F32 || type == ROW_F16 || type == ROW_BF16) {
+                for (uint32_t i = 0; i < columns; i++) {
+                        float f = real();
+                        uint16_t half = type == ROW_F16 ? float_to_half(f) : exact_bfloat(f);
+
+                        if (type == ROW_F32)
+                                memcpy(row + i * 4, &f, 4);
+                        else
+                                memcpy(row + i * 2, &half, 2);
+                }
+                return;
+        }
+        for (size_t at = scale; at < bytes; at += block) {
+                uint16_t half = float_to_half(real() / 64);
+
+                memcpy(row + at, &half, 2);
+                if (type == ROW_Q4_K || type == ROW_Q5_K)
+                        memcpy(row + at + 2, &half, 2);
+        }
+}
+
+/* ---- a product ---- */
+
+struct world {
+        linear_args a;
+        row_type type;
+        uint32_t columns, parts, count, y_rows;
+        double *w;  /* (parts, n, columns) */
+        float *was; /* what y was: LINEAR_ADD */
+        size_t y_bytes;
+};
+
+static void pack(world *world)
+{
+        linear_matrix *w = &world->a.w;
+        size_t bytes = linear_row_bytes(w->format, world->columns);
+        size_t scales = linear_row_scales(w->format, world->columns);
+        size_t file_bytes = row_bytes(world->type, world->columns);
+        uint8_t *file = make<uint8_t>(file_bytes, 0), *to;
+        float *floats = make<float>(world->columns, 0);
+        uint16_t *scales_to;
+
+        w->columns = linear_columns(w->format, world->columns);
+        w->rows = world->parts == 2 ? (world->a.n + 7) / 8 * 16 : (world->a.n + 15) / 16 * 16;
+        w->weights = to = make<uint8_t>(w->rows * bytes, 0);
+        w->scales = scales_to = make<uint16_t>(w->rows * scales, 0);
+        world->w = make<double>((size_t)world->parts * world->a.n * world->columns, 0);
+        for (uint32_t i = 0; i < world->parts * world->a.n; i++) {
+                uint32_t part = i / world->a.n, row = i % world->a.n;
+                uint32_t at = world->parts == 2 ? linear_gate_row(part, row) : row;
+
+                roll_row(world->type, world->columns, file);
+                row_to_floats(world->type, file, world->columns, floats);
+                for (uint32_t k = 0; k < world->columns; k++)
+                        world->w[(size_t)i * world->columns + k] = floats[k];
+                linear_pack_row(w->format, world->type, file, world->columns, to + at * bytes,
+                                scales_to + at * scales);
+        }
+        free(file);
+        free(floats);
+}
+
+/* A matrix, and rows of x that are numbers as far as `rows`. */
+static void open_world(world *world, row_type type, linear_epilogue epilogue, uint32_t columns,
+                       uint32_t n, uint32_t rows, bool bias)
+{
+        linear_args *a = &world->a;
+        uint16_t *x;
+        float *biases;
+
+        memset((void *)world, 0, sizeof(*world));
+        world->type = type;
+        world->columns = columns;
+        world->parts = epilogue == LINEAR_GATE ? 2 : 1;
+        world->y_rows = rows;
+        a->epilogue = epilogue;
+        a->w.format = linear_format_of(type);
+        a->n = n;
+        a->out_columns = (n + 63) / 64 * 64;
+        pack(world);
+        a->x_columns = (columns + 63) / 64 * 64;
+        a->x = x = make<uint16_t>((size_t)rows * a->x_columns, 0);
+        for (uint32_t r = 0; r < rows; r++)
+                for (uint32_t k = 0; k < columns; k++)
+                        x[r * a->x_columns + k] = exact_bfloat(real());
+        a->bias = biases = bias ? make<float>(world->parts * n, 0) : nullptr;
+        for (uint32_t i = 0; bias && i < world->parts * n; i++)
+                biases[i] = real() * (i % 5 ? 4 : 150);
+        world->was = make<float>((size_t)rows * n, 0);
+        for (size_t i = 0; i < (size_t)rows * n; i++)
+                world->was[i] = real() * 16;
+}
+
+static void close_world(world *world)
+{
+        free((void *)world->a.w.weights);
+        free((void *)world->a.w.scales);
+        free((void *)world->a.x);
+        free((void *)world->a.bias);
+        free(world->w);
+        free(world->was);
+}
+
+static void *new_y(const world *world, uint32_t count)
+{
+        const linear_args *a = &world->a;
+
+        if (a->epilogue == LINEAR_GATE)
+                return make<uint16_t>((size_t)a->rows_max * a->out_columns, 0xff);
+
+        float *y = make<float>((size_t)a->rows_max * a->n, 0xff);
+
+        if (a->epilogue == LINEAR_ADD)
+                memcpy(y, world->was, (size_t)count * a->n * sizeof(*y));
+        return y;
+}
+
+/*
+ * What comes of the first `count` rows in a bucket of `rows_max`, under all schedules the same: y, or
+ * out.  All of x past count is NaN.
+ */
+static void *run(world *world, uint32_t rows_max, uint32_t count)
+{
+        linear_args a = world->a;
+        size_t sums, arrived, bytes;
+        uint16_t *x = make<uint16_t>((size_t)rows_max * a.x_columns, 0xff);
+        void *first = nullptr;
+
+        world->a.rows_max = a.rows_max = rows_max;
+        bytes = a.epilogue == LINEAR_GATE ? (size_t)rows_max * a.out_columns * 2
+                                          : (size_t)rows_max * a.n * 4;
+        memcpy(x, a.x, (size_t)count * a.x_columns * sizeof(*x));
+        a.x = x;
+        a.count = &count;
+        linear_room(nullptr, &a.w, rows_max, &sums, &arrived);
+        a.sums = make<float>(sums, 0xff);
+        a.arrived = make<unsigned>(arrived, 0);
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                void *y = new_y(world, count);
+
+                a.y = a.epilogue == LINEAR_GATE ? nullptr : (float *)y;
+                a.out = a.epilogue == LINEAR_GATE ? (uint16_t *)y : nullptr;
+                emu_use(schedule);
+                assert_int_equal(linear(nullptr, &a), 0);
+                for (size_t i = 0; i < arrived; i++)
+                        assert_int_equal(a.arrived[i], 0);
+                if (schedule) {
+                        assert_memory_equal(y, first, bytes);
+                        free(y);
+                } else {
+                        first = y;
+                }
+        }
+        free(a.sums);
+        free(a.arrived);
+        free(x);
+        return first;
+}
+
+/* ---- what comes out, by the book ---- */
+
+/* ... and how much was added up to get there: what rounding is relative to. */
+static double sum_of(const world *world, uint32_t part, uint32_t row, uint32_t n, double *ret_size)
+{
+        const linear_args *a = &world->a;
+        const double *w = world->w + ((size_t)part * a->n + n) * world->columns;
+        double sum = a->bias ? a->bias[part * a->n + n] : 0;
+
+        *ret_size = fabs(sum);
+        for (uint32_t k = 0; k < world->columns; k++) {
+                double one = w[k] * bfloat_to_float(a->x[(size_t)row * a->x_columns + k]);
+
+                sum += one;
+                *ret_size += fabs(one);
+        }
+        return sum;
+}
+
+static double act(activation which, double g)
+{
+        if (which == ACT_SILU)
+                return g / (1 + exp(-g));
+        return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+}
+
+static void check_number(const world *world, const void *y, uint32_t row, uint32_t n)
+{
+        const linear_args *a = &world->a;
+        const double tiny = 2e-6;
+        double size, sum = sum_of(world, 0, row, n, &size), want = sum, got, allowed;
+
+        if (a->epilogue == LINEAR_GATE) {
+                double up_size, up = sum_of(world, 1, row, n, &up_size), at = act(a->act, sum);
+
+                want = at * up;
+                got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
+                /* neither activation is steeper than 1.13 */
+                allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
+                          1e-30;
+        } else {
+                if (a->epilogue == LINEAR_ADD)
+                        want += world->was[(size_t)row * a->n + n];
+                got = ((const float *)y)[(size_t)row * a->n + n];
+                allowed = tiny * (size + fabs(want));
+        }
+        if (!(fabs(got - want) <= allowed)) {
+                print_message("row %u, n %u: %g, not %g, which is more than %g off\n", row, n, got,
+                              want, allowed);
+                fail();
+        }
+}
+
+/* ... and nothing elsewhere. */
+static void check(const world *world, const void *y, uint32_t count)
+{
+        const linear_args *a = &world->a;
+        bool gate = a->epilogue == LINEAR_GATE;
+        size_t width = gate ? a->out_columns : a->n, bytes = gate ? 2 : 4;
+
+        for (uint32_t r = 0; r < a->rows_max; r++)
+                for (uint32_t n = 0; n < width; n++)
+                        if (r < count && n < a->n)
+                                check_number(world, y, r, n);
+                        else
+                                for (size_t i = 0; i < bytes; i++)
+                                        assert_int_equal(
+                                                ((const uint8_t *)y)[(r * width + n) * bytes + i],
+                                                0xff);
+}
+
+static void try_one(row_type type, linear_epilogue epilogue, activation activation,
+                    uint32_t columns, uint32_t n, uint32_t rows_max, uint32_t count, bool bias)
+{
+        world world;
+        void *y;
+
+        open_world(&world, type, epilogue, columns, n, count, bias);
+        world.a.act = activation;
+        y = run(&world, rows_max, count);
+        check(&world, y, count);
+        free(y);
+        close_world(&world);
+}
+
+static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0 };
+#define KINDS (sizeof(kinds) / sizeof(*kinds))
+
+static void all_epilogues_of_all_formats_are_what_they_should_be(void **)
+{
+        for (row_type type : kinds) {
+                try_one(type, LINEAR_STORE, ACT_SILU, 192, 24, 9, 9, true);
+                try_one(type, LINEAR_ADD, ACT_SILU, 96, 17, 16, 3, true);
+                try_one(type, LINEAR_ADD, ACT_SILU, 32, 16, 8, 8, false);
+                try_one(type, LINEAR_GATE, ACT_SILU, 192, 12, 12, 9, true);
+                try_one(type, LINEAR_GATE, ACT_GELU_TANH, 64, 67, 4, 2, true);
+                try_one(type, LINEAR_GATE, ACT_GELU_TANH, 160, 8, 30, 21, false);
+        }
+}
+
+static void parts_of_other_types_are_multiplied_as_bfloats(void **)
+{
+        try_one(ROW_F32, LINEAR_STORE, ACT_SILU, 77, 5, 3, 3, true);
+        try_one(ROW_F16, LINEAR_STORE, ACT_SILU, 65, 5, 3, 3, true);
+}
+
+/* The ring of a warp has 4 steps, or 2 where there are more than 16 rows; there are 8 warps. */
+static void rings_that_wrap_twice_are_read_in_order(void **)
+{
+        for (row_type type : kinds) {
+                uint32_t step = type == ROW_Q4_0 ? 128 : 64;
+
+                try_one(type, LINEAR_STORE, ACT_SILU, (9 * 8 + 3) * step, 16, 8, 7, false);
+                try_one(type, LINEAR_STORE, ACT_SILU, 9 * 8 * step, 16, 16, 16, false);
+                try_one(type, LINEAR_STORE, ACT_SILU, (5 * 8 - 1) * step, 16, 32, 31, false);
+                try_one(type, LINEAR_STORE, ACT_SILU, (5 * 8 + 1) * step, 16, 40, 39, false);
+        }
+}
+
+static void k_of_any_length_is_summed(void **)
+{
+        for (row_type type : kinds)
+                for (uint32_t columns : { 32u, 64u, 128u, 320u, 416u, 1024u, 1056u, 2048u, 2080u })
+                        try_one(type, LINEAR_STORE, ACT_SILU, columns, 16, 2, 1, false);
+}
+
+/* However many rows, in whatever bucket: all rows of a step of `most` come first, then fewer. */
+static void compare_counts(row_type type, linear_epilogue epilogue, uint32_t columns, uint32_t n)
+{
+        static const uint32_t buckets[][2] = { { 1, 1 },   { 8, 7 },   { 64, 8 },  { 9, 9 },
+                                               { 32, 17 }, { 64, 63 }, { 65, 65 }, { 130, 64 } };
+        world world;
+        uint8_t *all;
+        size_t row_bytes;
+
+        open_world(&world, type, epilogue, columns, n, 130, true);
+        row_bytes = epilogue == LINEAR_GATE ? (size_t)world.a.out_columns * 2 : (size_t)n * 4;
+        all = (uint8_t *)run(&world, 130, 130);
+        check(&world, all, 130);
+        for (const uint32_t *bucket : buckets) {
+                uint8_t *y = (uint8_t *)run(&world, bucket[0], bucket[1]);
+
+                assert_memory_equal(y, all, bucket[1] * row_bytes);
+                for (size_t i = bucket[1] * row_bytes; i < bucket[0] * row_bytes; i++)
+                        assert_int_equal(y[i], 0xff);
+                free(y);
+        }
+        free(all);
+        close_world(&world);
+}
+
+static void a_row_is_the_same_bits_among_any_number_of_rows(void **)
+{
+        compare_counts(ROW_BF16, LINEAR_STORE, 1152, 13);
+        compare_counts(ROW_Q8_0, LINEAR_ADD, 224, 16);
+        compare_counts(ROW_Q4_0, LINEAR_GATE, 224, 16);
+}
+
+static void where_there_are_no_rows_nothing_is_written(void **)
+{
+        world world;
+        void *y;
+
+        open_world(&world, ROW_BF16, LINEAR_STORE, 128, 16, 4, false);
+        y = run(&world, 8, 0);
+        check(&world, y, 0);
+        free(y);
+        close_world(&world);
+}
+
+/* A step of `rows` rows, whose sums have so many parts; then steps of fewer. */
+static void try_parts(row_type type, uint32_t steps, uint32_t parts, uint32_t rows)
+{
+        uint32_t tiles = rows > 32 ? 8 : 2, chunks = rows > 64 ? 2 : 1;
+        size_t sums, arrived;
+        world world;
+        uint8_t *all;
+
+        open_world(&world, type, LINEAR_ADD, steps * (type == ROW_Q4_0 ? 128 : 64), 16, rows, true);
+        linear_room(nullptr, &world.a.w, rows, &sums, &arrived);
+        assert_int_equal(arrived, chunks);
+        assert_int_equal(sums, chunks * parts * tiles * 8 * 20);
+        all = (uint8_t *)run(&world, rows, rows);
+        check(&world, all, rows);
+        for (uint32_t count = 1; count < rows; count += 8) {
+                uint8_t *y = (uint8_t *)run(&world, count, count);
+
+                assert_memory_equal(y, all, count * 16 * sizeof(float));
+                free(y);
+                count += count > 8 ? 40 : 0;
+        }
+        free(all);
+        close_world(&world);
+}
+
+static void k_in_parts_is_summed_in_order_whoever_comes_last(void **)
+{
+        processors = 132;
+        for (row_type type : kinds) {
+                try_parts(type, 16, 2, 65); /* two for each of 4 warps */
+                try_parts(type, 52, 3, 9);  /* of the 8 warps of three parts, four have a third */
+                try_one(type, LINEAR_GATE, ACT_SILU, type == ROW_Q4_0 ? 4224 : 2112, 20, 12, 9,
+                        true);
+        }
+        processors = 0;
+}
+
+static void a_matrix_that_fills_the_device_is_not_split(void **)
+{
+        linear_matrix w = { LINEAR_BFLOAT, 132 * 2 * 16, 4096, nullptr, nullptr };
+        size_t sums, arrived;
+
+        processors = 132;
+        linear_room(nullptr, &w, 64, &sums, &arrived);
+        assert_int_equal(sums, 0);
+        assert_int_equal(arrived, 0);
+        w.rows = 132 * 16;
+        linear_room(nullptr, &w, 8, &sums, &arrived);
+        assert_int_equal(arrived, 132);
+        assert_int_equal(sums, 132 * 2 * 8 * 20);
+        w.columns = 64 * 16; /* one step for each warp would be left */
+        w.rows = 16;
+        linear_room(nullptr, &w, 8, &sums, &arrived);
+        assert_int_equal(arrived, 1);
+        w.columns = 64 * 15;
+        linear_room(nullptr, &w, 8, &sums, &arrived);
+        assert_int_equal(arrived, 0);
+        processors = 0;
+}
+
+/* ---- packing ---- */
+
+/* Number k of a packed row, by the words of linear.h. */
+static float packed_number(linear_format format, const uint8_t *row, const uint16_t *scales,
+                           uint32_t k)
+{
+        uint32_t lane = k % 32 / 8, i = k % 8, bits;
+        const uint8_t *at;
+        uint16_t bfloat;
+
+        switch (format) {
+        case LINEAR_BFLOAT:
+                memcpy(&bfloat, row + k * 2, 2);
+                return bfloat_to_float(bfloat);
+        case LINEAR_INT8:
+                at = row + k / 64 * 64 + lane * 16 + (k % 64 / 32) * 8 + i / 4 * 4;
+                at += i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4;
+                return half_to_float(scales[k / 32]) * (float)(int8_t)*at;
+        case LINEAR_INT4:
+                break;
+        }
+        memcpy(&bits, row + k / 128 * 64 + lane * 16 + k % 128 / 32 * 4, 4);
+        bits = bits >> (i % 2 ? 2 * i + 14 : 2 * i) & 15;
+        return half_to_float(scales[k / 32]) * ((float)bits - 8);
+}
+
+/* Neither neighbour is closer, and of two that are as close it is the even one. */
+static bool is_nearest(float is, float of)
+{
+        uint16_t bits = (uint16_t)(float_bits(is) >> 16);
+        double off = fabs((double)is - of);
+
+        for (int i = -1; i <= 1; i += 2) {
+                double other = fabs((double)bfloat_to_float((uint16_t)(bits + i)) - of);
+
+                if ((bits & 0x7fff) && (other < off || (other == off && off > 0 && bits & 1)))
+                        return false;
+        }
+        return (bits & 0x7fff) || of == 0;
+}
+
+static void try_packing(linear_format format, row_type type, uint32_t columns)
+{
+        size_t bytes = linear_row_bytes(format, columns);
+        size_t scale_count = linear_row_scales(format, columns);
+        uint32_t padded = linear_columns(format, columns);
+        uint8_t *file = make<uint8_t>(row_bytes(type, columns) + 1, 0);
+        uint8_t *row = make<uint8_t>(bytes + 1, 0xa5);
+        uint16_t *scales = make<uint16_t>(scale_count + 1, 0xa5);
+        float *floats = make<float>(columns, 0);
+
+        assert_true(padded >= columns && padded - columns < (format == LINEAR_INT4 ? 128u : 64u));
+        assert_int_equal(padded % (format == LINEAR_INT4 ? 128 : 64), 0);
+        roll_row(type, columns, file + 1); /* files align nothing */
+        row_to_floats(type, file + 1, columns, floats);
+        linear_pack_row(format, type, file + 1, columns, row, scales);
+        for (uint32_t k = 0; k < padded; k++) {
+                float is = packed_number(format, row, scales, k), of = k < columns ? floats[k] : 0;
+
+                if (format == LINEAR_BFLOAT ? !is_nearest(is, of) : is != of) {
+                        print_message("%s, column %u: %g, not %g\n", row_type_name(type), k, is,
+                                      of);
+                        fail();
+                }
+        }
+        assert_int_equal(row[bytes], 0xa5);
+        assert_int_equal(scales[scale_count], 0xa5a5);
+        free(file);
+        free(row);
+        free(scales);
+        free(floats);
+}
+
+static void packed_rows_are_what_their_file_says(void **)
+{
+        for (uint32_t columns : { 32u, 64u, 96u, 128u, 160u, 1120u }) {
+                try_packing(LINEAR_INT8, ROW_Q8_0, columns);
+                try_packing(LINEAR_INT4, ROW_Q4_0, columns);
+                try_packing(LINEAR_BFLOAT, ROW_Q8_0, columns);
+                try_packing(LINEAR_BFLOAT, ROW_Q4_0, columns);
+        }
+        for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K }) {
+                assert_int_equal(linear_format_of(type), LINEAR_BFLOAT);
+                try_packing(LINEAR_BFLOAT, type, 256);
+                try_packing(LINEAR_BFLOAT, type, 768);
+        }
+        for (uint32_t columns : { 1u, 63u, 64u, 255u, 257u, 600u })
+                for (row_type type : { ROW_F32, ROW_F16, ROW_BF16 })
+                        try_packing(LINEAR_BFLOAT, type, columns);
+}
+
+static void numbers_become_bfloats_by_rounding_to_the_nearest(void **)
+{
+        /* 1 + 2^-8 lies between 1 and 1 + 2^-7, and 1 + 3 * 2^-8 above that: to the even one */
+        static const struct {
+                uint32_t from;
+                uint16_t to;
+        } cases[] = { { 0x3f808000, 0x3f80 }, { 0x3f818000, 0x3f82 }, { 0x3f808001, 0x3f81 },
+                      { 0xbf807fff, 0xbf80 }, { 0x7f7fffff, 0x7f80 }, { 0xff800000, 0xff80 },
+                      { 0x80000000, 0x8000 }, { 0x00000001, 0x0000 }, { 0x7f800001, 0x7fc0 } };
+        uint16_t row[64];
+
+        for (const auto &one : cases) {
+                linear_pack_row(LINEAR_BFLOAT, ROW_F32, &one.from, 1, row, nullptr);
+                assert_int_equal(row[0], one.to);
+                assert_int_equal(row[1], 0);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(packed_rows_are_what_their_file_says),
+                cmocka_unit_test(numbers_become_bfloats_by_rounding_to_the_nearest),
+                cmocka_unit_test(all_epilogues_of_all_formats_are_what_they_should_be),
+                cmocka_unit_test(parts_of_other_types_are_multiplied_as_bfloats),
+                cmocka_unit_test(k_of_any_length_is_summed),
+                cmocka_unit_test(rings_that_wrap_twice_are_read_in_order),
+                cmocka_unit_test(a_row_is_the_same_bits_among_any_number_of_rows),
+                cmocka_unit_test(where_there_are_no_rows_nothing_is_written),
+                cmocka_unit_test(k_in_parts_is_summed_in_order_whoever_comes_last),
+                cmocka_unit_test(a_matrix_that_fills_the_device_is_not_split),
+        };
+        const char *seed = getenv("SEED");
+
+        dice = seed ? strtoull(seed, nullptr, 0) : (uint64_t)time(nullptr) << 20 | 1;
+        print_message("SEED=%llu\n", (unsigned long long)dice);
+        processors = 0;
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}

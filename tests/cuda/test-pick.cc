@@ -1,0 +1,651 @@
+/*
+ * Drawing on the device, held against the ref backend's own pick, row by row, under every
+ * schedule.  Where the two part, rounding must have decided: the definition, worked out in long
+ * double with its three borders moved by 1e-12, must come to the same token.  Random numbers come
+ * from a seed that is printed; SEED=... repeats a run.
+ */
+#include <errno.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+extern "C" {
+#include <cmocka.h>
+
+#include "kernels/kernels.h"
+}
+
+#include "kernels/cuda/pick.h"
+#include "kernels/draw.h"
+
+#define VOCAB_MAX 128256u
+#define WANTS     16u /* of a bucket */
+#define PADDING   3u  /* floats after a row */
+#define POISON    0xa5
+#define NEAR      1e-12L
+
+/* ---- a device that does at once what is put on it ---- */
+
+static unsigned launches;
+
+int device_launch_raw(device *, stream stream, const launch *launch, const void *kernel,
+                      device_run *run, const void *args, size_t)
+{
+        assert_int_equal(stream, STREAM_STEPS);
+        run(launch, kernel, args);
+        launches++;
+        return 0;
+}
+
+/* ---- random rows ---- */
+
+static uint64_t random_state;
+
+static uint32_t random_next(void)
+{
+        random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+        return (uint32_t)(random_state >> 32);
+}
+
+static uint32_t random_below(uint32_t n)
+{
+        return (uint32_t)((uint64_t)random_next() * n >> 32);
+}
+
+static float random_normal(void)
+{
+        float sum = -6;
+
+        for (int i = 0; i < 12; i++)
+                sum += (float)random_next() * 0x1p-32f;
+        return sum;
+}
+
+enum kind { PLAIN, STEPS, EQUAL, CROWD, WILD, ZEROS, MASKED, BAD, KINDS };
+
+static float random_logit(kind kind)
+{
+        uint32_t u;
+        float f;
+
+        switch (kind) {
+        case STEPS: /* many equals */
+                return (float)random_below(40) / 8;
+        case EQUAL:
+                return -1.5f;
+        case CROWD: /* neighbours, in one first bucket whatever the temperature */
+                return 20 + (float)random_below(3000) * 0x1p-19f;
+        case WILD: /* any finite float */
+                do {
+                        u = random_next();
+                        memcpy(&f, &u, sizeof(f));
+                } while (!isfinite(f));
+                return f;
+        case ZEROS: /* on both sides of 0, and both of it */
+                f = (float)((int)random_below(9) - 4) * 0x1p-149f;
+                return f == 0 && random_below(2) ? -0.0f : f;
+        default:
+                return random_normal() * 3;
+        }
+}
+
+static void random_row(float *row, uint32_t vocab)
+{
+        const float bad[] = { NAN, -NAN, INFINITY };
+        kind kind = (enum kind)random_below(KINDS);
+        uint32_t masked = 1 + random_below(20);
+
+        for (uint32_t i = 0; i < vocab; i++) {
+                row[i] = random_logit(kind);
+                if (kind == MASKED && random_below(20) < masked)
+                        row[i] = -INFINITY;
+        }
+        if (kind == BAD && random_below(2))
+                row[random_below(vocab)] = bad[random_below(3)];
+        if (random_below(4) == 0) /* one that stands out */
+                row[random_below(vocab)] += 5;
+}
+
+static pick random_pick(uint32_t vocab)
+{
+        const float temperatures[] = { 0,    1,   1,     0.7f,   0.25f,  1.7f,
+                                       1e-3, 100, 3e38f, 1e-38f, 1e-45f, 1 };
+        const float top_ps[] = { 1, 1, 1, 0.9f, 0.95f, 0.5f, 0.25f, 0.3f, 0.999f, 1e-6f, 0 };
+        const float min_ps[] = { 0, 0, 0, 0.05f, 0.5f, 1, 1e-6f, 0.3f, 1.5f };
+        const uint32_t top_ks[] = { 0, 0, 0, 1, 2, 7, 40, 129, 1024, vocab - 1, vocab, UINT32_MAX };
+        pick pick = {};
+
+        pick.temperature = temperatures[random_below(12)];
+        pick.top_p = random_below(4) ? top_ps[random_below(11)] : (float)random_next() * 0x1p-32f;
+        pick.min_p = min_ps[random_below(9)];
+        pick.top_k = top_ks[random_below(12)];
+        pick.choice = random_below(3);
+        pick.seed = (uint64_t)random_next() << 32 | random_next();
+        pick.position = random_below(2) ? random_below(1000) : (uint64_t)random_next() << 20;
+        pick.logprobs = random_below(3) ? 0 : random_below(PICK_LOGPROBS_MAX + 1);
+        if (pick.logprobs > vocab + 1)
+                pick.logprobs = vocab + 1;
+        return pick;
+}
+
+/* ---- what the ref backend says ---- */
+
+struct bench {
+        struct kernels *k;
+        struct kv *kv;
+        float *logits;
+        uint64_t number;
+};
+
+static bench ref;
+
+static int bench_open(void **)
+{
+        const kv_shape shape = { 1, 1, 64, 1, KV_F32 };
+        const step_page page = { 0, 0, 0 };
+        const char *seed = getenv("SEED");
+        kernels_conf conf = {};
+        step first = {};
+
+        conf.slots_max = conf.pages_max = 1;
+        conf.rows_max = conf.wants_max = WANTS;
+        conf.vocab_max = VOCAB_MAX;
+        random_state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
+        print_message("SEED=%llu\n", (unsigned long long)random_state);
+        assert_int_equal(kernels_open("ref", &conf, &ref.k), 0);
+        assert_int_equal(ref.k->kv_new(ref.k, &shape, &ref.kv), 0);
+        assert_int_equal(ref.k->floats_new(ref.k, (size_t)WANTS * VOCAB_MAX, &ref.logits), 0);
+        first.number = ref.number = 1;
+        first.page_count = 1;
+        first.pages = &page;
+        ref.k->step_begin(ref.k, ref.kv, &first);
+        ref.k->step_end(ref.k);
+        return 0;
+}
+
+static int bench_close(void **)
+{
+        ref.k->floats_free(ref.k, ref.logits);
+        ref.k->kv_free(ref.k, ref.kv);
+        ref.k->close(ref.k);
+        return 0;
+}
+
+/* What pick.h is about, on the host: rows and picks of a step, and room for what comes of it. */
+struct rows {
+        uint32_t vocab, wants;
+        float *logits;
+        pick picks[WANTS];
+        uint32_t tokens[WANTS];
+        logprob logprobs[WANTS][PICK_LOGPROBS_MAX];
+};
+
+static void ref_pick(rows *r)
+{
+        step_row rows[WANTS] = {};
+        step_run run = { 0, r->wants };
+        uint32_t want[WANTS];
+        step step = {};
+
+        for (uint32_t i = 0; i < r->wants; i++) {
+                want[i] = i;
+                rows[i].position = i;
+                rows[i].from_row = STEP_TOKEN;
+                ref.k->put(ref.k, ref.logits + (size_t)i * r->vocab,
+                           r->logits + (size_t)i * (r->vocab + PADDING), r->vocab);
+        }
+        step.number = ++ref.number;
+        step.row_count = step.want_count = r->wants;
+        step.run_count = r->wants != 0;
+        step.rows = rows;
+        step.runs = &run;
+        step.want = want;
+        step.picks = r->picks;
+        assert_int_equal(ref.k->step_begin(ref.k, ref.kv, &step), 0);
+        assert_int_equal(ref.k->pick(ref.k, ref.logits, r->vocab), 0);
+        assert_int_equal(ref.k->step_end(ref.k), 0);
+        assert_int_equal(ref.k->collect(ref.k, step.number, r->tokens), 0);
+        for (uint32_t i = 0; i < r->wants; i++)
+                if (r->tokens[i] != PICK_NOT_FINITE)
+                        ref.k->logprobs(ref.k, step.number, i, r->logprobs[i]);
+}
+
+/* ---- and the device ---- */
+
+static rows *rows_new(uint32_t vocab, uint32_t wants)
+{
+        rows *r = (rows *)calloc(1, sizeof(*r));
+        size_t count = (size_t)WANTS * (vocab + PADDING);
+
+        assert_non_null(r);
+        assert_true(wants <= WANTS);
+        r->vocab = vocab;
+        r->wants = wants;
+        r->logits = (float *)malloc(count * sizeof(*r->logits));
+        assert_non_null(r->logits);
+        for (size_t i = 0; i < count; i++)
+                r->logits[i] = NAN;
+        memset(r->picks, POISON, sizeof(r->picks));
+        return r;
+}
+
+static void rows_free(rows *r)
+{
+        free(r->logits);
+        free(r);
+}
+
+static float *row_of(rows *r, uint32_t want)
+{
+        return r->logits + (size_t)want * (r->vocab + PADDING);
+}
+
+static void device_pick(rows *r, unsigned schedule)
+{
+        const step_counts counts = { WANTS, 1, r->wants };
+        pick_args args = {};
+
+        memset(r->tokens, POISON, sizeof(r->tokens));
+        memset(r->logprobs, POISON, sizeof(r->logprobs));
+        args.step.counts = &counts;
+        args.step.picks = r->picks;
+        args.step.rows_max = WANTS;
+        args.logits = r->logits;
+        args.vocab = r->vocab;
+        args.stride = r->vocab + PADDING;
+        args.wants_max = WANTS;
+        args.tokens = r->tokens;
+        args.logprobs = r->logprobs[0];
+        emu_use(schedule);
+        assert_int_equal(pick_tokens(NULL, &args), 0);
+}
+
+static void expect_untouched(const void *at, size_t bytes)
+{
+        for (size_t i = 0; i < bytes; i++)
+                assert_int_equal(((const uint8_t *)at)[i], POISON);
+}
+
+/* What nobody asked for. */
+static void expect_the_rest_untouched(const rows *r)
+{
+        for (uint32_t i = 0; i < WANTS; i++) {
+                bool there = i < r->wants && r->tokens[i] != PICK_NOT_FINITE;
+                uint32_t told = there ? r->picks[i].logprobs : 0;
+
+                if (i >= r->wants)
+                        expect_untouched(&r->tokens[i], sizeof(r->tokens[i]));
+                expect_untouched(&r->logprobs[i][told],
+                                 (PICK_LOGPROBS_MAX - told) * sizeof(r->logprobs[i][0]));
+        }
+}
+
+/* ---- the definition, with its borders moved ---- */
+
+struct candidate {
+        float logit;
+        uint32_t id;
+};
+
+static int candidate_compare(const void *a, const void *b)
+{
+        const candidate *x = (const candidate *)a, *y = (const candidate *)b;
+
+        if (x->logit != y->logit)
+                return x->logit > y->logit ? -1 : 1;
+        return x->id < y->id ? -1 : 1;
+}
+
+struct moved {
+        long double top_p, min_p, draw;
+};
+
+static uint32_t pick_moved(const float *logits, uint32_t vocab, const pick *pick, moved moved)
+{
+        static candidate c[VOCAB_MAX];
+        static long double p[VOCAB_MAX];
+        uint32_t kept = pick->top_k && pick->top_k < vocab ? pick->top_k : vocab, run = 0;
+        long double sum = 0, mark, top_p = pick->top_p + moved.top_p;
+
+        for (uint32_t i = 0; i < vocab; i++)
+                c[i] = { logits[i], i };
+        qsort(c, vocab, sizeof(c[0]), candidate_compare);
+        for (uint32_t i = 0; i < kept; i++)
+                sum += p[i] = expl(((long double)c[i].logit - c[0].logit) / pick->temperature);
+        for (uint32_t i = 0; i < kept; i++)
+                p[i] /= sum;
+        for (sum = 0; run < kept && (pick->top_p >= 1 || !run || sum < top_p); run++)
+                sum += p[run];
+        for (kept = 0, sum = 0;
+             kept < run && (!kept || p[kept] >= (pick->min_p + moved.min_p) * p[0]); kept++)
+                sum += p[kept];
+        mark = (draw(pick->seed, pick->choice, pick->position) + moved.draw) * sum;
+        for (run = 0, sum = 0; run < kept && (sum += p[run]) <= mark;)
+                run++;
+        return c[run < kept ? run : kept - 1].id;
+}
+
+static bool rounding_decides(const float *logits, uint32_t vocab, const pick *pick, uint32_t token)
+{
+        const long double by[] = { 0, -NEAR, NEAR };
+
+        for (int i = 0; i < 27; i++) {
+                moved moved = { by[i % 3], by[i / 3 % 3], by[i / 9] };
+
+                if (pick_moved(logits, vocab, pick, moved) == token)
+                        return true;
+        }
+        return false;
+}
+
+static unsigned compared, rounded;
+
+/* Of one row, what the device says against what ref says. */
+static void compare(const float *logits, uint32_t vocab, const pick *pick, uint32_t token,
+                    uint32_t expected, const logprob *told, const logprob *told_expected)
+{
+        compared++;
+        if (token != expected) {
+                rounded++;
+                print_message(
+                        "rounding: vocab %u temperature %g top_k %u top_p %.9g min_p %g: token "
+                        "%u, not %u\n",
+                        vocab, pick->temperature, pick->top_k, pick->top_p, pick->min_p, token,
+                        expected);
+                if (token == PICK_NOT_FINITE || expected == PICK_NOT_FINITE ||
+                    pick->temperature == 0 || !rounding_decides(logits, vocab, pick, token))
+                        fail_msg("this is not a matter of rounding");
+        }
+        for (uint32_t i = 0; token != PICK_NOT_FINITE && i < pick->logprobs; i++) {
+                double found = told[i].logprob, wanted = told_expected[i].logprob;
+
+                if (!i && token != expected)
+                        continue;
+                assert_int_equal(told[i].token, told_expected[i].token);
+                if (wanted == -INFINITY)
+                        assert_true(found == -INFINITY);
+                else
+                        assert_true(fabs(found - wanted) <= 1e-6 * fmax(1, -wanted));
+        }
+}
+
+/* Under all schedules the same bits, and those of ref. */
+static void check(rows *r)
+{
+        rows *expected = rows_new(r->vocab, r->wants);
+        rows first;
+
+        memcpy(expected->logits, r->logits,
+               (size_t)WANTS * (r->vocab + PADDING) * sizeof(*r->logits));
+        memcpy(expected->picks, r->picks, sizeof(r->picks));
+        ref_pick(expected);
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                device_pick(r, schedule);
+                if (!schedule)
+                        first = *r;
+                assert_memory_equal(r->tokens, first.tokens, sizeof(r->tokens));
+                assert_memory_equal(r->logprobs, first.logprobs, sizeof(r->logprobs));
+        }
+        expect_the_rest_untouched(r);
+        for (uint32_t i = 0; i < r->wants; i++)
+                compare(row_of(r, i), r->vocab, &r->picks[i], r->tokens[i], expected->tokens[i],
+                        r->logprobs[i], expected->logprobs[i]);
+        rows_free(expected);
+}
+
+static void check_random(uint32_t vocab, uint32_t wants)
+{
+        rows *r = rows_new(vocab, wants);
+
+        for (uint32_t i = 0; i < wants; i++) {
+                random_row(row_of(r, i), vocab);
+                r->picks[i] = random_pick(vocab);
+        }
+        check(r);
+        rows_free(r);
+}
+
+/* ---- what can be said by hand ---- */
+
+static pick plain_pick(float temperature)
+{
+        pick pick = {};
+
+        pick.temperature = temperature;
+        pick.top_p = 1;
+        return pick;
+}
+
+/* The row is there twice, for two picks. */
+static void expect_picks(const float *logits, uint32_t vocab, const pick picks[2],
+                         const uint32_t tokens[2])
+{
+        rows *r = rows_new(vocab, 2);
+
+        for (uint32_t i = 0; i < 2; i++) {
+                memcpy(row_of(r, i), logits, vocab * sizeof(*logits));
+                r->picks[i] = picks[i];
+        }
+        check(r);
+        for (uint32_t i = 0; i < 2; i++)
+                assert_int_equal(r->tokens[i], tokens[i]);
+        rows_free(r);
+}
+
+static void temperature_zero_takes_the_lowest_id_of_the_largest(void **)
+{
+        const float logits[] = { -1, 3, -INFINITY, 7, 2, 7, 7 }, zeros[] = { -1, -0.0f, 0, -0.0f };
+        const pick greedy[] = { plain_pick(0), plain_pick(0) };
+        const uint32_t first[] = { 1, 1 }, third[] = { 3, 3 };
+
+        expect_picks(logits, 2, greedy, first);
+        expect_picks(logits, 7, greedy, third);
+        expect_picks(zeros, 4, greedy, first);
+}
+
+static void a_row_that_is_not_finite_is_never_picked_from(void **)
+{
+        const float bad[][3] = { { 1, NAN, 2 },
+                                 { -NAN, 1, 2 },
+                                 { 1, 2, INFINITY },
+                                 { -INFINITY, -INFINITY, -INFINITY } };
+        const float masked[] = { -INFINITY, -2, -INFINITY };
+        const uint32_t none[] = { PICK_NOT_FINITE, PICK_NOT_FINITE }, second[] = { 1, 1 };
+        pick picks[] = { plain_pick(0), plain_pick(1) };
+
+        picks[0].logprobs = picks[1].logprobs = 3;
+        for (size_t i = 0; i < 4; i++)
+                expect_picks(bad[i], 3, picks, none);
+        expect_picks(masked, 3, picks, second);
+}
+
+/* "Exceeds": a running sum that just meets the draw is passed over. */
+static void a_draw_on_the_border_goes_to_the_next(void **)
+{
+        const float equal[] = { 1, 1, 1, 1 };
+        const uint32_t second[] = { 1, 1 }, third[] = { 2, 2 };
+        pick picks[] = { plain_pick(1), plain_pick(1) };
+
+        picks[0].position = picks[1].position = 9297664;
+        assert_true(draw(0, 0, 9297664) == 0.5);
+        expect_picks(equal, 2, picks, second);
+        expect_picks(equal, 4, picks, third);
+        while (draw(0, 0, picks[0].position) < 0.9)
+                picks[0].position++;
+        picks[0].top_p = picks[1].top_p = 0.5f; /* just reached by two of four */
+        expect_picks(equal, 4, picks, second);
+}
+
+/* Of n equals a draw of d is for number floor(n d), and here that is exact. */
+static void equals_are_drawn_by_their_ids(void **)
+{
+        const uint32_t vocabs[] = { 129, 1024, 4096 };
+
+        for (uint32_t vocab : vocabs) {
+                rows *r = rows_new(vocab, WANTS);
+
+                for (uint32_t i = 0; i < WANTS; i++) {
+                        for (uint32_t j = 0; j < vocab; j++)
+                                row_of(r, i)[j] = 3.25f;
+                        r->picks[i] = plain_pick(0.5f + (float)i);
+                        r->picks[i].position = random_next();
+                        r->picks[i].seed = random_next();
+                        r->picks[i].top_k = i % 3 ? 0 : 1 + random_below(vocab);
+                }
+                for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                        device_pick(r, schedule);
+                        for (uint32_t i = 0; i < WANTS; i++) {
+                                const pick *pick = &r->picks[i];
+                                uint32_t kept = pick->top_k ? pick->top_k : vocab;
+                                double d = draw(pick->seed, pick->choice, pick->position);
+
+                                assert_int_equal(r->tokens[i], (uint32_t)(d * kept));
+                        }
+                }
+                rows_free(r);
+        }
+}
+
+/*
+ * A likely token and many that are not.  The last in line is given the chance with which the whole is
+ * so much that some draw is by 2e-12 on this or that side of the border behind another one.
+ */
+static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
+{
+        static candidate sorted[VOCAB_MAX];
+        long double sum = 0, whole = 0, last, wanted;
+
+        for (uint32_t i = 0; i < vocab; i++) {
+                row[i] = i ? 0.02f + fabsf(random_normal()) * 0.1f : 8;
+                if (i == vocab - 1)
+                        row[i] = 0;
+                sorted[i] = { row[i], i };
+                whole += expl((long double)row[i] - 8);
+        }
+        qsort(sorted, vocab, sizeof(*sorted), candidate_compare);
+        last = expl(-8);
+        do {
+                long double by = draw(pick->seed, pick->choice, ++pick->position), border = 0;
+                uint32_t i = 0;
+
+                for (sum = 0; i < vocab && sum <= by * whole; i++) {
+                        border = sum;
+                        sum += expl((long double)sorted[i].logit - 8);
+                }
+                wanted = i > 1 ? last + border * (1 + side * 2 * NEAR) / by - whole : 0;
+        } while (fabsl(wanted / last - 1) > 0.01L);
+        row[vocab - 1] = (float)(8 + logl(wanted));
+}
+
+static void draws_next_to_a_border_fall_on_the_right_side(void **)
+{
+        const uint32_t vocab = 1500;
+        rows *r = rows_new(vocab, WANTS);
+
+        for (uint32_t i = 0; i < WANTS; i++) {
+                r->picks[i] = plain_pick(1);
+                r->picks[i].seed = random_next();
+                r->picks[i].min_p = i & 1 ? 1e-30f : 0; /* keeps all, and has to sum them */
+                put_draw_next_to_a_border(row_of(r, i), vocab, &r->picks[i], i & 2 ? 1 : -1);
+        }
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                device_pick(r, schedule);
+                for (uint32_t i = 0; i < WANTS; i++)
+                        assert_int_equal(r->tokens[i],
+                                         pick_moved(row_of(r, i), vocab, &r->picks[i], moved{}));
+        }
+        rows_free(r);
+}
+
+static void what_a_row_gets_does_not_depend_on_the_others(void **)
+{
+        const uint32_t vocab = 700;
+        rows *many = rows_new(vocab, WANTS), *alone = rows_new(vocab, 1);
+
+        for (uint32_t i = 0; i < WANTS; i++) {
+                random_row(row_of(many, i), vocab);
+                many->picks[i] = random_pick(vocab);
+                many->picks[i].logprobs = i;
+        }
+        device_pick(many, 0);
+        for (uint32_t i = 0; i < WANTS; i++) {
+                memcpy(row_of(alone, 0), row_of(many, i), vocab * sizeof(float));
+                alone->picks[0] = many->picks[i];
+                device_pick(alone, i % EMU_SCHEDULES);
+                assert_int_equal(alone->tokens[0], many->tokens[i]);
+                assert_memory_equal(alone->logprobs[0], many->logprobs[i],
+                                    sizeof(many->logprobs[i]));
+        }
+        rows_free(alone);
+        rows_free(many);
+}
+
+static void vocabularies_that_do_not_fit_are_refused(void **)
+{
+        const struct {
+                uint32_t vocab, stride;
+        } bad[] = { { 0, 8 }, { 9, 8 }, { PICK_VOCAB_MAX + 1, PICK_VOCAB_MAX + 1 } };
+
+        launches = 0;
+        for (const auto &one : bad) {
+                pick_args args = {};
+
+                args.wants_max = 1;
+                args.vocab = one.vocab;
+                args.stride = one.stride;
+                assert_int_equal(pick_tokens(NULL, &args), -EINVAL);
+        }
+        assert_int_equal(launches, 0);
+}
+
+/* ---- what ref says ---- */
+
+static void check_all(const uint32_t (*sizes)[3], size_t count)
+{
+        compared = rounded = 0;
+        for (; count; count--, sizes++)
+                for (uint32_t i = 0; i < (*sizes)[1]; i++)
+                        check_random((*sizes)[0],
+                                     i % 4 == 3 ? random_below((*sizes)[2] + 1) : (*sizes)[2]);
+        print_message("%u rows, of which rounding decided %u\n", compared, rounded);
+}
+
+/* vocab, times, wants */
+static void random_rows_are_picked_as_ref_picks_them(void **)
+{
+        const uint32_t sizes[][3] = { { 1, 2, WANTS },   { 3, 40, WANTS }, { 17, 60, WANTS },
+                                      { 64, 5, WANTS },  { 65, 5, WANTS }, { 256, 30, WANTS },
+                                      { 2048, 4, WANTS } };
+
+        check_all(sizes, sizeof(sizes) / sizeof(sizes[0]));
+}
+
+static void random_rows_of_large_vocabularies_are_picked_as_ref_picks_them(void **)
+{
+        const uint32_t sizes[][3] = { { 4097, 2, 2 }, { 32000, 1, 3 }, { VOCAB_MAX, 1, 1 } };
+
+        check_all(sizes, sizeof(sizes) / sizeof(sizes[0]));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(temperature_zero_takes_the_lowest_id_of_the_largest),
+                cmocka_unit_test(a_row_that_is_not_finite_is_never_picked_from),
+                cmocka_unit_test(a_draw_on_the_border_goes_to_the_next),
+                cmocka_unit_test(equals_are_drawn_by_their_ids),
+                cmocka_unit_test(draws_next_to_a_border_fall_on_the_right_side),
+                cmocka_unit_test(what_a_row_gets_does_not_depend_on_the_others),
+                cmocka_unit_test(vocabularies_that_do_not_fit_are_refused),
+                cmocka_unit_test(random_rows_are_picked_as_ref_picks_them),
+                cmocka_unit_test(random_rows_of_large_vocabularies_are_picked_as_ref_picks_them),
+        };
+
+        return cmocka_run_group_tests(tests, bench_open, bench_close);
+}
