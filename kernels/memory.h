@@ -8,10 +8,18 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define MEMORY_ALIGN 64u
 
 /* NULL when there is none left, or count * bytes does not fit a size; never NULL for zero bytes. */
 void *memory_new(size_t count, size_t bytes);
 void *memory_free(void *memory);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

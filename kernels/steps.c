@@ -92,18 +92,12 @@ static const struct step_kept *steps_kept(const struct steps *s, uint64_t number
         return kept;
 }
 
-static uint32_t row_token(const struct steps *s, const struct step_row *row)
+uint32_t steps_source(const struct steps *s, const struct step_row *row)
 {
-        const struct step_kept *kept;
-        uint32_t low = 0, high;
-
-        if (row->from_row == STEP_TOKEN)
-                return row->token;
+        const struct step_kept *kept = steps_kept(s, row->from_step);
+        uint32_t low = 0, high = kept->count;
 
         assert(row->from_step < s->step.number && s->step.number - row->from_step <= STEPS_BACK);
-        kept = steps_kept(s, row->from_step);
-        assert(kept->picked);
-        high = kept->count;
         while (low < high) {
                 uint32_t middle = low + (high - low) / 2;
 
@@ -113,7 +107,20 @@ static uint32_t row_token(const struct steps *s, const struct step_row *row)
                         high = middle;
         }
         assert(low < kept->count && kept->rows[low] == row->from_row);
-        return kept->tokens[low] == PICK_NOT_FINITE ? 0 : kept->tokens[low];
+        return low;
+}
+
+static uint32_t row_token(const struct steps *s, const struct step_row *row)
+{
+        const struct step_kept *kept;
+        uint32_t token;
+
+        if (row->from_row == STEP_TOKEN)
+                return row->token;
+        kept = steps_kept(s, row->from_step);
+        assert(kept->picked);
+        token = kept->tokens[steps_source(s, row)];
+        return token == PICK_NOT_FINITE ? 0 : token;
 }
 
 static void steps_copy(void *to, const void *from, uint32_t count, size_t bytes)
@@ -122,7 +129,7 @@ static void steps_copy(void *to, const void *from, uint32_t count, size_t bytes)
                 memcpy(to, from, count * bytes);
 }
 
-void steps_begin(struct steps *s, const struct step *step)
+void steps_take(struct steps *s, const struct step *step)
 {
         struct step_kept *kept = &s->kept[step->number % STEPS_KEPT];
 
@@ -159,9 +166,14 @@ void steps_begin(struct steps *s, const struct step *step)
                 assert(page->slot < s->slots_max && page->index < s->pages_max);
                 s->tables[(size_t)page->slot * s->pages_max + page->index] = page->page;
         }
+        s->running = true;
+}
+
+void steps_begin(struct steps *s, const struct step *step)
+{
+        steps_take(s, step);
         for (uint32_t i = 0; i < step->row_count; i++)
                 s->tokens[i] = row_token(s, &s->rows[i]);
-        s->running = true;
 }
 
 uint32_t *steps_picked(struct steps *s)

@@ -17,6 +17,10 @@
 
 #include "kernels/kernels.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define STEPS_KEPT    (STEPS_BACK + 1u)
 #define STEPS_NO_PAGE UINT32_MAX /* an entry of a page table that was never set */
 
@@ -53,6 +57,10 @@ void steps_deinit(struct steps *s); /* zeroed or half made is fine */
  * runs on token 0: the host drops it when it collects that pick.
  */
 void steps_begin(struct steps *s, const struct step *step);
+/* ... but for the tokens, which are on a device: steps_source() says where. */
+void steps_take(struct steps *s, const struct step *step);
+/* Of a row that is fed by a pick: which wanted row of its step that was. */
+uint32_t steps_source(const struct steps *s, const struct step_row *row);
 /* Where pick() writes: want_count tokens of the running step. */
 uint32_t *steps_picked(struct steps *s);
 /* ... and what it tells of one that is wanted. */
@@ -68,5 +76,9 @@ static inline uint32_t steps_page(const struct steps *s, uint32_t slot, uint32_t
         assert(slot < s->slots_max && position / PAGE_POSITIONS < s->pages_max);
         return s->tables[(size_t)slot * s->pages_max + position / PAGE_POSITIONS];
 }
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

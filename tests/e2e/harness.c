@@ -84,9 +84,13 @@ void sleep_ms(uint32_t ms)
 uint32_t scaled(uint32_t n, uint32_t most)
 {
         const char *scale = getenv("SMV_TEST_SCALE");
-        uint64_t all = n * (uint64_t)(scale && *scale ? strtoul(scale, NULL, 10) : 1);
+        unsigned times = 1, of = 1;
+        uint64_t all;
 
-        return all < n ? n : all > most ? most : (uint32_t)all;
+        if (scale)
+                sscanf(scale, "%u/%u", &times, &of);
+        all = (n * (uint64_t)times + of - 1) / of;
+        return all > most ? most : (uint32_t)all;
 }
 
 static uint64_t random_state;
@@ -353,9 +357,17 @@ void house_start(struct house *house, const char *const *flags)
 {
         const char *all[ARGV_MAX] = { "--model", given("BABBLE"), "--socket", house->socket };
         uint64_t end = now_ms() + START_MS;
+        const char *library = getenv("SMV_TEST_CUDA_LIBRARY");
         size_t count = 4;
         int fd, status;
 
+        if (library) {
+                static const char *const cuda[] = { "--backend", "cuda", "--backend-library" };
+
+                for (size_t i = 0; i < 3; i++)
+                        all[count++] = cuda[i];
+                all[count++] = library;
+        }
         while (*flags) {
                 all[count++] = *flags++;
                 assert(count < ARGV_MAX);

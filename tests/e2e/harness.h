@@ -5,8 +5,9 @@
  * happens, nothing is left behind: no process, no file.
  *
  * Programs come from the environment: SAMOVARD, SAMOVAR, BABBLE, BABBLE_MAKER, SOURCES.
- * SMV_TEST_SCALE multiplies the counts that a test may have more of; SMV_TEST_SEED is the seed
- * that a failing test has printed.
+ * SMV_TEST_CUDA_LIBRARY, if set, is a library that the daemon is to compute with.
+ * SMV_TEST_SCALE, 20 or 1/10, multiplies the counts that a test may have more or fewer of;
+ * SMV_TEST_SEED is the seed that a failing test has printed.
  */
 #ifndef TESTS_E2E_HARNESS_H
 #define TESTS_E2E_HARNESS_H
@@ -75,7 +76,7 @@ void assert_no_process_left(void);
 const char *given(const char *name);
 void need(const char *const *names);
 
-/* n times SMV_TEST_SCALE, at most `most`. */
+/* n times SMV_TEST_SCALE, rounded up, at most `most`. */
 uint32_t scaled(uint32_t n, uint32_t most);
 
 uint64_t now_ms(void);

@@ -386,7 +386,8 @@ static void parties(struct house *house, uint32_t times)
                "%u parked, %u blocks evicted, %u copied\n",
                times, counts.families, counts.members, counts.forks, counts.late, counts.orphans,
                counts.stops, counts.held, (unsigned)parked, (unsigned)evicted, (unsigned)copied);
-        assert_true(counts.forks > counts.late && copied > 0);
+        if (times >= 10) /* of fewer, none may have come to it */
+                assert_true(counts.forks > counts.late && copied > 0);
         free(families);
         house_stop(house);
 }

@@ -10,7 +10,9 @@
 
 /* A float sum of n products is within n * 2^-24 of their absolute sum, and usually far nearer. */
 #define SLACK(n)     (((n) / 8 + 16) * 0x1p-24)
-#define ATTEND_SLACK 1e-5 /* relative to the largest value: scores are of the size of 1 to 50 */
+#define ATTEND_SLACK 1e-5 /* relative to the largest value ... */
+#define SCORE_SLACK                                                                                \
+        0x1p-22 /* ... and more, for each 1 that a score may have: it is in an exponent */
 
 struct inputs { /* the host's, the same for every backend */
         float *before, *x, *q, *a, *g;
@@ -129,33 +131,6 @@ static void near(const char *what, const char *who, size_t at, double is, double
                          should, slack);
 }
 
-/* Each weight row's product with a row of x, and the sum of absolute products. */
-static void products(const struct host *h, const struct host_mat *w, const float *x, bool norm,
-                     const float *bias, double *ret_sums, double *ret_abs)
-{
-        uint32_t columns = w->shape.columns;
-        double square = 0, inverse = 1;
-
-        for (uint32_t i = 0; i < columns; i++)
-                square += (double)x[i] * x[i];
-        if (norm)
-                inverse = 1 / sqrt(square / columns + 1e-5);
-        for (uint32_t r = 0; r < w->rows; r++) {
-                double sum = bias ? bias[r] : 0, abs = fabs(sum);
-
-                for (uint32_t i = 0; i < columns; i++) {
-                        double p = w->w[(size_t)r * columns + i] * (x[i] * inverse);
-
-                        if (norm)
-                                p *= h->norm[i];
-                        sum += p;
-                        abs += fabs(p);
-                }
-                ret_sums[r] = sum;
-                ret_abs[r] = abs;
-        }
-}
-
 /* How far one number of a head may be off: what its products allow, spread by norm and turn. */
 static double head_slack(const struct host *h, const double *abs, const double *head, bool norm)
 {
@@ -230,25 +205,52 @@ static void qkv_near(const struct pair *p)
         free(abs);
 }
 
-/* The largest value in the pages: what attention mixes. */
-static double largest_value(const struct kv *kv)
+/* Of ref's pages: the largest value, which is what attention mixes, and the longest key. */
+static void find_largest(const struct kv *kv, double *ret_value, double *ret_key)
 {
         size_t tiles = (size_t)PAGES * kv->shape.layers * kv->shape.kv_heads * 2;
-        double most = 0;
+        double value = 0, key = 0;
 
-        for (size_t t = 1; t < tiles; t += 2) {
+        for (size_t t = 0; t < tiles; t++) {
                 const uint8_t *tile = kv->pages + t * kv->tile_bytes;
+                double square = 0;
 
                 for (size_t i = 0; i < (size_t)PAGE_POSITIONS * kv->shape.head_dim; i++) {
                         double v = kv->shape.type == KV_F32
                                            ? ((const float *)tile)[i]
                                            : half_to_float(((const uint16_t *)tile)[i]);
 
-                        if (fabs(v) > most) /* not for NaN */
-                                most = fabs(v);
+                        if (t % 2 && fabs(v) > value) /* not for NaN */
+                                value = fabs(v);
+                        square = i % kv->shape.head_dim ? square + v * v : v * v;
+                        if (t % 2 == 0 && square > key)
+                                key = square;
                 }
         }
-        return most;
+        *ret_value = value;
+        *ret_key = sqrt(key);
+}
+
+static void attend_near(const struct pair *p)
+{
+        const struct shape *s = &p->host->s;
+        double value, key;
+
+        find_largest(&p->should_kv, &value, &key);
+        for (size_t head = 0; head < (size_t)NOW_ROWS * s->heads; head++) {
+                const float *q = p->in->q + head * s->head_dim;
+                double square = 0, score;
+
+                for (uint32_t d = 0; d < s->head_dim; d++)
+                        square += (double)q[d] * q[d];
+                score = sqrt(square / s->head_dim) * key; /* no product of the two is above it */
+                for (uint32_t d = 0; d < s->head_dim; d++) {
+                        size_t at = head * s->head_dim + d;
+
+                        near("attend", p->k->name, at, p->is->attend[at], p->should->attend[at],
+                             (ATTEND_SLACK + SCORE_SLACK * score) * value);
+                }
+        }
 }
 
 static void rows_near(const struct pair *p, double *sums, double *abs)
@@ -286,14 +288,11 @@ static void operators_near(const struct pair *p)
         const struct shape *s = &p->host->s;
         size_t most = p->host->gate.rows + s->vocab + s->columns;
         double *sums = malloc(most * sizeof(*sums)), *abs = malloc(most * sizeof(*abs));
-        double value = largest_value(&p->should_kv);
 
         for (size_t i = 0; i < (size_t)NOW_ROWS * s->columns; i++)
                 near("embed", p->k->name, i, p->is->embed[i], p->should->embed[i], 0);
         qkv_near(p);
-        for (size_t i = 0; i < (size_t)NOW_ROWS * s->heads * s->head_dim; i++)
-                near("attend", p->k->name, i, p->is->attend[i], p->should->attend[i],
-                     ATTEND_SLACK * value);
+        attend_near(p);
         rows_near(p, sums, abs);
         free(sums);
         free(abs);

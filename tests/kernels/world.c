@@ -209,6 +209,32 @@ void host_free(struct host *h)
         free(h->o_bias);
 }
 
+void products(const struct host *h, const struct host_mat *w, const float *x, bool norm,
+              const float *bias, double *ret_sums, double *ret_abs)
+{
+        uint32_t columns = w->shape.columns;
+        double square = 0, inverse = 1;
+
+        for (uint32_t i = 0; i < columns; i++)
+                square += (double)x[i] * x[i];
+        if (norm)
+                inverse = 1 / sqrt(square / columns + 1e-5);
+        for (uint32_t r = 0; r < w->rows; r++) {
+                double sum = bias ? bias[r] : 0, abs = fabs(sum);
+
+                for (uint32_t i = 0; i < columns; i++) {
+                        double p = w->w[(size_t)r * columns + i] * (x[i] * inverse);
+
+                        if (norm)
+                                p *= h->norm[i];
+                        sum += p;
+                        abs += fabs(p);
+                }
+                ret_sums[r] = sum;
+                ret_abs[r] = abs;
+        }
+}
+
 /* ---- the same model in a backend ---- */
 
 static struct mat *mat_load(struct kernels *k, const struct host_mat *m)
@@ -263,7 +289,8 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
         m->g = floats_load(k, NULL, ROWS_MAX * s->ff);
         m->logits = floats_load(k, NULL, ROWS_MAX * s->vocab);
         assert_int_equal(k->kv_new(k, &pool, &m->kv), 0);
-        memset(m->kv->pages, 0xff, PAGES * m->kv->page_bytes); /* NaN in f16 and in f32 */
+        if (strcmp(k->name, "cuda")) /* the emulated device's is like that already */
+                memset(m->kv->pages, 0xff, PAGES * m->kv->page_bytes); /* NaN in f16 and in f32 */
 }
 
 void model_close(struct model *m)
@@ -313,7 +340,7 @@ void model_attend(struct model *m, uint32_t layer)
                 .heads = s->heads,
                 .kv_heads = s->kv_heads,
                 .head_dim = s->head_dim,
-                .scale = 1 / sqrtf((float)s->head_dim),
+                .scale = (s->scale > 0 ? s->scale : 1) / sqrtf((float)s->head_dim),
                 .softcap = s->softcap,
                 .window = s->window,
                 .sinks = s->sinks ? m->sinks : NULL,

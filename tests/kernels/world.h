@@ -62,6 +62,7 @@ struct shape {
         enum rope_pairing pairing;
         uint32_t rope_dims, window;
         float softcap;
+        float scale; /* of scores, beside the usual; 0: none */
         bool norm, bias, head_norm, sinks, slopes;
         enum activation act;
 };
@@ -74,6 +75,10 @@ struct host {
 
 void host_make(struct host *h, const struct shape *s);
 void host_free(struct host *h);
+
+/* Each weight row's product with a row of x, bias and all, and the sum of absolute products. */
+void products(const struct host *h, const struct host_mat *w, const float *x, bool norm,
+              const float *bias, double *ret_sums, double *ret_abs);
 
 /* in a backend */
 struct model {

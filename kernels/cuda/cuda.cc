@@ -1,0 +1,122 @@
+#include "kernels/cuda/cuda.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "kernels/library.h"
+
+int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_t bytes)
+{
+        void *more;
+        int r;
+
+        if (want <= *have)
+                return 0;
+        r = device_new(cuda->device, want * bytes, &more);
+        if (r)
+                return r;
+        device_delete(cuda->device, *memory);
+        *memory = more;
+        *have = want;
+        return 0;
+}
+
+static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)
+{
+        struct cuda *cuda = cuda_of(k);
+        size_t bytes;
+        kv *kv;
+        int r;
+
+        if (!shape->layers || !shape->kv_heads || !shape->head_dim || !shape->pages)
+                return -EINVAL;
+        if (shape->type != KV_F16 || !attend_serves(shape->head_dim))
+                return -ENOTSUP;
+        if (__builtin_mul_overflow(kv_page_bytes(shape), (size_t)shape->pages, &bytes))
+                return -ENOMEM;
+        kv = (struct kv *)calloc(1, sizeof(*kv));
+        if (!kv)
+                return -ENOMEM;
+        kv->shape = *shape;
+        kv->page_bytes = kv_page_bytes(shape);
+        kv->tile_bytes = kv_tile_bytes(shape);
+        r = device_new(cuda->device, bytes, (void **)&kv->pages);
+        if (r) {
+                free(kv);
+                return r;
+        }
+        *ret_kv = kv;
+        return 0;
+}
+
+static void cuda_kv_free(struct kernels *k, kv *kv)
+{
+        if (!kv)
+                return;
+        device_delete(cuda_of(k)->device, kv->pages);
+        free(kv);
+}
+
+static void cuda_close(struct kernels *k)
+{
+        struct cuda *cuda = cuda_of(k);
+
+        if (!cuda)
+                return;
+        while (cuda->buffers)
+                cuda_floats_free(k, (float *)cuda->buffers->at);
+        cuda_layers_deinit(cuda);
+        cuda_steps_deinit(cuda);
+        device_pinned_delete(cuda->device, cuda->staging);
+        device_moment_delete(cuda->device, cuda->staged);
+        pthread_mutex_destroy(&cuda->staging_lock);
+        device_close(cuda->device);
+        free(cuda);
+}
+
+static const struct kernels cuda_table = {
+        "cuda",        KV_LAYOUT_NATURAL, cuda_close,      cuda_floats_new, cuda_floats_free,
+        cuda_put,      cuda_get,          cuda_mat_new,    cuda_mat_free,   cuda_weights_put,
+        cuda_kv_new,   cuda_kv_free,      cuda_step_begin, cuda_embed,      cuda_qkv,
+        cuda_attend,   cuda_project,      cuda_gate,       cuda_head,       cuda_pick,
+        cuda_step_end, cuda_collect,      cuda_logprobs,
+};
+
+static int open_all(struct cuda *cuda)
+{
+        int r;
+
+        if ((r = device_open(cuda->conf.device, &cuda->device)) ||
+            (r = device_pinned_new(cuda->device, STAGING_BYTES, (void **)&cuda->staging)) ||
+            (r = device_moment_new(cuda->device, &cuda->staged)) || (r = cuda_steps_init(cuda)))
+                return r;
+        return cuda_layers_init(cuda);
+}
+
+extern "C" __attribute__((visibility("default"))) int
+samovar_backend_open(uint32_t version, const kernels_conf *conf, struct kernels **ret_kernels,
+                     char *why, size_t why_bytes)
+{
+        struct cuda *cuda;
+        int r;
+
+        if (version != LIBRARY_VERSION) {
+                snprintf(why, why_bytes, "the library is of another version of samovar");
+                return -ELIBBAD;
+        }
+        cuda = (struct cuda *)calloc(1, sizeof(*cuda));
+        if (!cuda)
+                return -ENOMEM;
+        cuda->table = cuda_table;
+        cuda->conf = *conf;
+        pthread_mutex_init(&cuda->staging_lock, nullptr);
+        r = open_all(cuda);
+        if (r) {
+                snprintf(why, why_bytes, "%s", device_why());
+                cuda_close(&cuda->table);
+                return r;
+        }
+        *ret_kernels = &cuda->table;
+        return 0;
+}

@@ -1,0 +1,304 @@
+/*
+ * The operators of the table, each from kernels of this directory:
+ *
+ *      qkv             norm, linear, heads
+ *      attend          attend
+ *      project         (norm without a norm,) linear
+ *      gate            norm, linear
+ *      head            norm of the rows that are wanted, linear, cap
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "kernels/cuda/cap.h"
+#include "kernels/cuda/embed.h"
+#include "kernels/cuda/heads.h"
+#include "kernels/cuda/norm.h"
+#include "kernels/cuda/pick.h"
+
+static const uint32_t *rows_count(const struct cuda *cuda)
+{
+        return &cuda->counts->rows;
+}
+
+/*
+ * What an operator is going to write there.  Padding is not written, so it must not have anything left
+ * of other rows that would be NaN to who multiplies it.
+ */
+static int holds(struct cuda *cuda, const float *floats, content content, uint32_t columns)
+{
+        buffer *buffer = cuda_buffer(cuda, floats);
+        uint32_t width = content == CONTENT_BFLOATS ? padded(columns) : columns;
+        bool same = buffer->content == content && buffer->columns == columns;
+
+        assert(floats == buffer->at);
+        buffer->content = content;
+        buffer->columns = columns;
+        buffer->width = width;
+        if (same || width == columns)
+                return 0;
+        return device_clear(cuda->device, STREAM_STEPS, buffer->at, buffer->bytes);
+}
+
+static bool has(struct cuda *cuda, const float *floats, content content)
+{
+        return cuda_buffer(cuda, floats)->content == content;
+}
+
+/* Rows as they are multiplied with this matrix, in cuda->narrow. */
+static int narrow(struct cuda *cuda, const mat *w, const float *x, const float *norm_of, float eps)
+{
+        const norm_args args = { x,
+                                 norm_of,
+                                 eps,
+                                 w->shape.columns,
+                                 padded(w->shape.columns),
+                                 cuda->narrow,
+                                 rows_count(cuda),
+                                 nullptr,
+                                 cuda->view.rows_max };
+
+        assert(has(cuda, x, CONTENT_FLOATS));
+        return norm(cuda->device, &args);
+}
+
+static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epilogue,
+                           const float *bias)
+{
+        linear_args args = {};
+
+        args.w = w->w;
+        args.x = cuda->narrow;
+        args.x_columns = padded(w->shape.columns);
+        args.rows_max = cuda->view.rows_max;
+        args.count = rows_count(cuda);
+        args.epilogue = epilogue;
+        for (uint32_t p = 0; p < w->shape.parts; p++)
+                args.n += w->shape.rows[p];
+        args.bias = bias;
+        args.sums = cuda->sums;
+        args.arrived = cuda->arrived;
+        return args;
+}
+
+int cuda_layers_init(struct cuda *cuda)
+{
+        uint32_t wants = cuda->conf.wants_max;
+        int r;
+
+        r = device_new(cuda->device, wants * sizeof(uint32_t), (void **)&cuda->tokens);
+        if (r)
+                return r;
+        return device_new(cuda->device, (size_t)wants * PICK_LOGPROBS_MAX * sizeof(logprob),
+                          (void **)&cuda->logprobs);
+}
+
+void cuda_layers_deinit(struct cuda *cuda)
+{
+        for (uint32_t i = 0; i < cuda->plan_count; i++)
+                device_delete(cuda->device, cuda->plans[i].room.list);
+        device_delete(cuda->device, cuda->tokens);
+        device_delete(cuda->device, cuda->logprobs);
+        device_delete(cuda->device, cuda->narrow);
+        device_delete(cuda->device, cuda->stacked);
+        device_delete(cuda->device, cuda->sums);
+        device_delete(cuda->device, cuda->arrived);
+        device_delete(cuda->device, cuda->parts);
+        device_delete(cuda->device, cuda->merged);
+}
+
+int cuda_embed(struct kernels *k, const mat *table, float scale, float *x)
+{
+        struct cuda *cuda = cuda_of(k);
+        const embed_args args = { cuda->view, table->w, table->shape.columns, scale, x };
+        int r;
+
+        assert(cuda->steps.running && table->shape.parts == 1);
+        r = holds(cuda, x, CONTENT_FLOATS, table->shape.columns);
+        return cuda_outcome(cuda, r ? r : embed(cuda->device, &args));
+}
+
+int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
+{
+        struct cuda *cuda = cuda_of(k);
+        kv *kv = op->kv;
+        linear_args stack = product(cuda, op->w, LINEAR_STORE, op->bias);
+        const heads_args finish = { cuda->view,
+                                    cuda->stacked,
+                                    (uint16_t *)q,
+                                    op->heads,
+                                    op->kv_heads,
+                                    op->head_dim,
+                                    op->q_norm,
+                                    op->k_norm,
+                                    op->eps,
+                                    op->rope,
+                                    kv->pages + kv_tile_offset(&kv->shape, op->layer, 0),
+                                    kv->page_bytes,
+                                    kv->tile_bytes };
+        int r;
+
+        assert(cuda->steps.running && op->w->shape.parts == 3);
+        assert(op->layer < kv->shape.layers && op->head_dim == kv->shape.head_dim &&
+               op->kv_heads == kv->shape.kv_heads);
+        stack.y = cuda->stacked;
+        if ((r = holds(cuda, q, CONTENT_HALVES, op->heads * op->head_dim)) ||
+            (r = narrow(cuda, op->w, x, op->norm, op->eps)) || (r = linear(cuda->device, &stack)))
+                return cuda_outcome(cuda, r);
+        return cuda_outcome(cuda, heads(cuda->device, &finish));
+}
+
+/* Made in the first step that has such a layer. */
+static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
+{
+        const kernels_conf *conf = &cuda->conf;
+        plan *plan = &cuda->plans[cuda->plan_count];
+        attend_bytes bytes;
+        int r;
+
+        if (cuda->plan_count == PLANS_MAX)
+                return -ENOSPC;
+        *plan = {};
+        plan->room.heads = op->heads;
+        plan->room.kv_heads = op->kv_heads;
+        plan->room.head_dim = op->head_dim;
+        plan->room.window = op->window;
+        r = attend_room_of(&plan->room, device_processors(cuda->device), conf->rows_max,
+                           conf->pages_max, &bytes);
+        if (!r)
+                r = device_new(cuda->device, bytes.list, (void **)&plan->room.list);
+        if (r)
+                return r;
+        cuda->plan_count++; /* its list is one to be freed, whatever happens */
+        r = cuda_grow(cuda, (void **)&cuda->parts, &cuda->parts_room, bytes.parts, 1);
+        if (!r && bytes.arrived > cuda->merged_room) {
+                r = cuda_grow(cuda, (void **)&cuda->merged, &cuda->merged_room, bytes.arrived, 1);
+                if (!r)
+                        r = cuda_clear(cuda, cuda->merged, bytes.arrived);
+        }
+        *ret_plan = plan;
+        return r;
+}
+
+/* The plan of this step for layers of that shape. */
+static int plan_of(struct cuda *cuda, const struct attend *op, plan **ret_plan)
+{
+        plan *plan = nullptr;
+        int r = 0;
+
+        for (uint32_t i = 0; i < cuda->plan_count && !plan; i++) {
+                const attend_room *room = &cuda->plans[i].room;
+
+                if (room->heads == op->heads && room->kv_heads == op->kv_heads &&
+                    room->head_dim == op->head_dim && room->window == op->window)
+                        plan = &cuda->plans[i];
+        }
+        if (!plan)
+                r = plan_new(cuda, op, &plan);
+        if (r)
+                return r;
+        *ret_plan = plan;
+        if (plan->made)
+                return 0;
+        plan->made = true;
+        plan->room.parts = cuda->parts;
+        plan->room.arrived = cuda->merged;
+        return attend_plan(cuda->device, &cuda->view, &plan->room);
+}
+
+int cuda_attend(struct kernels *k, const struct attend *op, float *out, const float *q)
+{
+        struct cuda *cuda = cuda_of(k);
+        const kv *kv = op->kv;
+        attend_args args = {};
+        plan *plan;
+        int r;
+
+        assert(cuda->steps.running && op->head_dim == kv->shape.head_dim);
+        assert(has(cuda, q, CONTENT_HALVES));
+        if ((r = plan_of(cuda, op, &plan)) ||
+            (r = holds(cuda, out, CONTENT_BFLOATS, op->heads * op->head_dim)))
+                return cuda_outcome(cuda, r);
+        args.view = cuda->view;
+        args.room = plan->room;
+        args.room.parts = cuda->parts;
+        args.room.arrived = cuda->merged;
+        args.q = (const uint16_t *)q;
+        args.out = (uint16_t *)out;
+        args.pages = kv->pages + kv_tile_offset(&kv->shape, op->layer, 0);
+        args.page_bytes = kv->page_bytes;
+        args.scale = op->scale;
+        args.softcap = op->softcap;
+        args.sinks = op->sinks;
+        args.slopes = op->slopes;
+        return cuda_outcome(cuda, attend(cuda->device, &args));
+}
+
+int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y)
+{
+        struct cuda *cuda = cuda_of(k);
+        linear_args args = product(cuda, op->w, LINEAR_ADD, op->bias);
+        int r = 0;
+
+        assert(cuda->steps.running && op->w->shape.parts == 1);
+        assert(has(cuda, x, CONTENT_FLOATS));
+        args.y = x;
+        if (has(cuda, y, CONTENT_BFLOATS))
+                args.x = (const uint16_t *)y;
+        else
+                r = narrow(cuda, op->w, y, nullptr, 0);
+        return cuda_outcome(cuda, r ? r : linear(cuda->device, &args));
+}
+
+int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x)
+{
+        struct cuda *cuda = cuda_of(k);
+        linear_args args = product(cuda, op->w, LINEAR_GATE, op->bias);
+        int r;
+
+        assert(cuda->steps.running && op->w->paired);
+        args.n = op->w->shape.rows[0];
+        args.out = (uint16_t *)out;
+        args.out_columns = padded(args.n);
+        args.act = op->act;
+        if ((r = holds(cuda, out, CONTENT_BFLOATS, args.n)) ||
+            (r = narrow(cuda, op->w, x, op->norm, op->eps)))
+                return cuda_outcome(cuda, r);
+        return cuda_outcome(cuda, linear(cuda->device, &args));
+}
+
+int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
+{
+        struct cuda *cuda = cuda_of(k);
+        const uint32_t columns = op->w->shape.columns, *wants = &cuda->counts->wants;
+        const norm_args wanted = { x,       op->norm,        op->eps,
+                                   columns, padded(columns), cuda->narrow,
+                                   wants,   cuda->view.want, cuda->wants_bucket };
+        linear_args args = product(cuda, op->w, LINEAR_STORE, nullptr);
+        const cap_args hold = { logits, op->softcap, args.n, cuda->wants_bucket, wants };
+        int r;
+
+        assert(cuda->steps.running && op->w->shape.parts == 1);
+        args.rows_max = cuda->wants_bucket;
+        args.count = wants;
+        args.y = logits;
+        assert(has(cuda, x, CONTENT_FLOATS));
+        if ((r = holds(cuda, logits, CONTENT_FLOATS, args.n)) ||
+            (r = norm(cuda->device, &wanted)) || (r = linear(cuda->device, &args)))
+                return cuda_outcome(cuda, r);
+        return op->softcap ? cuda_outcome(cuda, cap(cuda->device, &hold)) : 0;
+}
+
+int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab)
+{
+        struct cuda *cuda = cuda_of(k);
+        const pick_args args = { cuda->view,         logits,       vocab,         vocab,
+                                 cuda->wants_bucket, cuda->tokens, cuda->logprobs };
+
+        assert(cuda->steps.running && vocab <= cuda->conf.vocab_max);
+        if (!cuda->steps.step.want_count)
+                return 0;
+        return cuda_outcome(cuda, pick_tokens(cuda->device, &args));
+}

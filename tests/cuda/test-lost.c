@@ -1,0 +1,202 @@
+/*
+ * The backend for GPUs where there is no memory left, and on a device that is lost: whoever asks is
+ * told, nothing hangs, and it can be closed.
+ */
+#include "tests/cuda/backend-rig.h"
+#include "tests/cuda/toy.h"
+
+#include <errno.h>
+
+#define MY_ROWS  8u
+#define MY_PAGES 8u
+#define STEPS    4u
+
+static struct {
+        void (*memory)(size_t bytes);
+        void (*refuse)(uint64_t pieces);
+        void (*lose)(uint64_t operations);
+} device;
+
+static struct kernels_conf my_conf(void)
+{
+        struct kernels_conf conf = cuda_conf();
+
+        conf.rows_max = conf.wants_max = MY_ROWS;
+        conf.slots_max = 2;
+        conf.pages_max = 2;
+        conf.vocab_max = TOY_TOKENS;
+        return conf;
+}
+
+/* Two rows of a sequence; the first goes on from the step before. */
+static int one_step(struct toy *toy, uint64_t number)
+{
+        static const struct pick picks[2] = { { .logprobs = 2 }, { .logprobs = 0 } };
+        const uint32_t position = (uint32_t)(number - 1) * 2, want[] = { 0, 1 };
+        const struct step_run run = { 0, 2 };
+        const struct step_page pages[] = { { 1, 0, 5 }, { 1, 1, 6 } };
+        const struct step_copy copy = { 7, 3 };
+        const struct step_row rows[] = {
+                { 1, position, 0, number > 1 ? 1 : STEP_TOKEN, number - 1, 1 },
+                { 1, position + 1, 9, STEP_TOKEN, 0, 1 },
+        };
+        const struct step step = { .number = number,
+                                   .row_count = 2,
+                                   .run_count = 1,
+                                   .page_count = number == 1 ? 2 : 0,
+                                   .copy_count = 1,
+                                   .want_count = 2,
+                                   .rows = rows,
+                                   .runs = &run,
+                                   .pages = pages,
+                                   .copies = &copy,
+                                   .want = want,
+                                   .picks = picks };
+        int r = toy_forward(toy, &step, number % 2 ? 0 : 3);
+
+        return r ? r : toy->k->step_end(toy->k);
+}
+
+/* Something was refused in the middle of a step: there is no other step any more. */
+static void all_is_refused(struct toy *toy, uint64_t number, int why)
+{
+        float x[TOY_TOKENS];
+        uint32_t tokens[2];
+
+        assert_int_equal(one_step(toy, number + 1), why);
+        assert_int_equal(one_step(toy, number + 2), why);
+        assert_int_equal(toy->k->collect(toy->k, number, tokens), why);
+        toy->k->get(toy->k, x, toy->x, TOY_TOKENS);
+        toy->k->put(toy->k, toy->x, x, TOY_TOKENS);
+}
+
+static int play(struct toy *toy)
+{
+        uint32_t tokens[2];
+        int r;
+
+        for (uint64_t number = 1; number <= STEPS; number++) {
+                r = one_step(toy, number);
+                if (!r && number > 1)
+                        r = toy->k->collect(toy->k, number - 1, tokens);
+                if (r) {
+                        all_is_refused(toy, number, r);
+                        return r;
+                }
+        }
+        r = toy->k->collect(toy->k, STEPS, tokens);
+        if (r)
+                return r;
+        assert_int_equal(tokens[1], toy_next(9));
+        assert_int_equal(tokens[0], toy_next(toy_next(9)));
+        return 0;
+}
+
+/* A whole life: open, load, some steps, close. */
+static int live(void)
+{
+        struct kernels_conf conf = my_conf();
+        struct kernels *k;
+        struct toy toy;
+        int r;
+
+        seed_device();
+        r = kernels_open("cuda", &conf, &k);
+        if (r) {
+                assert_true(*kernels_why());
+                return r;
+        }
+        r = toy_open(&toy, k, MY_ROWS, MY_ROWS, MY_PAGES);
+        if (!r)
+                r = play(&toy);
+        toy_close(&toy);
+        k->close(k);
+        return r;
+}
+
+static void no_piece_of_memory_can_be_refused_unseen(void **state)
+{
+        uint32_t n = 0;
+        int r;
+
+        (void)state;
+        do {
+                device.refuse(n);
+                r = live();
+                assert_true(r == -ENOMEM || !r);
+        } while (r && ++n < 200);
+        device.refuse(UINT64_MAX);
+        assert_int_equal(r, 0);
+        assert_true(n > 20);
+        print_message("%u pieces of memory\n", n);
+}
+
+static void device_with_too_little_memory_is_refused(void **state)
+{
+        (void)state;
+        for (size_t bytes = 0; bytes < 1u << 16; bytes = bytes * 2 + 100) {
+                device.memory(bytes);
+                assert_int_equal(live(), -ENOMEM);
+        }
+        device.memory((size_t)1 << 40);
+        assert_int_equal(live(), 0);
+}
+
+static void device_may_be_lost_at_any_time(void **state)
+{
+        uint32_t n = 0;
+        int r;
+
+        (void)state;
+        do {
+                device.lose(n);
+                r = live();
+                assert_true(r == -EIO || !r);
+        } while (r && (n += 1 + random_below(3)) < 2000);
+        device.lose(UINT64_MAX);
+        assert_int_equal(r, 0);
+        assert_true(n > 40);
+        print_message("%u operations\n", n);
+        assert_int_equal(live(), 0);
+}
+
+static void what_is_no_backend_of_ours_is_refused(void **state)
+{
+        struct kernels_conf conf = my_conf();
+        struct kernels *k;
+
+        (void)state;
+        conf.device = 1;
+        assert_int_equal(kernels_open("cuda", &conf, &k), -ENODEV);
+        assert_true(*kernels_why());
+        conf.library = "/nowhere";
+        assert_int_equal(kernels_open("cuda", &conf, &k), -ENOENT);
+        assert_true(*kernels_why());
+        conf.library = NULL;
+        assert_int_equal(kernels_open("cuda", &conf, &k), -ENOENT);
+        conf.library = "/proc/self/cmdline";
+        assert_int_equal(kernels_open("cuda", &conf, &k), -ELIBBAD);
+        assert_true(*kernels_why());
+}
+
+static int find_device(void **state)
+{
+        (void)state;
+        random_seed();
+        *(void **)&device.memory = emulated("device_emu_memory");
+        *(void **)&device.refuse = emulated("device_emu_refuse");
+        *(void **)&device.lose = emulated("device_emu_lose");
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(no_piece_of_memory_can_be_refused_unseen),
+                cmocka_unit_test(device_with_too_little_memory_is_refused),
+                cmocka_unit_test(device_may_be_lost_at_any_time),
+                cmocka_unit_test(what_is_no_backend_of_ours_is_refused),
+        };
+
+        return cmocka_run_group_tests(tests, find_device, NULL);
+}

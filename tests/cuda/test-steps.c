@@ -1,0 +1,372 @@
+/*
+ * Steps of the backend for GPUs, at random: what is told of tokens, pages and tables is what a plain
+ * account on the host has of them.
+ *
+ * Sequences grow, are forked with their last page copied, and begin anew; tables change by
+ * differences, some of them twice and some all at once; tokens come from the host, and from picks of
+ * the last two steps, which nobody has collected yet; some of those picks are not finite.
+ */
+#include "tests/cuda/backend-rig.h"
+#include "tests/cuda/toy.h"
+
+#define MY_ROWS   32u
+#define MY_WANTS  16u
+#define MY_SLOTS  32u
+#define MY_TABLE  64u /* entries: all tables are more than a letter can have (steps.cc) */
+#define MY_PAGES  128u
+#define LENGTH    70u /* about as long as a sequence grows */
+#define CHANGES   (3 * MY_SLOTS * MY_TABLE)
+#define LOGPROBS  6u
+#define STEPS     120u
+#define NO_WINDOW 0u
+
+struct line { /* a sequence */
+        uint32_t length;
+        uint32_t pages[MY_TABLE];
+};
+
+struct past { /* a step, for who comes later */
+        uint64_t number;
+        uint32_t want_count, want[MY_WANTS];
+        uint32_t tokens[MY_WANTS], logprobs[MY_WANTS];
+        bool collected;
+};
+
+static struct {
+        struct line lines[MY_SLOTS];
+        uint32_t sharers[MY_PAGES];
+        uint32_t pages[MY_PAGES][PAGE_POSITIONS]; /* tokens */
+        struct past past[STEPS_BACK + 1];
+
+        struct step step;
+        struct step_row rows[MY_ROWS];
+        struct step_run runs[MY_ROWS];
+        struct step_page changes[CHANGES];
+        struct step_copy copies[MY_SLOTS];
+        uint32_t want[MY_WANTS], tokens[MY_ROWS];
+        struct pick picks[MY_WANTS];
+} my;
+
+static struct past *past_of(uint64_t number)
+{
+        return &my.past[number % (STEPS_BACK + 1)];
+}
+
+/* ---- tables and pages ---- */
+
+static void change(uint32_t slot, uint32_t index, uint32_t page)
+{
+        assert_true(my.step.page_count < CHANGES);
+        my.changes[my.step.page_count++] = (struct step_page){ slot, index, page };
+}
+
+static uint32_t free_pages(void)
+{
+        uint32_t count = 0;
+
+        for (uint32_t page = 0; page < MY_PAGES; page++)
+                count += !my.sharers[page];
+        return count;
+}
+
+static uint32_t page_new(uint32_t slot, uint32_t index)
+{
+        uint32_t page = random_below(MY_PAGES);
+
+        while (my.sharers[page])
+                page = (page + 1) % MY_PAGES;
+        my.sharers[page] = 1;
+        my.lines[slot].pages[index] = page;
+        change(slot, index, page);
+        return page;
+}
+
+static uint32_t pages_of(const struct line *line)
+{
+        return (line->length + PAGE_POSITIONS - 1) / PAGE_POSITIONS;
+}
+
+static void begin_anew(uint32_t slot)
+{
+        struct line *line = &my.lines[slot];
+
+        for (uint32_t i = 0; i < pages_of(line); i++)
+                my.sharers[line->pages[i]]--;
+        line->length = 0;
+}
+
+/* Whole pages are shared; of one that still grows there is a copy. */
+static void fork_line(uint32_t slot, uint32_t from)
+{
+        struct line *to = &my.lines[slot];
+        const struct line *of = &my.lines[from];
+        uint32_t whole = of->length / PAGE_POSITIONS;
+
+        if (slot == from || free_pages() < MY_SLOTS * 2)
+                return;
+        begin_anew(slot);
+        for (uint32_t i = 0; i < whole; i++) {
+                my.sharers[of->pages[i]]++;
+                to->pages[i] = of->pages[i];
+                change(slot, i, of->pages[i]);
+        }
+        if (of->length % PAGE_POSITIONS) {
+                uint32_t page = page_new(slot, whole);
+
+                my.copies[my.step.copy_count++] = (struct step_copy){ of->pages[whole], page };
+                memcpy(my.pages[page], my.pages[of->pages[whole]], sizeof(my.pages[page]));
+        }
+        to->length = of->length;
+}
+
+/* Every entry of every table, and before that other pages there. */
+static void change_all(void)
+{
+        for (uint32_t twice = 0; twice < 2; twice++)
+                for (uint32_t slot = 0; slot < MY_SLOTS; slot++)
+                        for (uint32_t i = 0; i < MY_TABLE; i++)
+                                change(slot, i,
+                                       twice && i < pages_of(&my.lines[slot])
+                                               ? my.lines[slot].pages[i]
+                                               : random_below(MY_PAGES));
+}
+
+static void change_tables(void)
+{
+        for (uint32_t n = random_below(5); n; n--) {
+                uint32_t slot = random_below(MY_SLOTS);
+
+                if (my.lines[slot].length > LENGTH || random_below(4) == 0)
+                        begin_anew(slot);
+                else if (my.step.copy_count < MY_SLOTS)
+                        fork_line(slot, random_below(6));
+        }
+        if (random_below(12) == 0)
+                change_all();
+}
+
+/* ---- rows ---- */
+
+/* From the host, or from a pick of one of the last steps. */
+static uint32_t take_token(struct step_row *row)
+{
+        uint64_t back = 1 + random_below(STEPS_BACK);
+        struct past *past = past_of(my.step.number - back);
+        uint32_t want;
+
+        row->from_row = STEP_TOKEN;
+        row->token = random_below(8) ? random_below(TOY_TOKENS) : 12; /* the broken one follows */
+        if (my.step.number <= back || !past->want_count || random_below(3) == 0)
+                return row->token;
+        want = random_below(past->want_count);
+        row->from_step = past->number;
+        row->from_row = past->want[want];
+        row->token = 1u << 31; /* nobody looks */
+        return past->tokens[want] == PICK_NOT_FINITE ? 0 : past->tokens[want];
+}
+
+static void add_row(uint32_t slot, uint32_t position, bool writes)
+{
+        uint32_t number = my.step.row_count++;
+        struct step_row *row = &my.rows[number];
+
+        *row = (struct step_row){ .slot = slot, .position = position, .write = writes };
+        my.tokens[number] = take_token(row);
+        if (!writes)
+                return;
+        if (position % PAGE_POSITIONS == 0)
+                page_new(slot, position / PAGE_POSITIONS);
+        my.pages[my.lines[slot].pages[position / PAGE_POSITIONS]][position % PAGE_POSITIONS] =
+                my.tokens[number];
+        my.lines[slot].length = position + 1;
+}
+
+static void add_run(uint32_t slot)
+{
+        uint32_t length = my.lines[slot].length, count = 1 + random_below(random_below(3) ? 2 : 9);
+        struct step_run *run = &my.runs[my.step.run_count];
+
+        if (my.step.row_count + count > MY_ROWS || free_pages() < 2)
+                return;
+        run->row = my.step.row_count;
+        if (length && random_below(5) == 0)
+                add_row(slot, length - 1, false);
+        else
+                for (uint32_t i = 0; i < count; i++)
+                        add_row(slot, length + i, true);
+        run->count = my.step.row_count - run->row;
+        my.step.run_count++;
+}
+
+static void add_rows(void)
+{
+        uint32_t first = random_below(MY_SLOTS);
+
+        for (uint32_t i = 0; i < MY_SLOTS; i++)
+                if (random_below(3) == 0)
+                        add_run((first + i) % MY_SLOTS);
+}
+
+static void add_wants(void)
+{
+        struct past *past = past_of(my.step.number);
+
+        *past = (struct past){ .number = my.step.number };
+        for (uint32_t row = 0; row < my.step.row_count; row++) {
+                uint32_t i = my.step.want_count;
+
+                if (i == MY_WANTS || random_below(3) == 0)
+                        continue;
+                my.want[i] = past->want[i] = row;
+                past->tokens[i] = toy_next(my.tokens[row]);
+                past->logprobs[i] = random_below(2) ? random_below(LOGPROBS + 1) : 0;
+                my.picks[i] = (struct pick){ .logprobs = past->logprobs[i] };
+                my.step.want_count++;
+        }
+        past->want_count = my.step.want_count;
+}
+
+static void make_step(uint64_t number)
+{
+        my.step = (struct step){ .number = number,
+                                 .rows = my.rows,
+                                 .runs = my.runs,
+                                 .pages = my.changes,
+                                 .copies = my.copies,
+                                 .want = my.want,
+                                 .picks = my.picks };
+        change_tables();
+        add_rows();
+        add_wants();
+}
+
+/* ---- what must be ---- */
+
+static void check_seen(const struct toy *toy, uint32_t window)
+{
+        static float a[MY_ROWS * TOY_TOKENS];
+
+        toy->k->get(toy->k, a, toy->a, my.step.row_count * TOY_TOKENS);
+        for (uint32_t i = 0; i < my.step.row_count; i++) {
+                uint32_t slot = my.rows[i].slot, own = my.rows[i].position;
+                uint32_t first = window && own >= window ? own - window + 1 : 0;
+                uint32_t counts[TOY_TOKENS] = { 0 };
+
+                for (uint32_t p = first; p <= own; p++)
+                        counts[my.pages[my.lines[slot].pages[p / PAGE_POSITIONS]]
+                                       [p % PAGE_POSITIONS]]++;
+                for (uint32_t t = 0; t < TOY_TOKENS; t++) {
+                        double is = (double)a[i * TOY_TOKENS + t] / (double)TOY_SIZE;
+
+                        if (!(fabs(is * (own + 1 - first) - counts[t]) < 0.4))
+                                fail_msg("step %u: slot %u position %u sees token %u %g times, "
+                                         "not %u",
+                                         (unsigned)my.step.number, slot, own, t,
+                                         is * (own + 1 - first), counts[t]);
+                }
+        }
+}
+
+static void check_logprobs(const struct toy *toy, const struct past *past, uint32_t want)
+{
+        const double all = log(exp((double)TOY_SIZE) + TOY_TOKENS - 1);
+        uint32_t token = past->tokens[want];
+        struct logprob told[LOGPROBS + 1];
+
+        memset(told, 0xff, sizeof(told));
+        toy->k->logprobs(toy->k, past->number, want, told);
+        for (uint32_t i = 0; i < past->logprobs[want]; i++) {
+                uint32_t other = i - 2 + (i - 2 >= token); /* equals: the lower one first */
+
+                assert_int_equal(told[i].token, i < 2 ? token : other);
+                assert_true(fabs((double)told[i].logprob - ((i < 2 ? (double)TOY_SIZE : 0) - all)) <
+                            1e-5);
+        }
+        assert_int_equal(told[past->logprobs[want]].token, UINT32_MAX);
+}
+
+static void collect(const struct toy *toy, struct past *past)
+{
+        uint32_t tokens[MY_WANTS];
+
+        if (past->collected || !past->number)
+                return;
+        past->collected = true;
+        assert_int_equal(toy->k->collect(toy->k, past->number, tokens), 0);
+        for (uint32_t i = 0; i < past->want_count; i++)
+                if (tokens[i] != past->tokens[i])
+                        fail_msg("step %u: row %u: token %u was picked, not %u",
+                                 (unsigned)past->number, past->want[i], tokens[i], past->tokens[i]);
+}
+
+/* The oldest of those that are kept is about to be forgotten, if anybody ever asked. */
+static void take_leave(const struct toy *toy, uint64_t number)
+{
+        struct past *past = past_of(number);
+
+        if (!past->collected && random_below(4) == 0)
+                return;
+        collect(toy, past);
+        for (uint32_t i = 0; i < past->want_count; i++)
+                if (past->tokens[i] != PICK_NOT_FINITE)
+                        check_logprobs(toy, past, i);
+}
+
+static struct kernels *kernels_new(void)
+{
+        struct kernels_conf conf = cuda_conf();
+
+        conf.rows_max = MY_ROWS;
+        conf.wants_max = MY_WANTS;
+        conf.slots_max = MY_SLOTS;
+        conf.pages_max = MY_TABLE;
+        conf.vocab_max = TOY_TOKENS;
+        return cuda_open(&conf);
+}
+
+static void steps_do_what_an_account_of_them_says(void **state)
+{
+        struct kernels *k = kernels_new();
+        struct toy toy;
+
+        (void)state;
+        memset(&my, 0, sizeof(my));
+        assert_int_equal(toy_open(&toy, k, MY_ROWS, MY_WANTS, MY_PAGES), 0);
+        for (uint64_t number = 1; number <= STEPS; number++) {
+                uint32_t window = random_below(2) ? NO_WINDOW : 19;
+
+                take_leave(&toy, number);
+                make_step(number);
+                assert_int_equal(toy_forward(&toy, &my.step, window), 0);
+                if (random_below(3) == 0)
+                        check_seen(&toy, window);
+                assert_int_equal(k->step_end(k), 0);
+                /* the host is as late as it may be, or not */
+                if (number > 2 && random_below(2))
+                        collect(&toy, past_of(number - 2));
+                if (number > 1 && random_below(4) == 0)
+                        collect(&toy, past_of(number - 1));
+                if (random_below(8) == 0)
+                        collect(&toy, past_of(number));
+        }
+        for (uint64_t number = STEPS - STEPS_BACK; number <= STEPS; number++)
+                take_leave(&toy, number);
+        toy_close(&toy);
+        k->close(k);
+}
+
+static int begin_random(void **state)
+{
+        (void)state;
+        random_seed();
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(steps_do_what_an_account_of_them_says),
+        };
+
+        return cmocka_run_group_tests(tests, begin_random, NULL);
+}
