@@ -1,0 +1,36 @@
+"""What there is to compile, out of meson.build, and whether it was compiled since it was changed."""
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def listed(name, folder):
+    """The C and C++ of a list, or of a library, in a folder's meson.build, as paths in the tree."""
+    text = (ROOT / folder / "meson.build").read_text()
+    found = re.search(rf"^ *{name} = (?:\[|static_library\()$(.*?)^ *[\])]$", text, re.M | re.S)
+    if not found:
+        raise SystemExit(f"{folder}/meson.build has no list {name}")
+    return [f"{folder}/{file}" for file in re.findall(r"'([^']*\.cc?)'", found[1])]
+
+
+def default_of(option):
+    """What an option of the build is if nobody says otherwise."""
+    text = (ROOT / "meson_options.txt").read_text()
+    return re.search(rf"option\('{option}',[^)]*?value: '(.*?)'", text)[1]
+
+
+def made_from(product):
+    """The files of this tree that a compiler, told -MMD or -MD, has noted beside its product."""
+    noted = product.with_suffix(".d")
+    words = noted.read_text().replace("\\\n", " ").partition(": ")[2].split() if noted.exists() else []
+    paths = ((ROOT / word).resolve() for word in words)
+    return [p.relative_to(ROOT) for p in paths if p.is_relative_to(ROOT)]
+
+
+def is_stale(product):
+    """Is it not there, or older than what it was made from?"""
+    parts = [ROOT / p for p in made_from(product)]
+    if not product.exists() or not parts or not all(p.exists() for p in parts):
+        return True
+    return product.stat().st_mtime < max(p.stat().st_mtime for p in parts)
