@@ -81,6 +81,8 @@ struct step_row {
 #define STEP_TOKEN UINT32_MAX
 #define STEPS_BACK 2u
 
+#define STEP_REHEARSED 1 /* an outcome of step_begin() */
+
 /* Consecutive rows of one slot at consecutive positions: attention's unit of work. */
 struct step_run {
         uint32_t row, count;
@@ -226,7 +228,10 @@ struct kernels {
         int (*kv_new)(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv);
         void (*kv_free)(struct kernels *k, struct kv *kv);
 
-        /* copies what it needs of `step`; applies pages, then copies */
+        /*
+         * copies what it needs of `step`; applies pages, then copies.  STEP_REHEARSED: the operators
+         * follow by themselves, step_end() is next
+         */
         int (*step_begin)(struct kernels *k, struct kv *kv, const struct step *step);
 
         /* x: (rows, columns) = the tokens' rows of `table`, times scale */
@@ -241,6 +246,12 @@ struct kernels {
 
         /* after the last operator; the step runs on while the host goes on */
         int (*step_end)(struct kernels *k);
+        /*
+         * Between steps, once all weights are there, or NULL.  `operators` calls all of a step, the same
+         * for every step to come; it is called often, for no rows, and what it launches is
+         * kept.  Here is made what operators want for themselves, that no step allocates.
+         */
+        int (*rehearse)(struct kernels *k, int (*operators)(void *arg), void *arg);
         /* waits for step `number`; ret_tokens[want_count], PICK_NOT_FINITE among them */
         int (*collect)(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
         /* ... then, until STEPS_BACK more have begun: as many as that row's pick asked for; only of a

@@ -444,20 +444,6 @@ static int head_load(struct model *m, const struct weights_conf *conf, char *why
         return 0;
 }
 
-int model_load(struct model *m, const struct weights_conf *conf, enum load_way *ret_way, char *why,
-               size_t why_bytes)
-{
-        int r = m->output ? head_load(m, conf, why, why_bytes) : 0;
-
-        if (!r)
-                r = weights_read(m->checkpoint, m->kernels, m->loads, m->load_count, conf, ret_way,
-                                 why, why_bytes);
-        if (r)
-                return error_pass(r);
-        m->load_count = 0;
-        return 0;
-}
-
 static void mat_drop(struct kernels *k, struct mat *mat)
 {
         if (mat)
@@ -510,14 +496,14 @@ static int layer_forward(struct model *m, const struct layer *l)
         return 0;
 }
 
-int model_forward(struct model *m, const struct step *step)
+/* All operators of a step. */
+static int forward(void *arg)
 {
+        struct model *m = arg;
         struct kernels *k = m->kernels;
-        int r;
+        int r = k->embed(k, m->embedding, m->traits.embed_scale, m->x);
 
-        assert(step->want_count <= m->wants_max);
-        if ((r = k->step_begin(k, m->kv, step)) ||
-            (r = k->embed(k, m->embedding, m->traits.embed_scale, m->x)))
+        if (r)
                 return error_raise(r);
         for (uint32_t i = 0; i < m->traits.layers; i++) {
                 r = layer_forward(m, &m->layers[i]);
@@ -525,9 +511,44 @@ int model_forward(struct model *m, const struct step *step)
                         return error_pass(r);
         }
         if ((r = k->head(k, &m->head, m->logits, m->x)) ||
-            (r = k->pick(k, m->logits, m->traits.vocab)) || (r = k->step_end(k)))
+            (r = k->pick(k, m->logits, m->traits.vocab)))
                 return error_raise(r);
         return 0;
+}
+
+int model_load(struct model *m, const struct weights_conf *conf, enum load_way *ret_way, char *why,
+               size_t why_bytes)
+{
+        int r = m->output ? head_load(m, conf, why, why_bytes) : 0;
+
+        if (!r)
+                r = weights_read(m->checkpoint, m->kernels, m->loads, m->load_count, conf, ret_way,
+                                 why, why_bytes);
+        if (r)
+                return error_pass(r);
+        m->load_count = 0;
+        if (!m->kernels->rehearse)
+                return 0;
+        r = m->kernels->rehearse(m->kernels, forward, m);
+        if (r)
+                return error_raise(why_say(why, why_bytes, r,
+                                           "the backend cannot make ready what a step needs"));
+        return 0;
+}
+
+int model_forward(struct model *m, const struct step *step)
+{
+        struct kernels *k = m->kernels;
+        int r;
+
+        assert(step->want_count <= m->wants_max);
+        r = k->step_begin(k, m->kv, step);
+        if (r < 0)
+                return error_raise(r);
+        if (r != STEP_REHEARSED && (r = forward(m)))
+                return error_pass(r);
+        r = k->step_end(k);
+        return r ? error_raise(r) : 0;
 }
 
 int model_collect(struct model *m, uint64_t number, uint32_t *ret_tokens)

@@ -66,6 +66,7 @@ static void cuda_close(struct kernels *k)
                 return;
         while (cuda->buffers)
                 cuda_floats_free(k, (float *)cuda->buffers->at);
+        cuda_recordings_deinit(cuda);
         cuda_layers_deinit(cuda);
         cuda_steps_deinit(cuda);
         device_pinned_delete(cuda->device, cuda->staging);
@@ -80,7 +81,7 @@ static const struct kernels cuda_table = {
         cuda_put,      cuda_get,          cuda_mat_new,    cuda_mat_free,   cuda_weights_put,
         cuda_kv_new,   cuda_kv_free,      cuda_step_begin, cuda_embed,      cuda_qkv,
         cuda_attend,   cuda_project,      cuda_gate,       cuda_head,       cuda_pick,
-        cuda_step_end, cuda_collect,      cuda_logprobs,
+        cuda_step_end, cuda_rehearse,     cuda_collect,    cuda_logprobs,
 };
 
 static int open_all(struct cuda *cuda)

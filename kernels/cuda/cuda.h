@@ -6,6 +6,7 @@
  *      mats.cc         weights, as operators want them to lie
  *      steps.cc        a step's way to the device, and its tokens' way back
  *      layers.cc       each operator of the table, from the kernels of this directory
+ *      recordings.cc   those of a step, recorded once for each bucket
  *
  * A float buffer holds what its last operator left there: floats, or for the next operator's sake
  * halves or bfloats, in rows that are padded.  Only get() and the operators that read it
@@ -29,6 +30,7 @@
 
 #define STAGING_BYTES (8u << 20) /* pinned, for what is put and got */
 #define BUCKET_MIN    8u         /* rows that launches are made for, at least */
+#define LEVELS        24u        /* buckets: none, 8, 16, ... */
 
 enum content { CONTENT_FLOATS, CONTENT_HALVES, CONTENT_BFLOATS };
 
@@ -95,9 +97,10 @@ struct cuda {
         uint32_t *tables; /* (slots_max, pages_max) */
         step_counts *counts;
         seen_row *rows;
-        uint32_t *kept; /* (STEPS_KEPT, wants_max): tokens picked */
-        step_view view; /* of the step that runs */
-        uint32_t wants_bucket;
+        uint32_t *kept;                        /* (STEPS_KEPT, wants_max): tokens picked */
+        step_view view;                        /* of the step that runs */
+        uint32_t wants_bucket;                 /* 0: no row is wanted */
+        recording *recordings[LEVELS][LEVELS]; /* [level of rows][of wants], once rehearsed */
 
         /* layers.cc */
         uint16_t *narrow; /* rows that are multiplied */
@@ -182,5 +185,14 @@ int cuda_project(struct kernels *k, const struct linear *op, float *x, const flo
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);
 int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab);
+/* Another step, or another recording: attention lists its work anew. */
+void cuda_plans_forget(struct cuda *cuda);
+
+/* recordings.cc: the bucket that so many rows are in. */
+uint32_t cuda_bucket(uint32_t count, uint32_t most);
+/* That of the buckets of this step, or NULL. */
+recording *cuda_recording(const struct cuda *cuda);
+int cuda_rehearse(struct kernels *k, int (*operators)(void *arg), void *arg);
+void cuda_recordings_deinit(struct cuda *cuda);
 
 #endif

@@ -150,7 +150,13 @@ int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
         return cuda_outcome(cuda, heads(cuda->device, &finish));
 }
 
-/* Made in the first step that has such a layer. */
+void cuda_plans_forget(struct cuda *cuda)
+{
+        for (uint32_t i = 0; i < cuda->plan_count; i++)
+                cuda->plans[i].made = false;
+}
+
+/* Made in the first step that has such a layer, or in the rehearsal. */
 static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
 {
         const kernels_conf *conf = &cuda->conf;
@@ -281,6 +287,8 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
         int r;
 
         assert(cuda->steps.running && op->w->shape.parts == 1);
+        if (!cuda->wants_bucket)
+                return 0;
         args.rows_max = cuda->wants_bucket;
         args.count = wants;
         args.y = logits;
@@ -298,7 +306,7 @@ int cuda_pick(struct kernels *k, const float *logits, uint32_t vocab)
                                  cuda->wants_bucket, cuda->tokens, cuda->logprobs };
 
         assert(cuda->steps.running && vocab <= cuda->conf.vocab_max);
-        if (!cuda->steps.step.want_count)
+        if (!cuda->wants_bucket)
                 return 0;
         return cuda_outcome(cuda, pick_tokens(cuda->device, &args));
 }

@@ -97,16 +97,6 @@ void cuda_steps_deinit(struct cuda *cuda)
         steps_deinit(&cuda->steps);
 }
 
-/* Rows that launches are made for. */
-static uint32_t bucket_of(uint32_t count, uint32_t most)
-{
-        uint32_t bucket = BUCKET_MIN;
-
-        while (bucket < count)
-                bucket *= 2;
-        return bucket < most ? bucket : most;
-}
-
 static void write_rows(struct cuda *cuda, uint8_t *to)
 {
         const step *step = &cuda->steps.step;
@@ -195,8 +185,9 @@ static int send_off(struct cuda *cuda, const kv *kv, const step *step)
         *letter = { { step->row_count, step->run_count, step->want_count }, left };
         write_rows(cuda, cuda->letters[at]);
         write_pages(cuda, at, step->pages + done, left);
-        cuda->view.rows_max = bucket_of(step->row_count, cuda->conf.rows_max);
-        cuda->wants_bucket = bucket_of(step->want_count, cuda->conf.wants_max);
+        cuda->view.rows_max = cuda_bucket(step->row_count, cuda->conf.rows_max);
+        cuda->wants_bucket =
+                step->want_count ? cuda_bucket(step->want_count, cuda->conf.wants_max) : 0;
         r = post(cuda, at, left);
         for (uint32_t i = 0; i < step->copy_count && !r; i++)
                 r = device_copy(cuda->device, STREAM_STEPS,
@@ -208,13 +199,22 @@ static int send_off(struct cuda *cuda, const kv *kv, const step *step)
 int cuda_step_begin(struct kernels *k, kv *kv, const step *step)
 {
         struct cuda *cuda = cuda_of(k);
+        recording *recording;
+        int r = cuda->lost;
 
-        if (cuda->lost)
-                return cuda->lost;
+        if (r)
+                return r;
         steps_take(&cuda->steps, step);
-        for (uint32_t i = 0; i < cuda->plan_count; i++)
-                cuda->plans[i].made = false;
-        return cuda_outcome(cuda, send_off(cuda, kv, step));
+        r = send_off(cuda, kv, step);
+        if (r)
+                return cuda_outcome(cuda, r);
+        recording = cuda_recording(cuda);
+        if (!recording) {
+                cuda_plans_forget(cuda);
+                return 0;
+        }
+        r = cuda_outcome(cuda, device_replay(cuda->device, STREAM_STEPS, recording));
+        return r ? r : STEP_REHEARSED;
 }
 
 static bool wants_logprobs(const step *step)

@@ -52,7 +52,10 @@ static int one_step(struct toy *toy, uint64_t number)
                                    .copies = &copy,
                                    .want = want,
                                    .picks = picks };
-        int r = toy_forward(toy, &step, number % 2 ? 0 : 3);
+        int r;
+
+        toy->window = number % 2 ? 0 : 3;
+        r = toy_forward(toy, &step);
 
         return r ? r : toy->k->step_end(toy->k);
 }

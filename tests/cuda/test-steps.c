@@ -4,21 +4,22 @@
  *
  * Sequences grow, are forked with their last page copied, and begin anew; tables change by
  * differences, some of them twice and some all at once; tokens come from the host, and from picks of
- * the last two steps, which nobody has collected yet; some of those picks are not finite.
+ * the last two steps, which nobody has collected yet; some of those picks are not finite.  All that
+ * again with steps that were rehearsed, whose operators nobody calls.
  */
 #include "tests/cuda/backend-rig.h"
 #include "tests/cuda/toy.h"
 
-#define MY_ROWS   32u
-#define MY_WANTS  16u
-#define MY_SLOTS  32u
-#define MY_TABLE  64u /* entries: all tables are more than a letter can have (steps.cc) */
-#define MY_PAGES  128u
-#define LENGTH    70u /* about as long as a sequence grows */
-#define CHANGES   (3 * MY_SLOTS * MY_TABLE)
-#define LOGPROBS  6u
-#define STEPS     120u
-#define NO_WINDOW 0u
+#define MY_ROWS  32u
+#define MY_WANTS 16u
+#define MY_SLOTS 32u
+#define MY_TABLE 64u /* entries: all tables are more than a letter can have (steps.cc) */
+#define MY_PAGES 128u
+#define LENGTH   70u /* about as long as a sequence grows */
+#define CHANGES  (3 * MY_SLOTS * MY_TABLE)
+#define LOGPROBS 6u
+#define STEPS    120u
+#define WINDOW   19u
 
 struct line { /* a sequence */
         uint32_t length;
@@ -242,14 +243,14 @@ static void make_step(uint64_t number)
 
 /* ---- what must be ---- */
 
-static void check_seen(const struct toy *toy, uint32_t window)
+static void check_seen(const struct toy *toy)
 {
         static float a[MY_ROWS * TOY_TOKENS];
 
         toy->k->get(toy->k, a, toy->a, my.step.row_count * TOY_TOKENS);
         for (uint32_t i = 0; i < my.step.row_count; i++) {
                 uint32_t slot = my.rows[i].slot, own = my.rows[i].position;
-                uint32_t first = window && own >= window ? own - window + 1 : 0;
+                uint32_t first = toy->window && own >= toy->window ? own - toy->window + 1 : 0;
                 uint32_t counts[TOY_TOKENS] = { 0 };
 
                 for (uint32_t p = first; p <= own; p++)
@@ -324,22 +325,26 @@ static struct kernels *kernels_new(void)
         return cuda_open(&conf);
 }
 
-static void steps_do_what_an_account_of_them_says(void **state)
+static void hold_to_account(bool rehearsed)
 {
         struct kernels *k = kernels_new();
+        uint32_t calls;
         struct toy toy;
 
-        (void)state;
         memset(&my, 0, sizeof(my));
         assert_int_equal(toy_open(&toy, k, MY_ROWS, MY_WANTS, MY_PAGES), 0);
+        toy.window = random_below(2) ? 0 : WINDOW;
+        if (rehearsed)
+                assert_int_equal(toy_rehearse(&toy), 0);
+        calls = toy.calls;
         for (uint64_t number = 1; number <= STEPS; number++) {
-                uint32_t window = random_below(2) ? NO_WINDOW : 19;
-
+                if (!rehearsed)
+                        toy.window = random_below(2) ? 0 : WINDOW;
                 take_leave(&toy, number);
                 make_step(number);
-                assert_int_equal(toy_forward(&toy, &my.step, window), 0);
+                assert_int_equal(toy_forward(&toy, &my.step), 0);
                 if (random_below(3) == 0)
-                        check_seen(&toy, window);
+                        check_seen(&toy);
                 assert_int_equal(k->step_end(k), 0);
                 /* the host is as late as it may be, or not */
                 if (number > 2 && random_below(2))
@@ -351,8 +356,21 @@ static void steps_do_what_an_account_of_them_says(void **state)
         }
         for (uint64_t number = STEPS - STEPS_BACK; number <= STEPS; number++)
                 take_leave(&toy, number);
+        assert_int_equal(toy.calls - calls, rehearsed ? 0 : STEPS);
         toy_close(&toy);
         k->close(k);
+}
+
+static void steps_do_what_an_account_of_them_says(void **state)
+{
+        (void)state;
+        hold_to_account(false);
+}
+
+static void steps_that_were_rehearsed_do_so_too(void **state)
+{
+        (void)state;
+        hold_to_account(true);
 }
 
 static int begin_random(void **state)
@@ -366,6 +384,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(steps_do_what_an_account_of_them_says),
+                cmocka_unit_test(steps_that_were_rehearsed_do_so_too),
         };
 
         return cmocka_run_group_tests(tests, begin_random, NULL);

@@ -80,8 +80,10 @@ void toy_close(struct toy *toy)
         k->mat_free(k, toy->head);
 }
 
-int toy_forward(struct toy *toy, const struct step *step, uint32_t window)
+static int operators(void *arg)
 {
+        struct toy *toy = arg;
+        struct kernels *k = toy->k;
         const struct qkv qkv = {
                 .w = toy->qkv, .kv = toy->kv, .heads = 1, .kv_heads = 1, .head_dim = TOY_TOKENS
         };
@@ -90,15 +92,28 @@ int toy_forward(struct toy *toy, const struct step *step, uint32_t window)
                                        .kv_heads = 1,
                                        .head_dim = TOY_TOKENS,
                                        .scale = 1,
-                                       .window = window };
+                                       .window = toy->window };
         const struct head head = { .w = toy->head };
-        struct kernels *k = toy->k;
         int r;
 
-        if ((r = k->step_begin(k, toy->kv, step)) ||
-            (r = k->embed(k, toy->table, TOY_SIZE, toy->x)) ||
+        toy->calls++;
+        if ((r = k->embed(k, toy->table, TOY_SIZE, toy->x)) ||
             (r = k->qkv(k, &qkv, toy->q, toy->x)) || (r = k->attend(k, &attend, toy->a, toy->q)) ||
             (r = k->head(k, &head, toy->logits, toy->x)))
                 return r;
         return k->pick(k, toy->logits, TOY_TOKENS);
+}
+
+int toy_forward(struct toy *toy, const struct step *step)
+{
+        int r = toy->k->step_begin(toy->k, toy->kv, step);
+
+        if (r < 0)
+                return r;
+        return r == STEP_REHEARSED ? 0 : operators(toy);
+}
+
+int toy_rehearse(struct toy *toy)
+{
+        return toy->k->rehearse(toy->k, operators, toy);
 }

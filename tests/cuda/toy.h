@@ -19,6 +19,8 @@ struct toy {
         struct mat *table, *qkv, *head;
         float *x, *q, *a, *logits;
         struct kv *kv;
+        uint32_t window; /* of attention, 0: none */
+        uint32_t calls;  /* of all operators */
 };
 
 /* 0 or what failed; to be closed in any case. */
@@ -26,7 +28,8 @@ int toy_open(struct toy *toy, struct kernels *k, uint32_t rows, uint32_t wants, 
 void toy_close(struct toy *toy);
 
 uint32_t toy_next(uint32_t token); /* or PICK_NOT_FINITE */
-/* All operators from begin to pick. */
-int toy_forward(struct toy *toy, const struct step *step, uint32_t window);
+/* All operators from begin to pick; of one that is rehearsed they follow by themselves. */
+int toy_forward(struct toy *toy, const struct step *step);
+int toy_rehearse(struct toy *toy);
 
 #endif

@@ -1,0 +1,112 @@
+/*
+ * The operators of a step, recorded once for each bucket of rows and of wanted rows, so that a step
+ * is put on its stream by one call.
+ *
+ * A launch costs the host some microseconds, and a step has hundreds; a recording costs the same
+ * whatever it has.  It also lets each kernel begin while the one before it ends.  All that varies
+ * from step to step is read from the device (step.h), where begin.h has put it, so a recording
+ * is right for every step of its bucket.
+ *
+ * They are all made by the rehearsal, after the weights came.  Each is run for no rows before: what
+ * operators make for themselves when they first run (attention's lists) must not be made while there
+ * is a recording, nor should a kernel come to the device then for the first time.
+ */
+#include "kernels/cuda/cuda.h"
+
+#include <assert.h>
+
+uint32_t cuda_bucket(uint32_t count, uint32_t most)
+{
+        uint32_t bucket = BUCKET_MIN;
+
+        while (bucket < count)
+                bucket *= 2;
+        return bucket < most ? bucket : most;
+}
+
+/* 0 for nothing, 1 for the smallest bucket and so on. */
+static uint32_t level_of(uint32_t bucket)
+{
+        uint32_t level = bucket != 0;
+
+        for (uint32_t size = BUCKET_MIN; size < bucket; size *= 2)
+                level++;
+        assert(level < LEVELS);
+        return level;
+}
+
+recording *cuda_recording(const struct cuda *cuda)
+{
+        return cuda->recordings[level_of(cuda->view.rows_max)][level_of(cuda->wants_bucket)];
+}
+
+void cuda_recordings_deinit(struct cuda *cuda)
+{
+        for (auto &of_rows : cuda->recordings)
+                for (recording *&recording : of_rows) {
+                        device_recording_delete(cuda->device, recording);
+                        recording = nullptr;
+                }
+}
+
+/* For as many rows as there may be in these buckets, of which there are none. */
+static int run(struct cuda *cuda, uint32_t rows, uint32_t wants, int (*operators)(void *arg),
+               void *arg)
+{
+        int r;
+
+        cuda_plans_forget(cuda);
+        cuda->view.rows_max = rows;
+        cuda->wants_bucket = wants;
+        cuda->steps.running = true;
+        r = operators(arg);
+        cuda->steps.running = false;
+        return r;
+}
+
+static int record(struct cuda *cuda, uint32_t rows, uint32_t wants, int (*operators)(void *arg),
+                  void *arg)
+{
+        recording **recording = &cuda->recordings[level_of(rows)][level_of(wants)];
+        int r = run(cuda, rows, wants, operators, arg), ended;
+
+        if (!r)
+                r = device_record(cuda->device, STREAM_STEPS);
+        if (r)
+                return r;
+        r = run(cuda, rows, wants, operators, arg);
+        ended = device_recorded(cuda->device, STREAM_STEPS, recording);
+        return r ? r : ended;
+}
+
+static int record_all(struct cuda *cuda, int (*operators)(void *arg), void *arg)
+{
+        const uint32_t rows_most = cuda->conf.rows_max, wants_most = cuda->conf.wants_max;
+        uint32_t rows = 0, wants;
+        int r;
+
+        do {
+                rows = cuda_bucket(rows + 1, rows_most);
+                r = record(cuda, rows, 0, operators, arg);
+                wants = 0;
+                while (!r && wants < rows && wants < wants_most) {
+                        wants = cuda_bucket(wants + 1, wants_most);
+                        r = record(cuda, rows, wants, operators, arg);
+                }
+        } while (!r && rows < rows_most);
+        return r;
+}
+
+int cuda_rehearse(struct kernels *k, int (*operators)(void *arg), void *arg)
+{
+        struct cuda *cuda = cuda_of(k);
+        int r = cuda->lost;
+
+        assert(!cuda->steps.running);
+        cuda_recordings_deinit(cuda);
+        if (!r)
+                r = device_clear(cuda->device, STREAM_STEPS, cuda->counts, sizeof(*cuda->counts));
+        if (!r)
+                r = record_all(cuda, operators, arg);
+        return cuda_outcome(cuda, r);
+}
