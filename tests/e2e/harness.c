@@ -313,6 +313,20 @@ pid_t house_spawn(struct house *house, const char *const *flags, int fd)
         return pid;
 }
 
+const char *quick_model(const struct house *house, const char *context)
+{
+        static char path[96];
+        struct ran ran;
+
+        snprintf(path, sizeof(path), "%s/quick.gguf", house->directory);
+        ran = RUN(house, NULL, given("BABBLE_MAKER"), path, "--context", context, "--layers", "1",
+                  "--width", "32", "--heads", "2", "--kv-heads", "1", "--head-dim", "8", "--ffn",
+                  "32");
+        assert_int_equal(ran.status, 0);
+        ran_free(&ran);
+        return path;
+}
+
 static struct gauges read_gauges(struct talk *talk)
 {
         struct reply *reply = talk_ask(talk, "op=s", "status");

@@ -76,6 +76,17 @@ void assert_no_process_left(void);
 const char *given(const char *name);
 void need(const char *const *names);
 
+/*
+ * Makes a model that is quick, with a context of so many tokens: its path.  In the long one a stream
+ * of ENDLESS tokens has no end by itself, however quick the machine is and whoever is held up: who
+ * is to do something to a stream that runs begins one of those.
+ */
+#define CONTEXT_LONG "1048576"
+#define ENDLESS      1000000u
+const char *quick_model(const struct house *house, const char *context);
+#define ENDLESS_HOUSE(house, ...)                                                                  \
+        HOUSE(house, "--model", quick_model(house, CONTEXT_LONG), __VA_ARGS__)
+
 /* n times SMV_TEST_SCALE, rounded up, at most `most`. */
 uint32_t scaled(uint32_t n, uint32_t most);
 

@@ -1,7 +1,6 @@
 #include "tests/e2e/notes.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -31,10 +30,6 @@ void notes_take(struct notes *notes, const struct smv_event *event)
                 notes->wrong = true;
                 return;
         }
-        if (event->kind == SMV_EVENT_END) {
-                notes->end = *event;
-                notes->ended = true;
-        }
         for (size_t i = 0; i < event->token_count; i++)
                 note.tokens[i] = event->tokens[i];
         if (event->text_bytes)
@@ -45,6 +40,10 @@ void notes_take(struct notes *notes, const struct smv_event *event)
         notes->at[event->sequence] = note;
         if (event->sequence == notes->count)
                 notes->count++;
+        if (event->kind == SMV_EVENT_END) { /* last: who is killed before it comes back */
+                notes->end = *event;
+                notes->ended = true;
+        }
 }
 
 void notes_assert_same(const struct notes *a, const struct notes *b)
@@ -58,20 +57,6 @@ void notes_assert_same(const struct notes *a, const struct notes *b)
         assert_int_equal(a->end.code, b->end.code);
         assert_int_equal(a->end.prompt_tokens, b->end.prompt_tokens);
         assert_int_equal(a->end.output_tokens, b->end.output_tokens);
-}
-
-/* A model that is quick, so that there is time for many streams. */
-const char *kept_model(const struct house *house)
-{
-        static char path[96];
-        struct ran ran;
-
-        snprintf(path, sizeof(path), "%s/quick.gguf", house->directory);
-        ran = RUN(house, NULL, given("BABBLE_MAKER"), path, "--layers", "1", "--width", "32",
-                  "--heads", "2", "--kv-heads", "1", "--head-dim", "8", "--ffn", "32");
-        assert_int_equal(ran.status, 0);
-        ran_free(&ran);
-        return path;
 }
 
 struct smv_client *kept_meet(const struct house *house, enum smv_doorbell doorbell)

@@ -41,10 +41,12 @@ void notes_read_whole(struct smv_client *client, const struct smv_generate *ask,
 void notes_assert_same(const struct notes *a, const struct notes *b);
 
 /* A model that is quick, so that there is time for many streams. */
-const char *kept_model(const struct house *house);
-
 #define QUICK(house, ...)                                                                          \
-        HOUSE(house, FAST, "--threads", "1", "--model", kept_model(house), __VA_ARGS__)
+        HOUSE(house, FAST, "--threads", "1", "--model", quick_model(house, "2048"), __VA_ARGS__)
+
+/* The same, with streams that do not end; what the records of some of them may take. */
+#define QUICK_ENDLESS(house, ...)                                                                  \
+        ENDLESS_HOUSE(house, FAST, "--threads", "1", "--uid-kept-bytes", "1G", __VA_ARGS__)
 
 struct smv_client *kept_meet(const struct house *house, enum smv_doorbell doorbell); /* or NULL */
 struct smv_client *kept_connect(const struct house *house);

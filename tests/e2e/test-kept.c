@@ -4,6 +4,7 @@
  * had in one go.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <samovar/client.h>
 #include <signal.h>
 #include <stdio.h>
@@ -248,14 +249,15 @@ static void wherever_it_is_read_and_from_wherever_it_is_the_same(void **state)
 
 static void a_handle_that_is_kept_outlives_its_connection(void **state)
 {
-        struct smv_generate open = { SMV_SIZE(smv_generate), .prompt = "Tea", .keep_ms = 700 };
+        struct smv_generate open = { SMV_SIZE(smv_generate), .prompt = "Tea", .keep_ms = 2000 };
         struct smv_generate turn = { SMV_SIZE(smv_generate), .max_tokens = 10, .ignore_eos = 1 };
         struct house *house = *state;
         struct smv_client *client, *other;
         uint64_t handle, forks[3], plain;
         struct notes *notes = notes_new();
-        uint32_t stream;
+        uint32_t stream, named = 0;
         size_t length;
+        uint64_t end;
 
         QUICK(house, "--depth", "1");
         client = kept_connect(house);
@@ -273,7 +275,7 @@ static void a_handle_that_is_kept_outlives_its_connection(void **state)
         assert_true(notes_read(other, notes, UINT32_MAX));
         assert_int_equal(smv_handle_append_text(other, handle, "!", 1, &length), 0);
         assert_int_equal(length, 15);
-        for (uint32_t i = 0; i < 10; i++) { /* longer than its time, and named meanwhile */
+        for (end = now_ms() + 2500; now_ms() < end; named++) { /* longer than its time */
                 sleep_ms(100);
                 assert_int_equal(smv_handle_append_text(other, handle, "!", 1, &length), 0);
         }
@@ -283,7 +285,7 @@ static void a_handle_that_is_kept_outlives_its_connection(void **state)
         other = kept_connect(house);
         for (uint32_t i = 0; i < 3; i++) {
                 assert_int_equal(smv_handle_append_text(other, forks[i], "", 0, &length), 0);
-                assert_int_equal(length, 25);
+                assert_int_equal(length, 15 + named);
                 assert_int_equal(smv_handle_close(other, forks[i]), 0);
         }
         smv_close(other);
@@ -320,21 +322,51 @@ static void a_kept_stream_on_a_kept_handle_goes_on(void **state)
         notes_read_whole(client, &ask, whole);
         notes_assert_same(whole, notes);
         kept_drop(client, kept);
-
-        kept = kept_begin(client, &turn);
         assert_int_equal(smv_handle_close(client, handle), 0);
-        struct smv_event event = { SMV_SIZE(smv_event) };
-        while (event.kind != SMV_EVENT_END)
-                assert_int_equal(smv_next(client, &event, 10000), 1);
-        assert_int_equal(event.reason, SMV_END_CANCELLED);
-        kept_drop(client, kept);
         smv_close(client);
         notes_free(notes);
         notes_free(whole);
         house_stop(house);
 }
 
+static void with_its_handle_a_kept_stream_is_closed(void **state)
+{
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Tea", .keep_ms = 60000,
+                                    .max_tokens = ENDLESS, .ignore_eos = 1 };
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct house *house = *state;
+        struct smv_client *client;
+        uint64_t kept;
+
+        QUICK_ENDLESS(house, "--depth", "1");
+        client = kept_connect(house);
+        assert_int_equal(smv_handle_open(client, &ask, &ask.handle, NULL), 0);
+        ask.prompt = NULL;
+        kept = kept_begin(client, &ask);
+        assert_int_equal(smv_next(client, &event, 60000), 1);
+        assert_int_equal(smv_handle_close(client, ask.handle), 0);
+        while (event.kind != SMV_EVENT_END)
+                assert_int_equal(smv_next(client, &event, 60000), 1);
+        assert_int_equal(event.reason, SMV_END_CANCELLED);
+        assert_true(event.output_tokens > 0);
+        kept_drop(client, kept);
+        smv_close(client);
+        house_stop(house);
+}
+
 /* ---- the command ---- */
+
+/* A pipe that takes nothing: who prints into it is not done until he is killed. */
+static void make_full_pipe(int ends[2])
+{
+        char page[4096] = { 0 };
+
+        assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+        while (write(ends[1], page, sizeof(page)) > 0)
+                ;
+        assert_int_equal(errno, EAGAIN);
+        assert_int_equal(fcntl(ends[1], F_SETFL, 0), 0);
+}
 
 static void the_command_goes_on_where_another_died(void **state)
 {
@@ -342,6 +374,7 @@ static void the_command_goes_on_where_another_died(void **state)
         struct ran whole, rest;
         char out[128], number[32] = "", *text, *err;
         unsigned long long kept = 0;
+        int ends[2];
         uint64_t end;
         pid_t pid;
 
@@ -350,10 +383,11 @@ static void the_command_goes_on_where_another_died(void **state)
                     "1", "--seed", "5", "--max", "600", "Once");
         assert_int_equal(whole.status, 0);
         snprintf(out, sizeof(out), "%s/err", house->directory);
+        make_full_pipe(ends);
         pid = fork();
         if (!pid) {
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (!freopen(out, "w", stderr) || !freopen("/dev/null", "w", stdout))
+                if (!freopen(out, "w", stderr) || dup2(ends[1], STDOUT_FILENO) < 0)
                         _exit(9);
                 execl(given("SAMOVAR"), "samovar", "complete", "--socket", house->socket, "--temp",
                       "1", "--seed", "5", "--max", "600", "--keep", "60", "Once", (char *)NULL);
@@ -368,6 +402,8 @@ static void the_command_goes_on_where_another_died(void **state)
         }
         kill(pid, SIGKILL);
         assert_int_equal(process_wait(pid, 5000), -SIGKILL);
+        close(ends[0]);
+        close(ends[1]);
         snprintf(number, sizeof(number), "%llu", kept);
         rest = RUN(house, NULL, given("SAMOVAR"), "attach", "--socket", house->socket, number);
         assert_int_equal(rest.status, 0);
@@ -391,6 +427,7 @@ int main(void)
                 STORY(wherever_it_is_read_and_from_wherever_it_is_the_same),
                 STORY(a_handle_that_is_kept_outlives_its_connection),
                 STORY(a_kept_stream_on_a_kept_handle_goes_on),
+                STORY(with_its_handle_a_kept_stream_is_closed),
                 STORY(the_command_goes_on_where_another_died),
         };
 
