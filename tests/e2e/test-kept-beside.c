@@ -7,17 +7,25 @@
 
 #include "tests/e2e/talk.h"
 
-#define TOKENS_MAX 512u
-#define EACH       33u /* logprobs of a token, its own among them */
-#define CHILDREN   2u
+#define CHILD_TOKENS 300u
+#define EACH         33u /* logprobs of a token, its own among them */
+#define CHILDREN     2u
 
 struct heard {
         uint32_t stream, from, count; /* from: the position of the first */
-        uint32_t tokens[TOKENS_MAX];
-        struct smv_logprob logprobs[TOKENS_MAX * EACH];
+        uint32_t *tokens;
+        struct smv_logprob *logprobs;
         size_t logprob_count;
         struct smv_event end;
 };
+
+static void forget(struct heard *told, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                free(told[i].tokens);
+                free(told[i].logprobs);
+        }
+}
 
 static struct smv_client *meet(const struct house *house)
 {
@@ -31,6 +39,17 @@ static struct smv_client *meet(const struct house *house)
         return client;
 }
 
+/* These, behind those that are there. */
+static void *join(void *to, size_t count, const void *more, size_t more_count, size_t size)
+{
+        uint8_t *at = realloc(to, (count + more_count) * size + 1);
+
+        assert_non_null(at);
+        if (more_count)
+                memcpy(at + count * size, more, more_count * size);
+        return at;
+}
+
 static void note(struct heard *told, const struct smv_event *event)
 {
         size_t entries = event->logprobs ? event->token_count * (1 + event->top_count) : 0;
@@ -41,13 +60,11 @@ static void note(struct heard *told, const struct smv_event *event)
         }
         if (!told->count)
                 told->from = event->position;
-        assert_true(told->count + event->token_count <= TOKENS_MAX);
-        memcpy(told->tokens + told->count, event->tokens, event->token_count * sizeof(uint32_t));
+        told->tokens = join(told->tokens, told->count, event->tokens, event->token_count,
+                            sizeof(*told->tokens));
         told->count += (uint32_t)event->token_count;
-        assert_true(told->logprob_count + entries <= TOKENS_MAX * EACH);
-        if (entries)
-                memcpy(told->logprobs + told->logprob_count, event->logprobs,
-                       entries * sizeof(*event->logprobs));
+        told->logprobs = join(told->logprobs, told->logprob_count, event->logprobs, entries,
+                              sizeof(*told->logprobs));
         told->logprob_count += entries;
 }
 
@@ -83,7 +100,7 @@ static void assert_same(const struct heard *a, const struct heard *b)
 
 static void what_was_told_of_its_tokens_is_told_again_to_who_attaches(void **state)
 {
-        static struct heard first, again, plain;
+        struct heard first = { 0 }, again = { 0 }, plain = { 0 };
         struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once upon a time",
                                     .max_tokens = 100,      .set = SMV_SET_TEMPERATURE,
                                     .ignore_eos = 1,        .logprobs = EACH - 1,
@@ -92,7 +109,6 @@ static void what_was_told_of_its_tokens_is_told_again_to_who_attaches(void **sta
         struct smv_client *client, *other;
         uint64_t kept;
 
-        first = again = plain = (struct heard){ 0 };
         HOUSE(house, NULL);
         client = meet(house);
         assert_int_equal(smv_generate(client, &ask, &first.stream), 0);
@@ -111,6 +127,9 @@ static void what_was_told_of_its_tokens_is_told_again_to_who_attaches(void **sta
         assert_int_equal(smv_generate(client, &ask, &plain.stream), 0);
         hear_all(client, &plain, 1);
         assert_same(&first, &plain);
+        forget(&first, 1);
+        forget(&again, 1);
+        forget(&plain, 1);
         smv_close(other);
         smv_close(client);
         house_stop(house);
@@ -120,22 +139,24 @@ static void what_was_told_of_its_tokens_is_told_again_to_who_attaches(void **sta
 static void replay(struct smv_client *client, const struct smv_generate *ask,
                    const struct heard *parent, const struct heard *child, uint32_t choice)
 {
-        static struct heard whole;
-        uint32_t tokens[2 * TOKENS_MAX], shared = child->from - (uint32_t)ask->token_count;
+        uint32_t shared = child->from - (uint32_t)ask->token_count, *tokens;
         struct smv_generate again = *ask;
+        struct heard whole = { 0 };
 
         assert_true(shared <= parent->count);
-        memcpy(tokens, ask->tokens, ask->token_count * sizeof(*tokens));
-        memcpy(tokens + ask->token_count, parent->tokens, shared * sizeof(*tokens));
+        tokens = join(NULL, 0, ask->tokens, ask->token_count, sizeof(*tokens));
+        tokens = join(tokens, ask->token_count, parent->tokens, shared, sizeof(*tokens));
         again.tokens = tokens;
         again.token_count = child->from;
-        again.max_tokens = ask->max_tokens - shared;
+        again.max_tokens = CHILD_TOKENS;
         again.choice = choice;
         again.keep_ms = 0;
-        whole = (struct heard){ 0 };
         assert_int_equal(smv_generate(client, &again, &whole.stream), 0);
         hear_all(client, &whole, 1);
+        assert_int_equal(whole.count, CHILD_TOKENS);
         assert_same(&whole, child);
+        forget(&whole, 1);
+        free(tokens);
 }
 
 static void it_is_forked_while_it_runs_and_its_forks_are_the_connections(void **state)
@@ -144,22 +165,21 @@ static void it_is_forked_while_it_runs_and_its_forks_are_the_connections(void **
         struct smv_generate ask = { SMV_SIZE(smv_generate),
                                     .tokens = ids,
                                     .token_count = 9,
-                                    .max_tokens = 400,
+                                    .max_tokens = ENDLESS,
                                     .temperature = 1,
                                     .set = SMV_SET_TEMPERATURE | SMV_SET_SEED,
                                     .seed = 7,
                                     .ignore_eos = 1,
                                     .keep_ms = 60000 };
-        struct smv_fork fork = { SMV_SIZE(smv_fork), .count = CHILDREN };
-        static struct heard told[1 + CHILDREN], again;
+        struct smv_fork fork = { SMV_SIZE(smv_fork), .count = CHILDREN,
+                                 .max_tokens = CHILD_TOKENS };
+        struct heard told[1 + CHILDREN] = { 0 }, again = { 0 };
         struct house *house = *state;
         struct smv_client *client;
         uint32_t streams[CHILDREN];
         uint64_t kept;
 
-        memset(told, 0, sizeof(told));
-        again = (struct heard){ 0 };
-        HOUSE(house, NULL);
+        ENDLESS_HOUSE(house, "--uid-kept-bytes", "1G");
         client = meet(house);
         assert_int_equal(smv_generate(client, &ask, &told[0].stream), 0);
         kept = smv_kept(client, told[0].stream);
@@ -170,7 +190,9 @@ static void it_is_forked_while_it_runs_and_its_forks_are_the_connections(void **
                 told[1 + i].stream = streams[i];
                 assert_true(!smv_kept(client, streams[i]));
         }
+        assert_int_equal(smv_cancel(client, told[0].stream), 0);
         hear_all(client, told, 1 + CHILDREN);
+        assert_int_equal(told[0].end.reason, SMV_END_CANCELLED);
         for (uint32_t i = 0; i < CHILDREN; i++)
                 replay(client, &ask, &told[0], &told[1 + i], 1 + i);
         assert_int_equal(smv_fork(client, told[0].stream, &fork, streams), -EREMOTEIO);
@@ -180,6 +202,8 @@ static void it_is_forked_while_it_runs_and_its_forks_are_the_connections(void **
         assert_int_equal(smv_attach(client, kept, 0, &again.stream), 0);
         hear_all(client, &again, 1);
         assert_same(&told[0], &again);
+        forget(told, 1 + CHILDREN);
+        forget(&again, 1);
         assert_int_equal(smv_drop(client, kept), 0);
         smv_close(client);
         house_stop(house);
@@ -187,14 +211,14 @@ static void it_is_forked_while_it_runs_and_its_forks_are_the_connections(void **
 
 static void one_and_its_forks_are_left_by_who_is_killed(void **state)
 {
-        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once", .max_tokens = 1500,
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once", .max_tokens = ENDLESS,
                                     .ignore_eos = 1, .keep_ms = 1 };
         struct smv_fork fork = { SMV_SIZE(smv_fork), .count = CHILDREN };
         struct house *house = *state;
         uint32_t stream, streams[CHILDREN];
         struct smv_client *client;
 
-        HOUSE(house, NULL);
+        ENDLESS_HOUSE(house, "--uid-kept-bytes", "1G");
         client = meet(house);
         assert_int_equal(smv_generate(client, &ask, &stream), 0);
         assert_int_equal(smv_fork(client, stream, &fork, streams), 0);
@@ -210,6 +234,6 @@ int main(void)
                 STORY(one_and_its_forks_are_left_by_who_is_killed),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
         return cmocka_run_group_tests(stories, NULL, NULL);
 }
