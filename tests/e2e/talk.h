@@ -143,6 +143,11 @@ struct want {
         uint32_t told; /* logprobs of so many tokens, the one that comes among them; 0: not said */
 };
 
+/* With so much told a token takes 320 bytes: LONG_TOLD of them, each stream alone, are more than the
+ * smallest ring and a socket take without a reader. */
+#define TOLD_MOST 33u
+#define LONG_TOLD 1500u
+
 /* Sends and does not wait: the id. */
 uint32_t talk_generate(struct talk *talk, const struct want *want);
 /* Sends, waits for the end, which the caller may keep as long as the talk. */

@@ -10,11 +10,11 @@
 
 #include "tests/e2e/talk.h"
 
-static const struct want long_want = { .prompt = "Once upon a time",
-                                       .max_tokens = 1500,
-                                       .temperature = 1,
-                                       .seed = 3,
-                                       .ignore_eos = true };
+static const struct want endless = { .prompt = "Once upon a time",
+                                     .max_tokens = ENDLESS,
+                                     .temperature = 1,
+                                     .seed = 3,
+                                     .ignore_eos = true };
 
 static void assert_refused(const struct reply *reply, enum smv_code code, const char *field)
 {
@@ -24,10 +24,10 @@ static void assert_refused(const struct reply *reply, enum smv_code code, const 
         assert_string_equal(reply->field, field);
 }
 
-/* Long, and its first token has come. */
-static uint32_t begin_long(struct talk *talk)
+/* Its first token has come. */
+static uint32_t begin_endless(struct talk *talk)
 {
-        uint32_t id = talk_generate(talk, &long_want);
+        uint32_t id = talk_generate(talk, &endless);
 
         assert_true(talk_reply(talk, id)->ok);
         while (!talk_stream(talk, id))
@@ -36,8 +36,8 @@ static uint32_t begin_long(struct talk *talk)
 }
 
 /* From `id` on; the reply is waited for. */
-static struct reply *fork_long(struct talk *talk, uint32_t stream, uint32_t count,
-                               uint32_t max_tokens)
+static struct reply *fork_stream(struct talk *talk, uint32_t stream, uint32_t count,
+                                 uint32_t max_tokens)
 {
         uint32_t id = talk->last_id + 1;
 
@@ -60,10 +60,10 @@ static void what_cannot_be_forked_is_refused_by_name(void **state)
         struct reply *reply;
         uint32_t id, first;
 
-        HOUSE(house, "--threads", "1", "--uid-requests", "6", "--ctx", "2048");
+        ENDLESS_HOUSE(house, "--threads", "1", "--uid-requests", "6");
         talk = talk_greet(house);
         other = talk_greet(house);
-        id = begin_long(talk);
+        id = begin_endless(talk);
         assert_refused(talk_ask(talk, "op=s stream=u count=u", "fork", id + 1, 1u), SMV_NO_STREAM,
                        "stream");
         assert_refused(talk_ask(other, "op=s stream=u count=u", "fork", id, 1u), SMV_NO_STREAM,
@@ -78,16 +78,16 @@ static void what_cannot_be_forked_is_refused_by_name(void **state)
                        SMV_BAD_FIELD, "prompt");
         reply = talk_ask(talk, "op=s stream=u count=u choice=u", "fork", id, 2u, UINT32_MAX);
         assert_refused(reply, SMV_BAD_VALUE, "choice");
-        reply = fork_long(talk, id, 1, 533);
+        reply = fork_stream(talk, id, 1, 48561);
         assert_refused(reply, SMV_TOO_LONG, "max_tokens");
         assert_string_equal(reply->message,
-                            "the stream may have 1516 tokens by then and max_tokens "
-                            "is 533; together they may be 2048");
+                            "the stream may have 1000016 tokens by then and max_tokens "
+                            "is 48561; together they may be " CONTEXT_LONG);
 
         /* All or none; whoever is refused takes no choice, and the reply has the id that was asked. */
-        assert_refused(fork_long(talk, id, 6, 10), SMV_QUOTA, "");
+        assert_refused(fork_stream(talk, id, 6, 10), SMV_QUOTA, "");
         assert_int_equal(talk_status(talk, "requests.alive"), 1);
-        reply = fork_long(talk, id, 5, 532);
+        reply = fork_stream(talk, id, 5, 48560);
         assert_true(reply->ok);
         assert_int_equal(reply_uint(reply, "choice"), 1);
         first = (uint32_t)reply->id;
@@ -125,27 +125,29 @@ static uint32_t shadow(struct talk *talk, uint32_t stream)
         return id;
 }
 
+/* With what is told of its tokens each alone is more than a ring and a socket take unread. */
 static void a_stream_that_is_stalled_is_forked_where_it_is(void **state)
 {
         struct house *house = *state;
-        /* A socket holds more than a ring does. */
-        uint32_t ids[12], forks[4], count = talk_transport() == TALK_SOCKET ? 12 : 4;
+        struct want want = endless;
+        uint32_t ids[2], forks[2];
         struct stream *whole;
         struct talk *talk, *other;
 
-        HOUSE(house, "--threads", "1", "--ring-bytes", "65536");
+        ENDLESS_HOUSE(house, "--threads", "1", "--ring-bytes", "65536");
         talk = talk_greet(house);
         other = talk_greet(house);
-        whole = talk_whole(other, &long_want);
-        for (uint32_t i = 0; i < count; i++) {
-                ids[i] = talk_generate(talk, &long_want);
-                assert_true(talk_reply(talk, ids[i])->ok);
-        }
-        while (talk_status(other, "requests.stalled") < count)
+        want.max_tokens = LONG_TOLD;
+        want.told = TOLD_MOST;
+        whole = talk_whole(other, &want);
+        for (uint32_t i = 0; i < 2; i++)
+                ids[i] = talk_generate(talk, &want);
+        while (talk_status(other, "requests.stalled") < 2)
                 sleep_ms(10);
-        for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t i = 0; i < 2; i++)
                 forks[i] = shadow(talk, ids[i]);
-        for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t i = 0; i < 2; i++) {
+                assert_true(talk_reply(talk, ids[i])->ok);
                 assert_true(talk_reply(talk, forks[i])->ok);
                 assert_same_stream(talk_end(talk, ids[i]), whole);
                 assert_goes_on(whole, talk_end(talk, forks[i]), 17);
@@ -164,11 +166,11 @@ static void whoever_waits_is_forked_at_the_end_of_his_prompt(void **state)
         struct talk *talk, *other;
         struct stream *whole;
 
-        HOUSE(house, "--threads", "1", "--max-seqs", "1");
+        ENDLESS_HOUSE(house, "--threads", "1", "--max-seqs", "1");
         talk = talk_greet(house);
         other = talk_greet(house);
         whole = talk_whole(other, &waits);
-        first = begin_long(talk);
+        first = begin_endless(talk);
         id = talk_generate(talk, &waits);
         fork = shadow(talk, id);
         deeper = shadow(talk, fork);
@@ -186,19 +188,24 @@ static void whoever_waits_is_forked_at_the_end_of_his_prompt(void **state)
         house_stop(house);
 }
 
-/* A prompt that takes the tokenizer a while: one of four is cancelled, then all of four. */
+/*
+ * A prompt that takes the tokenizer a while: one of four is cancelled, then all of four.  Somebody
+ * else has the only place, so that none of them is done before.
+ */
 static void of_many_each_is_cancelled_by_its_own_number(void **state)
 {
         struct house *house = *state;
         char *text = calloc(1, 1700);
-        struct talk *talk;
+        struct talk *talk, *other;
         struct reply *reply;
-        uint32_t id;
+        uint32_t id, first;
 
         memset(text, 'a', 1699);
-        HOUSE(house, "--threads", "1");
+        ENDLESS_HOUSE(house, "--threads", "1", "--max-seqs", "1", "--grace-ms", "3600000");
         talk = talk_greet(house);
+        other = talk_greet(house);
         for (uint32_t all = 0; all < 2; all++) {
+                first = begin_endless(other);
                 id = talk->last_id + 1;
                 talk->last_id += 4;
                 talk_say(talk, "op=s id=u prompt=s n=u max_tokens=u seed=u ignore_eos=y",
@@ -208,21 +215,23 @@ static void of_many_each_is_cancelled_by_its_own_number(void **state)
                                 talk_say(talk, "op=s id=u stream=u", "cancel", ++talk->last_id,
                                          id + i);
                 reply = talk_reply(talk, id);
-                if (!reply->ok) {
-                        assert_int_equal(reply->code, SMV_CANCELLED);
-                        assert_true(all);
-                        continue;
-                }
-                for (uint32_t i = 0; i < 4; i++)
+                for (uint32_t i = 0; reply->ok && i < 4; i++)
                         if (all || i == 2)
                                 assert_int_equal(talk_end(talk, id + i)->end.reason,
                                                  SMV_END_CANCELLED);
-                        else
+                cancel(other, first);
+                if (!reply->ok) {
+                        assert_int_equal(reply->code, SMV_CANCELLED);
+                        assert_true(all);
+                }
+                for (uint32_t i = 0; !all && i < 4; i++)
+                        if (i != 2)
                                 assert_int_equal(talk_end(talk, id + i)->end.reason,
                                                  SMV_END_LENGTH);
         }
         free(text);
         talk_close(talk);
+        talk_close(other);
         house_stop(house);
 }
 
@@ -231,10 +240,13 @@ static void whoever_hangs_up_with_forks_leaves_nothing(void **state)
 {
         struct house *house = *state;
 
+        struct want lengthy = endless;
+
+        lengthy.max_tokens = 1500;
         HOUSE(house, "--threads", "1", "--uid-requests", "512");
         for (uint32_t i = 0; i < scaled(20, 2000); i++) {
                 struct talk *talk = talk_greet(house);
-                uint32_t id = talk_generate(talk, &long_want);
+                uint32_t id = talk_generate(talk, &lengthy);
 
                 assert_true(talk_reply(talk, id)->ok);
                 if (random_below(2))
@@ -261,29 +273,36 @@ static void what_a_handle_generates_is_forked_and_the_handle_is_not(void **state
 {
         struct house *house = *state;
         struct stream *parent, *fork;
-        uint32_t id, forked;
+        uint32_t id, forked, at;
         struct talk *talk;
         uint64_t handle;
 
-        HOUSE(house, "--threads", "1");
+        ENDLESS_HOUSE(house, "--threads", "1");
         talk = talk_greet(house);
         handle = reply_uint(talk_ask(talk, "op=s prompt=s", "open", "Tea"), "handle");
         id = ++talk->last_id;
         talk_say(talk, "op=s id=u handle=q max_tokens=u ignore_eos=y", "generate", id, handle,
-                 1500u, 1);
+                 ENDLESS, 1);
         while (!talk_stream(talk, id))
                 talk_turn(talk, 100);
         assert_refused(talk_ask(talk, "op=s handle=q count=u", "fork", handle, 1u), SMV_HANDLE_BUSY,
                        "handle");
-        forked = shadow(talk, id);
+        forked = ++talk->last_id;
+        talk_say(talk, "op=s id=u stream=u count=u choice=u max_tokens=u", "fork", forked, id, 1u,
+                 0u, 50u);
         assert_true(talk_reply(talk, forked)->ok);
-        parent = talk_end(talk, id);
         fork = talk_end(talk, forked);
-        assert_goes_on(parent, fork, 4);
+        assert_int_equal(fork->token_count, 50);
+        at = fork->end.prompt_tokens - 4;
+        while (talk_stream(talk, id)->token_count < at + 50)
+                talk_turn(talk, 100);
+        cancel(talk, id);
+        parent = talk_stream(talk, id);
+        assert_memory_equal(fork->tokens, parent->tokens + at, 50 * sizeof(uint32_t));
         assert_int_equal(reply_uint(talk_ask(talk, "op=s handle=q tokens=I", "append", handle,
                                              (uint32_t[]){ 65 }, (size_t)1),
                                     "length"),
-                         4 + 1500 + 1);
+                         4 + parent->token_count + 1);
         talk_close(talk);
         house_stop(house);
 }
@@ -433,7 +452,7 @@ int main(void)
                 STORY(the_library_forks),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
         random_begin();
         return cmocka_run_group_tests(stories, NULL, NULL);
 }
