@@ -494,13 +494,13 @@ static void context_that_is_full_ends_by_length(void **state)
 
 static void cancel_ends_a_stream_once_and_an_ended_one_is_no_error(void **state)
 {
-        struct want want = { .prompt = "Tea", .max_tokens = 2000, .ignore_eos = true };
+        struct want want = { .prompt = "Tea", .max_tokens = ENDLESS, .ignore_eos = true };
         struct house *house = *state;
         struct stream *stream;
         struct talk *talk;
         uint32_t id;
 
-        HOUSE(house, "--threads", "1");
+        ENDLESS_HOUSE(house, "--threads", "1");
         talk = talk_greet(house);
         id = talk_generate(talk, &want);
         assert_true(talk_reply(talk, id)->ok);
@@ -509,7 +509,7 @@ static void cancel_ends_a_stream_once_and_an_ended_one_is_no_error(void **state)
         assert_true(talk_ask(talk, "op=s stream=u", "cancel", id)->ok);
         stream = talk_end(talk, id);
         assert_int_equal(stream->end.reason, SMV_END_CANCELLED);
-        assert_true(stream->token_count > 0 && stream->token_count < 2000);
+        assert_true(stream->token_count > 0);
         assert_true(talk_ask(talk, "op=s stream=u", "cancel", id)->ok);
         assert_int_equal(talk->stream_count, 1);
         talk_close(talk);
@@ -578,6 +578,6 @@ int main(void)
                 STORY(a_half_closed_connection_goes_on_streaming),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
