@@ -85,7 +85,7 @@ void need(const char *const *names);
 #define ENDLESS      1000000u
 const char *quick_model(const struct house *house, const char *context);
 #define ENDLESS_HOUSE(house, ...)                                                                  \
-        HOUSE(house, "--model", quick_model(house, CONTEXT_LONG), __VA_ARGS__)
+        HOUSE(house, "--model", quick_model(house, CONTEXT_LONG), "--kv-bytes", "512M", __VA_ARGS__)
 
 /* n times SMV_TEST_SCALE, rounded up, at most `most`. */
 uint32_t scaled(uint32_t n, uint32_t most);
