@@ -229,7 +229,7 @@ static void what_ended_a_stream_is_in_the_history(void **state)
         struct talk *talk;
         uint32_t id;
 
-        HOUSE(house, "--threads", "1");
+        ENDLESS_HOUSE(house, "--threads", "1");
         talk = talk_greet(house);
         open_text(talk, &history, "Tea.");
         for (; turn.seed <= 100; turn.seed++) {
@@ -246,14 +246,16 @@ static void what_ended_a_stream_is_in_the_history(void **state)
 
         id = ++talk->last_id;
         talk_say(talk, "op=s id=u handle=q max_tokens=u ignore_eos=y", "generate", id,
-                 history.handle, 1500u, 1);
+                 history.handle, ENDLESS, 1);
         while (!talk_stream(talk, id))
                 talk_turn(talk, 100);
         assert_true(talk_ask(talk, "op=s stream=u", "cancel", id)->ok);
         stream = end_turn(talk, &history, id);
         assert_int_equal(stream->end.reason, SMV_END_CANCELLED);
-        note(&history, stream->tokens, stream->token_count);
-        append_text(talk, &history, "?");
+        assert_int_equal(
+                reply_uint(talk_ask(talk, "op=s handle=q text=s", "append", history.handle, "?"),
+                           "length"),
+                history.count + stream->token_count + 1);
         talk_close(talk);
         house_stop(house);
 }
@@ -308,13 +310,13 @@ static void expect_busy(struct talk *talk, uint64_t handle)
                 assert_refused(talk_reply(talk, first + i), SMV_HANDLE_BUSY, "handle");
 }
 
-/* Many tokens, the first of which has come. */
-static uint32_t generate_long(struct talk *talk, uint64_t handle)
+/* Its first token has come. */
+static uint32_t generate_endless(struct talk *talk, uint64_t handle)
 {
         uint32_t id = ++talk->last_id;
 
         talk_say(talk, "op=s id=u handle=q max_tokens=u ignore_eos=y", "generate", id, handle,
-                 1800u, 1);
+                 ENDLESS, 1);
         while (!talk_stream(talk, id))
                 talk_turn(talk, 100);
         assert_true(talk_reply(talk, id)->ok);
@@ -328,12 +330,12 @@ static void a_handle_that_generates_can_only_be_closed(void **state)
         struct talk *talk, *other;
         uint32_t id;
 
-        HOUSE(house, "--threads", "1");
+        ENDLESS_HOUSE(house, "--threads", "1");
         talk = talk_greet(house);
         other = talk_greet(house);
         open_text(talk, &history, "Tea");
         fork_all(talk, &history, &fork, 1);
-        id = generate_long(talk, history.handle);
+        id = generate_endless(talk, history.handle);
         expect_busy(other, history.handle);
         assert_true(talk_ask(other, "op=s handle=q", "close", history.handle)->ok);
         assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_CANCELLED);
@@ -438,7 +440,7 @@ static void whoever_hangs_up_leaves_nothing(void **state)
         uint32_t id;
 
         memset(text, 'a', 200000);
-        HOUSE(house, "--threads", "1");
+        ENDLESS_HOUSE(house, "--threads", "1");
         talk = talk_greet(house);
         open_text(talk, &history, "Tea");
         talk_close(talk);
@@ -446,7 +448,7 @@ static void whoever_hangs_up_leaves_nothing(void **state)
 
         talk = talk_greet(house);
         open_text(talk, &history, "Tea");
-        generate_long(talk, history.handle);
+        generate_endless(talk, history.handle);
         talk_close(talk);
         house_rest(house);
 
@@ -462,7 +464,7 @@ static void whoever_hangs_up_leaves_nothing(void **state)
         talk = talk_greet(house);
         other = talk_greet(house);
         open_text(talk, &history, "Tea");
-        id = generate_long(other, history.handle);
+        id = generate_endless(other, history.handle);
         talk_close(talk);
         assert_int_equal(talk_end(other, id)->end.reason, SMV_END_CANCELLED);
         assert_refused(talk_ask(other, "op=s handle=q", "close", history.handle), SMV_NO_HANDLE,
@@ -472,7 +474,7 @@ static void whoever_hangs_up_leaves_nothing(void **state)
         /* Who generates goes: the handle is its owner's still, and idle soon. */
         talk = talk_greet(house);
         open_text(talk, &history, "Tea");
-        generate_long(other, history.handle);
+        generate_endless(other, history.handle);
         talk_close(other);
         while (talk_status(talk, "requests.alive"))
                 sleep_ms(5);
@@ -556,6 +558,6 @@ int main(void)
                 STORY(the_library_says_it_all),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
         return cmocka_run_group_tests(stories, NULL, NULL);
 }
