@@ -9,8 +9,12 @@
 
 #include "tests/e2e/honest.h"
 
-#define ENDS  1200 /* of 64 bytes each: more than the smallest ring */
-#define FIRST 10   /* of their ids */
+#define ENDS     1200 /* of 64 bytes each: more than the smallest ring */
+#define FIRST    10   /* of their ids */
+#define HELLO_MS 1500 /* nobody who says hello may be held up so long */
+#define FRAME_MS 200
+
+static const struct want endless = { .prompt = "Once", .max_tokens = ENDLESS, .ignore_eos = true };
 
 /* The one reply without an id that a client is turned away or hung up with. */
 static void assert_turned_away(struct talk *talk, enum smv_code code, const char *words)
@@ -63,13 +67,16 @@ static void connections_of_all_are_bounded(void **state)
         house_stop(house);
 }
 
+/* Twelve at once and four a second, however long it takes us to ask for twenty. */
 static void connecting_too_often_is_refused_for_a_while(void **state)
 {
         struct house *house = *state;
         struct talk *talks[20];
         uint32_t refused = 0;
+        uint64_t begin;
 
         HOUSE(house, "--uid-connects-burst", "12", "--uid-connects-per-s", "4");
+        begin = now_ms();
         for (size_t i = 0; i < 20; i++)
                 talks[i] = talk_open(house);
         for (size_t i = 0; i < 20; i++) {
@@ -83,7 +90,7 @@ static void connecting_too_often_is_refused_for_a_while(void **state)
                         assert_int_equal(talks[i]->replies[0]->code, SMV_QUOTA);
         }
         printf("# %u of 20 were refused\n", refused);
-        assert_in_range(refused, 8, 19);
+        assert_in_range(20 - refused, 1, 12 + (now_ms() - begin) * 4 / 1000 + 1);
         for (size_t i = 0; i < 20; i++)
                 talk_close(talks[i]);
         sleep_ms(1500); /* the bucket fills: six more */
@@ -95,31 +102,30 @@ static void connecting_too_often_is_refused_for_a_while(void **state)
 
 static void requests_of_a_user_are_bounded_over_his_connections(void **state)
 {
-        const struct want want = { .prompt = "Once", .max_tokens = 1900, .ignore_eos = true };
         struct house *house = *state;
         struct talk *a, *b;
         const struct reply *reply;
         uint32_t first, id = 0;
 
-        HOUSE(house, FAST, "--uid-requests", "10", "--max-seqs", "4", "--kv-bytes", "32M");
+        ENDLESS_HOUSE(house, FAST, "--uid-requests", "10", "--max-seqs", "4");
         a = talk_greet(house);
         b = talk_greet(house);
         first = a->last_id + 1;
         for (int i = 0; i < 5; i++) {
-                id = talk_generate(a, &want);
+                id = talk_generate(a, &endless);
                 assert_true(talk_reply(a, id)->ok);
-                id = talk_generate(b, &want);
+                id = talk_generate(b, &endless);
                 assert_true(talk_reply(b, id)->ok);
         }
         assert_int_equal(talk_status(a, "charges.0.requests"), 10);
-        assert_true(talk_status(a, "charges.0.prompt_bytes") > 10 * 1900 * 4);
+        assert_true(talk_status(a, "charges.0.prompt_bytes") > 10 * UINT64_C(4) * ENDLESS);
         assert_int_equal(talk_status(a, "charges.0.ring_bytes"), 2 * 256 << 10);
         for (int i = 0; i < 2000 && talk_status(a, "requests.waiting") != 6; i++)
                 sleep_ms(2); /* accepted is not yet seen by the engine */
         assert_int_equal(talk_status(a, "requests.running"), 4);
         assert_int_equal(talk_status(a, "requests.waiting"), 6);
         for (int i = 0; i < 3; i++) {
-                id = talk_generate(i & 1 ? a : b, &want);
+                id = talk_generate(i & 1 ? a : b, &endless);
                 reply = talk_reply(i & 1 ? a : b, id);
                 assert_int_equal(reply->code, SMV_QUOTA);
                 assert_non_null(strstr(reply->message, "10"));
@@ -139,18 +145,17 @@ static void requests_of_a_user_are_bounded_over_his_connections(void **state)
 
 static void requests_of_all_are_bounded(void **state)
 {
-        const struct want want = { .prompt = "Once", .max_tokens = 1900, .ignore_eos = true };
         struct house *house = *state;
         struct talk *talk;
         uint32_t id;
 
-        HOUSE(house, FAST, "--requests", "6");
+        ENDLESS_HOUSE(house, FAST, "--requests", "6");
         talk = talk_greet(house);
         for (int i = 0; i < 6; i++) {
-                id = talk_generate(talk, &want);
+                id = talk_generate(talk, &endless);
                 assert_true(talk_reply(talk, id)->ok);
         }
-        id = talk_generate(talk, &want);
+        id = talk_generate(talk, &endless);
         assert_int_equal(talk_reply(talk, id)->code, SMV_BUSY);
         talk_close(talk);
         house_stop(house);
@@ -253,15 +258,13 @@ static void hello_that_does_not_come_is_not_waited_for(void **state)
         struct talk *silent, *slow;
         uint64_t start;
 
-        HOUSE(house, FAST, "--hello-ms", "200");
+        HOUSE(house, FAST, "--hello-ms", "1500");
         honest = honest_begin(house);
         start = now_ms();
         silent = talk_open(house);
         slow = talk_open(house);
-        while (!slow->hung_up && now_ms() - start < 5000) { /* a byte at a time is no hello */
-                if (!talk_send(slow, "\x1a", 1))
-                        break;
-                talk_send(slow, "\0", now_ms() - start < 20);
+        talk_send(slow, "\x40\x1f\0\0", 4); /* a byte at a time is no hello */
+        while (!slow->hung_up && talk_send(slow, "\0", 1)) {
                 honest_look_for(&honest, 20);
                 talk_turn(slow, 0);
                 if (slow->reply_count)
@@ -269,8 +272,8 @@ static void hello_that_does_not_come_is_not_waited_for(void **state)
         }
         talk_hangup(slow);
         talk_close(slow);
-        assert_turned_away(silent, SMV_TIMEOUT, "200");
-        assert_in_range(now_ms() - start, 190, 4000);
+        assert_turned_away(silent, SMV_TIMEOUT, "1500");
+        assert_true(now_ms() - start >= HELLO_MS - 10);
         honest_end(&honest);
         house_stop(house);
 }
@@ -296,7 +299,7 @@ static void frame_that_dribbles_is_not_waited_for(void **state)
                 honest_look_for(&honest, 20);
                 talk_turn(talk, 0);
         }
-        assert_in_range(now_ms() - start, 190, 4000);
+        assert_true(now_ms() - start >= FRAME_MS - 10);
         assert_turned_away(talk, SMV_TIMEOUT, "200");
         honest_look_for(&honest, 300);
         assert_true(talk_ask(idle, "op=s", "status")->ok);
@@ -335,7 +338,8 @@ static void replies_that_are_not_read_end_the_connection(void **state)
 /*
  * A ring that nobody reads fills with ENDs.  Those that find no room wait, and nothing else does:
  * slots and blocks are free, and others are served.  A socket takes more than a ring, so that over
- * it perhaps none has to wait.
+ * it perhaps none has to wait.  Two have both places until all are cancelled, or one might be done
+ * before.
  */
 static void ends_that_find_no_room_wait_to_be_read(void **state)
 {
@@ -345,11 +349,17 @@ static void ends_that_find_no_room_wait_to_be_read(void **state)
         struct house *house = *state;
         struct bytes_out asks = { 0 };
         struct talk *talk, *other;
+        uint32_t first[2];
 
-        HOUSE(house, FAST, "--ring-bytes", "64K", "--uid-requests", "2000", "--requests", "2000",
-              "--max-seqs", "2", "--reply-bytes", "1M");
+        ENDLESS_HOUSE(house, FAST, "--ring-bytes", "64K", "--uid-requests", "2000", "--requests",
+                      "2000", "--max-seqs", "2", "--reply-bytes", "1M", "--grace-ms", "3600000");
         talk = talk_greet(house);
         other = talk_greet_by(house, TALK_SOCKET);
+        for (size_t i = 0; i < 2; i++) {
+                first[i] = talk_generate(other, &endless);
+                while (!talk_stream(other, first[i]))
+                        talk_turn(other, 100);
+        }
         before = talk_status(other, "ends");
         for (uint32_t id = FIRST; id < FIRST + 2 * ENDS; id += 2) {
                 frame_put(&asks, "op=s id=u tokens=I max_tokens=u ignore_eos=y", "generate", id,
@@ -362,6 +372,10 @@ static void ends_that_find_no_room_wait_to_be_read(void **state)
         while (talk_status(other, "ends") - before < ENDS) {
                 assert_true(now_ms() < end);
                 sleep_ms(10);
+        }
+        for (size_t i = 0; i < 2; i++) {
+                talk_ask(other, "op=s stream=u", "cancel", first[i]);
+                assert_int_equal(talk_end(other, first[i])->end.reason, SMV_END_CANCELLED);
         }
         waiting = talk_status(other, "requests.ends_waiting");
         printf("# %u ENDs wait\n", (unsigned)waiting);
@@ -403,7 +417,7 @@ int main(void)
                 STORY(ends_that_find_no_room_wait_to_be_read),
         };
 
-        need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });
+        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
         if (talk_transport() != TALK_SOCKET)
                 return cmocka_run_group_tests(with_a_ring, NULL, NULL);
         return cmocka_run_group_tests(tests, NULL, NULL);
