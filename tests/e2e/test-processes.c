@@ -17,7 +17,8 @@
 
 #include "tests/e2e/honest.h"
 
-#define TOKENS 12000 /* more than a ring and a socket take without a reader */
+#define TOKENS LONG_TOLD /* with what is told of them more than is taken without a reader */
+#define STOPS  20        /* after so many events */
 
 /* ---- a child: libsamovar, the text of one stream into a file ---- */
 
@@ -33,26 +34,32 @@ static struct smv_connect where(const char *socket)
         };
 }
 
-static int stream_to(const char *socket, const char *prompt, uint32_t tokens, int out)
+/* It stops itself after so many events; 0: never. */
+static int stream_to(const char *socket, const char *prompt, uint32_t tokens, uint32_t stops,
+                     int out)
 {
         struct smv_connect at = where(socket);
-        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = prompt, .max_tokens = tokens,
-                                    .set = SMV_SET_TEMPERATURE, .ignore_eos = 1 };
+        struct smv_generate ask = { SMV_SIZE(smv_generate),    .prompt = prompt,
+                                    .max_tokens = tokens,      .set = SMV_SET_TEMPERATURE,
+                                    .logprobs = TOLD_MOST - 1, .ignore_eos = 1 };
         struct smv_event event = { SMV_SIZE(smv_event) };
         struct smv_client *client;
         uint32_t stream;
 
         if (smv_connect(&at, &client) || smv_generate(client, &ask, &stream))
                 return 2;
-        while (smv_next(client, &event, -1) > 0 && event.kind != SMV_EVENT_END)
+        while (smv_next(client, &event, -1) > 0 && event.kind != SMV_EVENT_END) {
                 if (write(out, event.text, event.text_bytes) != (ssize_t)event.text_bytes)
                         return 3;
+                if (stops && !--stops)
+                        raise(SIGSTOP);
+        }
         smv_close(client);
         return event.reason == SMV_END_LENGTH ? 0 : 10 + (int)event.reason;
 }
 
 static pid_t start_stream(const struct house *house, const char *prompt, const char *name,
-                          char path[96])
+                          uint32_t tokens, uint32_t stops, char path[96])
 {
         pid_t pid;
         int out;
@@ -62,7 +69,7 @@ static pid_t start_stream(const struct house *house, const char *prompt, const c
         pid = fork();
         if (!pid) {
                 prctl(PR_SET_PDEATHSIG, SIGKILL);
-                _exit(stream_to(house->socket, prompt, TOKENS, out));
+                _exit(stream_to(house->socket, prompt, tokens, stops, out));
         }
         close(out);
         return pid;
@@ -85,19 +92,20 @@ static void wait_bytes(const char *path, size_t bytes)
         }
 }
 
-/* A model that talks for longer than the usual one, and is small, so that it takes no longer. */
-static void long_house(struct house *house)
+static void wait_stopped(pid_t pid)
 {
-        char model[96];
-        struct ran ran;
+        int status;
 
-        snprintf(model, sizeof(model), "%s/long.gguf", house->directory);
-        ran = RUN(house, NULL, given("BABBLE_MAKER"), model, "--context", "16384", "--layers", "1",
-                  "--width", "32", "--heads", "2", "--kv-heads", "1", "--head-dim", "8", "--ffn",
-                  "32");
-        assert_int_equal(ran.status, 0);
-        ran_free(&ran);
-        HOUSE(house, FAST, "--model", model, "--ring-bytes", "64K", "--kv-bytes", "128M");
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+        assert_true(WIFSTOPPED(status));
+}
+
+static void wait_status(const struct house *house, const char *path, uint64_t value)
+{
+        uint64_t end = now_ms() + 60000;
+
+        for (; house_status(house, path) != value; sleep_ms(5))
+                assert_true(now_ms() < end);
 }
 
 static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
@@ -105,22 +113,19 @@ static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
         char alone[96], third[96], killed[96], stopped[96], *expected, *text;
         struct house *house = *state;
         pid_t third_pid, killed_pid, stopped_pid;
-        uint64_t end;
 
-        long_house(house);
-        third_pid = start_stream(house, "Three is company", "alone", alone);
+        ENDLESS_HOUSE(house, FAST, "--ring-bytes", "64K");
+        third_pid = start_stream(house, "Three is company", "alone", TOKENS, 0, alone);
         assert_int_equal(process_wait(third_pid, 120000), 0);
 
-        killed_pid = start_stream(house, "One", "killed", killed);
-        stopped_pid = start_stream(house, "Two", "stopped", stopped);
-        third_pid = start_stream(house, "Three is company", "third", third);
+        killed_pid = start_stream(house, "One", "killed", ENDLESS, 0, killed);
+        stopped_pid = start_stream(house, "Two", "stopped", TOKENS, STOPS, stopped);
+        third_pid = start_stream(house, "Three is company", "third", TOKENS, 0, third);
         wait_bytes(killed, 20);
-        wait_bytes(stopped, 20);
+        wait_stopped(stopped_pid);
         wait_bytes(third, 20);
         kill(killed_pid, SIGKILL);
-        kill(stopped_pid, SIGSTOP);
         assert_int_equal(process_wait(killed_pid, 5000), -SIGKILL);
-        assert_true(file_bytes(killed) < TOKENS);
         assert_int_equal(process_wait(third_pid, 120000), 0);
 
         expected = file_text(alone);
@@ -128,10 +133,9 @@ static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
         assert_int_equal(strlen(text), TOKENS);
         assert_string_equal(text, expected);
 
-        assert_true(file_bytes(stopped) < TOKENS);
-        for (end = now_ms() + 10000; !house_status(house, "requests.stalled"); sleep_ms(20))
-                assert_true(now_ms() < end);
-        assert_int_equal(house_status(house, "requests.alive"), 1);
+        assert_int_equal(file_bytes(stopped), STOPS);
+        wait_status(house, "requests.stalled", 1);
+        wait_status(house, "requests.alive", 1);
         assert_true(house_status(house, "blocks.held") > 0);
         assert_int_equal(waitpid(stopped_pid, NULL, WNOHANG), 0);
         kill(stopped_pid, SIGKILL); /* it never woke */
@@ -147,16 +151,13 @@ static void one_that_was_stopped_goes_on_where_it_was(void **state)
         char alone[96], stopped[96], *expected, *text;
         struct house *house = *state;
         pid_t pid;
-        uint64_t end;
 
-        long_house(house);
-        pid = start_stream(house, "Two", "alone", alone);
+        HOUSE(house, FAST, "--ring-bytes", "64K");
+        pid = start_stream(house, "Two", "alone", TOKENS, 0, alone);
         assert_int_equal(process_wait(pid, 120000), 0);
-        pid = start_stream(house, "Two", "stopped", stopped);
-        wait_bytes(stopped, 20);
-        kill(pid, SIGSTOP);
-        for (end = now_ms() + 60000; !house_status(house, "requests.stalled"); sleep_ms(20))
-                assert_true(now_ms() < end);
+        pid = start_stream(house, "Two", "stopped", TOKENS, STOPS, stopped);
+        wait_stopped(pid);
+        wait_status(house, "requests.stalled", 1);
         kill(pid, SIGCONT);
         assert_int_equal(process_wait(pid, 120000), 0);
         expected = file_text(alone);
@@ -228,7 +229,7 @@ static void be_a_client(const struct house *house, enum doing doing)
         ssize_t n;
 
         while (doing == DECODE) /* as the library does it: with a ring mapped, of some fullness */
-                stream_to(house->socket, "abc", 1900, open("/dev/null", O_WRONLY));
+                stream_to(house->socket, "abc", 1900, 0, open("/dev/null", O_WRONLY));
 
         put_doing(&all, doing);
         for (size_t at = 0; at < all.count; at += (size_t)n) {
@@ -285,14 +286,14 @@ static void killed_daemon_leaves_no_stream_without_an_end(void **state)
 {
         struct house *house = *state;
         struct smv_connect at = where(house->socket);
-        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once", .max_tokens = 2000,
+        struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Once", .max_tokens = ENDLESS,
                                     .ignore_eos = 1 };
         struct smv_event event = { SMV_SIZE(smv_event) };
         struct smv_client *client;
         uint32_t stream, ends = 0;
         int r;
 
-        HOUSE(house, "--threads", "1");
+        ENDLESS_HOUSE(house, "--threads", "1");
         assert_int_equal(smv_connect(&at, &client), 0);
         for (int i = 0; i < 5; i++)
                 assert_int_equal(smv_generate(client, &ask, &stream), 0);
