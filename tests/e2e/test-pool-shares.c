@@ -13,7 +13,6 @@
 #define BOB   65534u
 
 #define PATIENCE_MS 60000
-#define TRIES       20u /* to look at a stream while it runs */
 
 /* A pool of 128 blocks of 16 KiB. */
 #define SMALL FAST, "--threads", "1", "--ctx", "2048", "--kv-bytes", "2M"
@@ -39,66 +38,59 @@ static void wait_until(struct talk *talk, const char *path, uint64_t number)
         }
 }
 
-/* So many streams of it; the first one's id. */
+/* So many streams of it, of which much is told; the first one's id. */
 static uint32_t ask(struct talk *talk, const uint32_t *tokens, size_t count, uint32_t most,
                     uint32_t streams)
 {
         uint32_t id = talk->last_id + 1;
 
         talk->last_id += streams;
-        talk_say(talk, "op=s id=u tokens=I max_tokens=u ignore_eos=y n=u", "generate", id, tokens,
-                 count, most, 1, streams);
+        talk_say(talk, "op=s id=u tokens=I max_tokens=u ignore_eos=y n=u logprobs=u", "generate",
+                 id, tokens, count, most, 1, streams, TOLD_MOST - 1);
         return id;
 }
 
 /*
- * Asks until it was seen, while all of it ran, that its user has so many blocks: a stream may be
- * over before anybody has looked.  Then it is cancelled.
+ * Asks and does not read, so that all of it stalls before any of it ends: then its user has so many
+ * blocks.  Then it is cancelled.
  */
-static void expect_while_it_runs(struct talk *talk, struct talk *witness, uint32_t prompt,
+static void expect_while_it_runs(const struct house *house, struct talk *witness, uint32_t prompt,
                                  uint32_t most, uint32_t streams, uint64_t blocks)
 {
-        uint32_t tokens[GUEST_PROMPT_MAX];
-        bool seen = false;
+        struct talk *talk = talk_greet_by(house, TALK_KICK);
+        uint32_t tokens[GUEST_PROMPT_MAX], id;
 
-        for (uint32_t i = 0; i < TRIES && !seen; i++) {
-                uint32_t id;
-
-                fill(tokens, prompt);
-                id = ask(talk, tokens, prompt, most, streams);
-                assert_true(talk_reply(talk, id)->ok);
-                while (!seen && talk_status(witness, "requests.live"))
-                        seen = talk_status(witness, "charges.0.blocks") == blocks;
-                for (uint32_t s = id; s < id + streams; s++) {
-                        assert_true(talk_ask(talk, "op=s stream=u", "cancel", s)->ok);
-                        talk_end(talk, s);
-                }
-        }
-        if (!seen)
-                fail_msg("nobody has seen %u blocks charged", (unsigned)blocks);
+        fill(tokens, prompt);
+        id = ask(talk, tokens, prompt, most, streams);
+        wait_until(witness, "requests.stalled", streams);
+        assert_int_equal(talk_status(witness, "charges.0.blocks"), blocks);
+        assert_true(talk_reply(talk, id)->ok);
+        for (uint32_t s = id; s < id + streams; s++)
+                assert_true(talk_ask(talk, "op=s stream=u", "cancel", s)->ok);
+        for (uint32_t s = id; s < id + streams; s++)
+                talk_end(talk, s);
+        talk_close(talk);
 }
 
 /* With one user there, what is cached of all is his. */
 static void a_prompt_is_charged_while_it_runs_and_then_no_more(void **state)
 {
         struct house *house = *state;
-        struct talk *talk, *witness;
+        struct talk *witness;
         uint64_t cached;
 
-        HOUSE(house, SMALL);
-        talk = talk_greet(house);
+        HOUSE(house, SMALL, "--ring-bytes", "64K");
         witness = talk_greet(house);
         assert_int_equal(talk_status(witness, "charges.0.blocks"), 0);
         cached = talk_status(witness, "charges.0.cached_blocks");
         assert_int_equal(cached, talk_status(witness, "blocks.cached"));
 
         /* Its worst case: all but its last token. */
-        expect_while_it_runs(talk, witness, 100, 1100, 1, blocks_of(100 + 1100 - 1));
+        expect_while_it_runs(house, witness, 100, 1100, 1, blocks_of(100 + 1100 - 1));
         wait_until(witness, "charges.0.blocks", 0);
         assert_true(talk_status(witness, "charges.0.cached_blocks") >= cached + 100 / 16);
         assert_int_equal(talk_status(witness, "charges.0.cached_blocks"),
                          talk_status(witness, "blocks.cached"));
-        talk_close(talk);
         talk_close(witness);
         house_stop(house);
 }
@@ -110,15 +102,13 @@ static void a_prompt_is_charged_while_it_runs_and_then_no_more(void **state)
 static void eight_streams_of_a_long_prompt_are_charged_once_for_it(void **state)
 {
         struct house *house = *state;
-        struct talk *talk, *witness;
+        struct talk *witness;
 
-        HOUSE(house, SMALL);
-        talk = talk_greet(house);
+        HOUSE(house, SMALL, "--ring-bytes", "64K");
         witness = talk_greet(house);
         assert_in_range(talk_status(witness, "blocks.total"), 40 + 8 * 10, 8 * 50 - 1);
-        expect_while_it_runs(talk, witness, 640, 161, 8, 40 + 8 * 10);
+        expect_while_it_runs(house, witness, 640, 161, 8, 40 + 8 * 10);
         wait_until(witness, "charges.0.blocks", 0);
-        talk_close(talk);
         talk_close(witness);
         house_stop(house);
 }
