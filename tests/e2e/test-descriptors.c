@@ -81,7 +81,7 @@ static void nobody_hears_a_bell_that_is_not_his(void **state)
         pid_t ringers[RINGERS];
         struct honest honest;
 
-        HOUSE(house, FAST, "--depth", "2", "--uid-requests", "1000");
+        HOUSE(house, FAST, "--depth", "2", "--uid-requests", "1000", "--hello-ms", "3600000");
         honest = honest_begin(house);
         for (size_t i = 0; i < RINGERS; i++)
                 ringers[i] = start_ringer(house);
