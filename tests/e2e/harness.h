@@ -84,6 +84,7 @@ void need(const char *const *names);
 #define CONTEXT_LONG "1048576"
 #define ENDLESS      1000000u
 const char *quick_model(const struct house *house, const char *context);
+#define QUICK_HOUSE(house, ...) HOUSE(house, "--model", quick_model(house, "2048"), __VA_ARGS__)
 #define ENDLESS_HOUSE(house, ...)                                                                  \
         HOUSE(house, "--model", quick_model(house, CONTEXT_LONG), "--kv-bytes", "512M", __VA_ARGS__)
 

@@ -12,9 +12,6 @@
 #define QUIET_MS 200
 #define STREAMS  2 /* each by itself more than a ring and a socket take without a reader */
 
-#define QUICK(house, ...)                                                                          \
-        HOUSE(house, "--threads", "1", "--model", quick_model(house, "2048"), __VA_ARGS__)
-
 static struct want lengthy(uint32_t number)
 {
         return (struct want){ .prompt = "Once upon a time",
@@ -84,7 +81,7 @@ static void reader_that_wakes_finds_every_token_in_order(void **state)
         uint32_t ids[STREAMS];
         struct talk *talk;
 
-        QUICK(house, "--ring-bytes", "64K");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
         record_alone(house);
         talk = fall_asleep(house, ids);
         assert_int_equal(house_status(house, "requests.running"), STREAMS);
@@ -104,7 +101,7 @@ static void reader_that_sips_gets_all_of_it(void **state)
         uint32_t ids[STREAMS];
         struct talk *talk;
 
-        QUICK(house, "--ring-bytes", "64K", "--depth", "2");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K", "--depth", "2");
         record_alone(house);
         talk = fall_asleep(house, ids);
         for (uint32_t i = 0; i < 40; i++) {
@@ -141,7 +138,7 @@ static void others_run_as_if_it_were_not_there(void **state)
         struct stream *first;
         uint32_t ids[STREAMS];
 
-        QUICK(house, "--ring-bytes", "64K");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
         talk = talk_greet(house);
         first = stream_copy(talk_whole(talk, &want));
         before = cost_of(talk, &want, first);
@@ -167,7 +164,7 @@ static void reader_that_never_wakes_is_ended_as_stalled(void **state)
         uint64_t end;
         size_t count = 0;
 
-        QUICK(house, "--ring-bytes", "64K", "--stall-ms", "300");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K", "--stall-ms", "300");
         record_alone(house);
         honest = honest_begin(house);
         talk = ask_all(house, ids);
@@ -197,7 +194,7 @@ static void reader_that_goes_while_it_stalls_leaves_nothing(void **state)
         struct house *house = *state;
         uint32_t ids[STREAMS];
 
-        QUICK(house, "--ring-bytes", "64K");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
         for (uint32_t i = 0; i < 3; i++) {
                 talk_close(fall_asleep(house, ids));
                 house_rest(house);
@@ -247,7 +244,7 @@ static void asking_for_ever_without_reading_is_bounded(void **state)
         uint32_t pairs = 0;
         bool listens = true;
 
-        QUICK(house, "--ring-bytes", "64K");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
         honest = honest_begin(house);
         before = resident_kib(house->pid);
         talk = talk_greet(house);
