@@ -30,7 +30,7 @@ struct model {
         struct flight flights[FLIGHTS];
         uint64_t random, due_ns;
         uint64_t steps;
-        bool pinned, gave_up;
+        bool pinned, gave_up, lost;
 };
 
 static uint64_t mix(uint64_t x)
@@ -179,10 +179,21 @@ int model_load(struct model *model, const struct weights_conf *conf, enum load_w
         return 0;
 }
 
+/* From that step on. */
+static int lose(struct model *model, uint64_t step, bool late)
+{
+        const struct null_conf *conf = &model->conf;
+
+        model->lost |= conf->lost_at && step >= conf->lost_at && late == conf->lost_late;
+        return model->lost ? -EIO : 0;
+}
+
 int model_forward(struct model *model, const struct step *step)
 {
         struct flight *flight = &model->flights[step->number % FLIGHTS];
 
+        if (lose(model, step->number, false))
+                return -EIO;
         dawdle(model);
         assert(step->want_count <= model->conf.rows_max);
         flight->number = step->number;
@@ -214,6 +225,11 @@ void model_logprobs(struct model *model, uint64_t number, uint32_t want,
         abort();
 }
 
+const char *model_lost(const struct model *model)
+{
+        return model->lost ? "the null model was lost, as a test wished" : NULL;
+}
+
 int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens)
 {
         const struct null_conf *conf = &model->conf;
@@ -221,6 +237,8 @@ int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens)
         uint64_t now;
 
         assert(flight->number == number);
+        if (lose(model, number, true))
+                return -EIO;
         if (conf->period_ns)
                 wait_for_turn(model);
         memcpy(ret_tokens, flight->tokens, flight->count * sizeof(*ret_tokens));

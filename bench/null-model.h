@@ -14,6 +14,7 @@
 #ifndef BENCH_NULL_MODEL_H
 #define BENCH_NULL_MODEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/stats.h"
@@ -41,6 +42,8 @@ struct null_conf {
         int cpu;              /* where the engine thread is to run; -1: anywhere */
         counter *stamps;      /* of a token's position: when the engine had it; NULL: none */
         uint32_t stamp_count; /* a power of two */
+        uint64_t lost_at;     /* the step at which its backend is lost; 0: none ... */
+        bool lost_late;       /* ... when its result is asked for, not when it begins */
         uint32_t rows_max;
         const struct stats *stats;
         struct null_facts *facts;

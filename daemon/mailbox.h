@@ -44,8 +44,8 @@ enum mail_kind {
         MAIL_WAKE,     /* struct channel: it has something to read */
         MAIL_RETIRED,  /* struct request: nobody else knows it any more */
         MAIL_CHANNEL_GONE, /* struct channel: the same */
-        MAIL_FAILED,       /* result: the engine runs nothing any more, but takes mail until STOP */
-        MAIL_STOPPED,      /* nothing: the last mail up */
+        MAIL_FAILED,  /* result, why: the engine runs nothing any more, but takes mail until STOP */
+        MAIL_STOPPED, /* nothing: the last mail up */
 };
 
 struct mail {
@@ -55,6 +55,7 @@ struct mail {
         int result;
         uint32_t number;
         void *what;
+        const char *why; /* a sentence that stays until the threads have ended, or NULL */
 };
 
 struct mailbox;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "daemon/board.h"
@@ -374,17 +375,32 @@ static int start(struct house *house, int argc, char **argv)
         return house->config.check ? check_weights(house) : run(house);
 }
 
+/*
+ * The exit status, and a line if there is something to mend.  A backend that was lost has nothing to be
+ * mended here: a new process may have it back, so whoever starts us is told to try.
+ */
+static int tell(const struct house *house, int r)
+{
+        const char *lost = house->kernels ? house->kernels->lost(house->kernels) : NULL;
+
+        if (r >= 0)
+                return r ? EXIT_FAILURE : EXIT_SUCCESS;
+        if (lost)
+                fprintf(stderr, "samovard: %s\n", lost);
+        else if (house->opening.why[0])
+                fprintf(stderr, "samovard: %s\n", house->opening.why);
+        else
+                fprintf(stderr, "samovard: %s (%s)\n", strerror(-r), error_trail());
+        return lost ? EX_TEMPFAIL : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
         struct house house = { .bell = -1, .opening.config = &house.config };
-        int r;
+        int status;
 
         signal(SIGPIPE, SIG_IGN);
-        r = start(&house, argc, argv);
-        if (r < 0 && house.opening.why[0])
-                fprintf(stderr, "samovard: %s\n", house.opening.why);
-        else if (r < 0)
-                fprintf(stderr, "samovard: %s (%s)\n", strerror(-r), error_trail());
+        status = tell(&house, start(&house, argc, argv));
         close_house(&house);
-        return r ? 1 : 0;
+        return status;
 }

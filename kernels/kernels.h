@@ -25,6 +25,10 @@
  * One thread calls (the engine's).  After the objects are made, nothing
  * allocates.  Functions return 0 or a negative errno; contract violations are
  * asserts.  Shapes are (rows, columns), row-major.
+ *
+ * A step that fails, or weights that do not arrive, are the end of a backend: it is
+ * lost, all that may fail does from then on, and it can only be closed.  Objects that there was
+ * no memory for are not.
  */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
@@ -222,8 +226,8 @@ struct kernels {
         int (*mat_new)(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
         void (*mat_free)(struct kernels *k, struct mat *mat);
         /* `rows` rows of a part, as they lie in the file, from `row` on; any thread, rows apart */
-        void (*weights_put)(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
-                            uint32_t rows, const void *file_rows);
+        int (*weights_put)(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
+                           uint32_t rows, const void *file_rows);
 
         int (*kv_new)(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv);
         void (*kv_free)(struct kernels *k, struct kv *kv);
@@ -258,6 +262,10 @@ struct kernels {
          * row whose pick was finite */
         void (*logprobs)(struct kernels *k, uint64_t number, uint32_t want,
                          struct logprob *ret_logprobs);
+
+        /* How it was lost, in a sentence that stays until it is closed; NULL: it is not.  While
+         * nobody puts weights. */
+        const char *(*lost)(const struct kernels *k);
 };
 
 /*

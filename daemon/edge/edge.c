@@ -44,7 +44,7 @@ static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_wh
         int r;
 
         if (edge->phase != EDGE_SERVING) {
-                *ret_why = "the daemon is stopping";
+                *ret_why = edge->late;
                 return SMV_SHUTTING_DOWN;
         }
         r = quota_connect(edge->quota, uid, sys_clock_ns());
@@ -256,10 +256,13 @@ static void on_wake(struct edge *edge, struct channel *channel)
                 peer_settle(channel->peer);
 }
 
-static void on_failed(struct edge *edge, int result)
+static void on_failed(struct edge *edge, const struct mail *mail)
 {
-        log_error("engine_failed error=%s", strerror(-result));
-        edge->result = result;
+        log_error("engine_failed error=%s why=\"%s\"", strerror(-mail->result),
+                  mail->why ? mail->why : "");
+        edge->result = mail->result;
+        if (mail->why)
+                edge->late = mail->why;
         edge_drain(edge);
         edge_drain(edge);
 }
@@ -277,7 +280,7 @@ static void on_mail(struct edge *edge, const struct mail *mail)
                 channel_is_gone(edge, mail->what);
                 break;
         case MAIL_FAILED:
-                on_failed(edge, mail->result);
+                on_failed(edge, mail);
                 break;
         case MAIL_STOPPED:
                 loop_stop(edge->loop);
@@ -491,6 +494,7 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
         edge->pid = (uint64_t)getpid();
         edge->uid = (uint64_t)getuid();
         edge->loop = conf->loop;
+        edge->late = "the daemon is stopping";
         edge->alone = conf->config->fd >= 0;
         r = begin(edge);
         if (r) {

@@ -89,6 +89,8 @@ struct edge {
         enum edge_phase phase;
         bool alone; /* one connection, ends with it */
         int result;
+        const char *
+                late; /* what is said to those who come when it stops: that, or how the engine failed */
 };
 
 int edge_new(const struct edge_conf *conf, struct edge **ret_edge);

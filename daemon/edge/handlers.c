@@ -39,8 +39,8 @@ static int check_new(struct peer *peer, const struct wire_request *asked, enum e
                                            asked->id + i);
         while (++i < streams);
         if (edge->phase >= until)
-                return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, asked->id, NULL,
-                                   "the daemon is stopping");
+                return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, asked->id, NULL, "%s",
+                                   edge->late);
         served = edge_model(edge, asked->model.bytes, asked->model.count);
         if (!served)
                 return wire_refuse(ret_problem, SMV_NO_MODEL, asked->id, "model",

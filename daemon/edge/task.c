@@ -156,7 +156,7 @@ int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem)
         /* Its jobs were counted as over, and nobody may ask for anything that it could say. */
         if (peer->edge->phase >= EDGE_ENDING)
                 return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, wire_peek_id(body, bytes - 4),
-                                   NULL, "the daemon is stopping");
+                                   NULL, "%s", peer->edge->late);
         task = make(peer, work_read);
         if (!task)
                 return error_raise(-ENOMEM);
@@ -371,8 +371,8 @@ static int answer(struct edge *edge, struct peer_task *task, struct wire_problem
         int r = task->job.result;
 
         if (task->called_off)
-                return wire_refuse(ret_problem, task->called_off, task->id, NULL,
-                                   task->called_off == SMV_SHUTTING_DOWN ? "the daemon is stopping"
+                return wire_refuse(ret_problem, task->called_off, task->id, NULL, "%s",
+                                   task->called_off == SMV_SHUTTING_DOWN ? edge->late
                                    : task->called_off == SMV_NO_HANDLE
                                            ? "the handle was closed meanwhile"
                                            : "cancelled before it had begun");
@@ -419,8 +419,7 @@ static void frame_is_read(struct edge *edge, struct peer_task *task)
         if (!peer)
                 return;
         if (r == -ECANCELED)
-                r = wire_refuse(problem, task->called_off, task->id, NULL,
-                                "the daemon is stopping");
+                r = wire_refuse(problem, task->called_off, task->id, NULL, "%s", edge->late);
         peer_frame_is_read(peer, &task->asked, r, problem);
 }
 

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/engine/model.h"
+
 #define MAILS_AT_ONCE 64
 
 void engine_post_retired(struct engine *engine, struct request *request)
@@ -34,11 +36,17 @@ void engine_cancel_all(struct engine *engine, const struct channel *channel, enu
 
 void engine_fail(struct engine *engine, int r)
 {
+        const char *lost = model_lost(engine->conf.served->model), *why = lost;
+
         if (engine->failed)
                 return;
+        if (!why && engine->conf.loading.why && *engine->conf.loading.why)
+                why = engine->conf.loading.why;
         engine->failed = r;
-        engine_cancel_all(engine, NULL, SMV_END_ERROR, SMV_INTERNAL);
-        engine_post(engine, MAIL_FAILED, NULL, r);
+        engine->failed_code = lost ? SMV_BACKEND : SMV_INTERNAL;
+        engine_cancel_all(engine, NULL, SMV_END_ERROR, engine->failed_code);
+        mailbox_post(engine->conf.waker,
+                     &(struct mail){ .kind = MAIL_FAILED, .result = r, .why = why });
 }
 
 /*
@@ -104,7 +112,7 @@ static void submit(struct engine *engine, struct request *request)
                                                    .request = request,
                                                    .channel = channel->number });
         if (engine->failed)
-                cancel(engine, request, SMV_END_ERROR, SMV_INTERNAL);
+                cancel(engine, request, SMV_END_ERROR, engine->failed_code);
         else if (channel->shut) /* nobody would read it, and nothing would hold it back */
                 cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
 }

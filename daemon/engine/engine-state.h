@@ -31,6 +31,7 @@ struct engine {
         uint64_t board_ns;               /* when that was written last */
         uint32_t active_count, gone_count, end_count;
         int failed;
+        enum smv_code failed_code; /* of every END from then on */
         bool stopped;
         pthread_t thread;
 };
@@ -59,8 +60,8 @@ void engine_cancel_all(struct engine *engine, const struct channel *channel, enu
                        enum smv_code code);
 
 /*
- * The backend is lost.  The order is kept: everything ends through the scheduler
- * as it always does, but no plan will have rows any more.
+ * The weights cannot be read, or the backend is lost, which says why itself.  The order is kept:
+ * everything ends through the scheduler as it always does, but no plan will have rows any more.
  */
 void engine_fail(struct engine *engine, int r);
 

@@ -22,8 +22,8 @@
  * and charges are free.  An END that finds no room in its ring (publish.h says when)
  * is said later, and RETIRED with it.
  *
- * Weights that cannot be read, or a backend that fails, end the engine, not the order: every request gets its
- * END(error, internal), FAILED goes up, and it goes on taking mail (a SUBMIT
+ * Weights that cannot be read, or a backend that is lost, end the engine, not the order: every request gets its
+ * END(error, internal), or END(error, backend), FAILED goes up and says why, and it goes on taking mail (a SUBMIT
  * gets the same END) until STOP.  A reader whose head is impossible is treated
  * as hung up.
  */

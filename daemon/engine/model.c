@@ -563,6 +563,11 @@ void model_logprobs(struct model *m, uint64_t number, uint32_t want, struct logp
         m->kernels->logprobs(m->kernels, number, want, ret_logprobs);
 }
 
+const char *model_lost(const struct model *m)
+{
+        return m->kernels->lost(m->kernels);
+}
+
 void model_logits(struct model *m, uint32_t want, float *ret_logits)
 {
         assert(want < m->wants_max);

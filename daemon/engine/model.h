@@ -68,6 +68,9 @@ int model_collect(struct model *model, uint64_t number, uint32_t *ret_tokens);
 void model_logprobs(struct model *model, uint64_t number, uint32_t want,
                     struct logprob *ret_logprobs);
 
+/* How its backend was lost, in a sentence that outlives the model; NULL: it is not. */
+const char *model_lost(const struct model *model);
+
 /* The logits of the step last begun, one wanted row: after its collect, for tests and goldens. */
 void model_logits(struct model *model, uint32_t want, float *ret_logits);
 

@@ -273,15 +273,22 @@ static void stop(struct load *load)
 }
 
 /* The first who fails says why; it is read when all threads have ended. */
+static bool is_first_to_fail(struct load *load, int r)
+{
+        stop(load);
+        if (atomic_exchange(&load->failed, true))
+                return false;
+        load->result = r;
+        return true;
+}
+
 static void fail(struct worker *worker, const struct piece *piece, int r)
 {
         struct load *load = worker->load;
         const struct slice *slice;
 
-        stop(load);
-        if (atomic_exchange(&load->failed, true))
+        if (!is_first_to_fail(load, r))
                 return;
-        load->result = r;
         if (r == -ENODATA) {
                 load->result = -EIO;
                 why_say(load->why, load->why_bytes, r, "the file became shorter while it was read");
@@ -344,9 +351,14 @@ static void put(struct worker *worker, struct piece *piece)
         struct load *load = worker->load;
         const struct slice *slice = &load->slices[worker->slices[piece - worker->pieces]];
         const struct weights_load *to = &load->loads[slice->load];
+        int r = load->kernels->weights_put(load->kernels, to->mat, to->part, slice->row,
+                                           slice->rows, piece->buffer);
 
-        load->kernels->weights_put(load->kernels, to->mat, to->part, slice->row, slice->rows,
-                                   piece->buffer);
+        if (r && is_first_to_fail(load, r))
+                why_say(load->why, load->why_bytes, r, "the backend does not take its weights: %s",
+                        strerror(-r));
+        if (r)
+                return;
         atomic_fetch_add_explicit(&load->bytes, piece->bytes, memory_order_relaxed);
         worker->in_flight--;
         piece->next = worker->idle;

@@ -37,7 +37,8 @@
         X(23, HANDLE_BUSY,   "handle_busy",   "the handle is in use by an earlier request") \
         X(24, NO_STREAM,     "no_stream",     "the stream has ended, or has not begun") \
         X(25, NO_KEPT,       "no_kept",       "there is no such kept stream")          \
-        X(26, MOVED,         "moved",         "the stream is read by another connection now")
+        X(26, MOVED,         "moved",         "the stream is read by another connection now") \
+        X(27, BACKEND,       "backend",       "what the model runs on has failed, and the daemon stops")
 /* clang-format on */
 
 enum smv_code {

@@ -103,6 +103,13 @@ static int cpu_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
         return 0;
 }
 
+/* Memory of the host, and nothing is waited for: what could fail? */
+static const char *cpu_lost(const struct kernels *k)
+{
+        (void)k;
+        return NULL;
+}
+
 static void cpu_close(struct kernels *k)
 {
         struct cpu *cpu = cpu_of(k);
@@ -145,6 +152,7 @@ static const struct kernels cpu_table = {
         .step_end = cpu_step_end,
         .collect = cpu_collect,
         .logprobs = cpu_logprobs,
+        .lost = cpu_lost,
 };
 
 #if defined(__x86_64__)

@@ -75,8 +75,8 @@ int cpu_scratch_grow(float **floats, size_t *max, size_t count);
 /* mat.c */
 int cpu_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
 void cpu_mat_free(struct kernels *k, struct mat *mat);
-void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                     const void *file_rows);
+int cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+                    const void *file_rows);
 void cpu_mat_row(const struct mat *mat, uint32_t part, uint32_t row, float *ret_floats);
 
 /* linear.c */

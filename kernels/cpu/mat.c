@@ -120,8 +120,8 @@ static void blocks_put(uint8_t *panel, uint32_t row, const uint8_t *from, uint32
         }
 }
 
-void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                     const void *file_rows)
+int cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+                    const void *file_rows)
 {
         const uint8_t *from = file_rows;
         uint32_t columns = mat->shape.columns;
@@ -152,6 +152,7 @@ void cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t
                 row += n;
                 rows -= n;
         }
+        return 0;
 }
 
 void cpu_mat_row(const struct mat *mat, uint32_t part, uint32_t row, float *ret_floats)

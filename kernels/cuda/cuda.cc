@@ -3,8 +3,31 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kernels/library.h"
+
+int cuda_outcome(struct cuda *cuda, int r)
+{
+        if (!r || cuda->lost)
+                return r;
+        cuda->lost = r;
+        snprintf(cuda->how, sizeof(cuda->how), "the GPU failed: %s",
+                 *device_why() ? device_why() : strerror(-r));
+        return r;
+}
+
+int cuda_made(struct cuda *cuda, int r)
+{
+        return r == -EIO ? cuda_outcome(cuda, r) : r;
+}
+
+static const char *cuda_lost(const struct kernels *k)
+{
+        const struct cuda *cuda = (const struct cuda *)k;
+
+        return cuda->lost ? cuda->how : NULL;
+}
 
 int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_t bytes)
 {
@@ -44,7 +67,7 @@ static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)
         r = device_new(cuda->device, bytes, (void **)&kv->pages);
         if (r) {
                 free(kv);
-                return r;
+                return cuda_made(cuda, r);
         }
         *ret_kv = kv;
         return 0;
@@ -81,7 +104,7 @@ static const struct kernels cuda_table = {
         cuda_put,      cuda_get,          cuda_mat_new,    cuda_mat_free,   cuda_weights_put,
         cuda_kv_new,   cuda_kv_free,      cuda_step_begin, cuda_embed,      cuda_qkv,
         cuda_attend,   cuda_project,      cuda_gate,       cuda_head,       cuda_pick,
-        cuda_step_end, cuda_rehearse,     cuda_collect,    cuda_logprobs,
+        cuda_step_end, cuda_rehearse,     cuda_collect,    cuda_logprobs,   cuda_lost,
 };
 
 static int open_all(struct cuda *cuda)

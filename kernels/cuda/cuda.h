@@ -86,7 +86,8 @@ struct cuda {
         kernels_conf conf;
         struct device *device;
         struct steps steps; /* but for tokens */
-        int lost;           /* once something failed in a step, or weights did not arrive: why */
+        int lost; /* once something failed in a step, or weights did not arrive: the error ... */
+        char how[512]; /* ... and in a sentence */
 
         /* steps.cc */
         letter_offsets offsets;
@@ -127,14 +128,6 @@ struct cuda {
         buffer *buffers;
 };
 
-/* A step that failed halfway is no step, and there is no way back to the one before. */
-static inline int cuda_outcome(struct cuda *cuda, int r)
-{
-        if (r && !cuda->lost)
-                cuda->lost = r;
-        return r;
-}
-
 static inline struct cuda *cuda_of(struct kernels *k)
 {
         return (struct cuda *)k;
@@ -146,7 +139,14 @@ static inline uint32_t padded(uint32_t columns)
         return (columns + 63) / 64 * 64;
 }
 
-/* cuda.cc: scratch that can hold at least so much; what was in it is lost. */
+/*
+ * cuda.cc: a step that failed halfway is no step, and there is no way back to the one before; so
+ * what failed is the end, and the first time is told.  By several threads with staging_lock.
+ */
+int cuda_outcome(struct cuda *cuda, int r);
+/* The same for objects, which may want for memory and be asked for again. */
+int cuda_made(struct cuda *cuda, int r);
+/* Scratch that can hold at least so much; what was in it is lost. */
 int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_t bytes);
 
 /* floats.cc */
@@ -164,8 +164,8 @@ int cuda_clear(struct cuda *cuda, void *to, size_t bytes);
 /* mats.cc */
 int cuda_mat_new(struct kernels *k, const mat_shape *shape, mat **ret_mat);
 void cuda_mat_free(struct kernels *k, mat *mat);
-void cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                      const void *file_rows);
+int cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+                     const void *file_rows);
 
 /* steps.cc */
 int cuda_steps_init(struct cuda *cuda);

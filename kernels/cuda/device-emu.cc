@@ -375,12 +375,21 @@ static uint64_t seed_of_run(void)
         return any;
 }
 
+static void read_when_to_lose(void)
+{
+        const char *operations = getenv("SMV_DEVICE_LOSE");
+
+        if (operations && *operations)
+                wanted.operations = strtoull(operations, nullptr, 10);
+}
+
 int device_open(unsigned number, device **ret_device)
 {
         device *device;
 
         if (number)
                 return fail(-ENODEV, "there is one emulated device, and its number is 0");
+        read_when_to_lose();
         device = new struct device();
         device->dice = seed_of_run();
         device->left = wanted.bytes;

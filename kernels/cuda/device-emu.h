@@ -32,7 +32,10 @@ void device_emu_memory(size_t bytes);
 /* So many pieces of memory are still made, pinned or not, and no more.  UINT64_MAX: all. */
 void device_emu_refuse(uint64_t pieces);
 
-/* So many operations are still done; with the next one its device is lost.  UINT64_MAX: never. */
+/*
+ * So many operations are still done; with the next one its device is lost.  UINT64_MAX: never.  SMV_DEVICE_LOSE in
+ * the environment says the same to a program that nobody else can tell.
+ */
 void device_emu_lose(uint64_t operations);
 
 /* Memory of a device, as it is now: what was waited for is done. */

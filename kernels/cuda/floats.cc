@@ -31,7 +31,7 @@ int cuda_floats_new(struct kernels *k, size_t count, float **ret_floats)
         r = device_new(cuda->device, bytes, &buffer->at);
         if (r) {
                 free(buffer);
-                return r;
+                return cuda_made(cuda, r);
         }
         buffer->count = count;
         buffer->bytes = bytes;
@@ -40,7 +40,7 @@ int cuda_floats_new(struct kernels *k, size_t count, float **ret_floats)
         r = cuda_clear(cuda, buffer->at, bytes);
         if (r) {
                 cuda_floats_free(k, (float *)buffer->at);
-                return r;
+                return cuda_made(cuda, r);
         }
         *ret_floats = (float *)buffer->at;
         return 0;
@@ -105,8 +105,7 @@ int cuda_send(struct cuda *cuda, stream stream, void *to, const void *from, size
                 if (!r)
                         r = stand_by(cuda, stream);
         }
-        if (r)
-                cuda->lost = r;
+        cuda_outcome(cuda, r);
         pthread_mutex_unlock(&cuda->staging_lock);
         return r;
 }
@@ -135,8 +134,7 @@ static int fetch(struct cuda *cuda, void *host, const void *from, size_t bytes)
                 if (!r)
                         memcpy((uint8_t *)host + done, cuda->staging, part);
         }
-        if (r)
-                cuda->lost = r;
+        cuda_outcome(cuda, r);
         pthread_mutex_unlock(&cuda->staging_lock);
         return r;
 }

@@ -93,7 +93,7 @@ int cuda_mat_new(struct kernels *k, const mat_shape *shape, mat **ret_mat)
                 r = make_room(cuda, mat);
         if (r) {
                 cuda_mat_free(k, mat);
-                return r;
+                return cuda_made(cuda, r);
         }
         *ret_mat = mat;
         return 0;
@@ -121,39 +121,57 @@ static uint32_t row_at(const mat *mat, uint32_t part, uint32_t row)
 }
 
 /* Rows that lie one after the other are sent together: all, or eight where parts alternate. */
-void cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                      const void *file_rows)
+static int send_rows(struct cuda *cuda, const mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+                     const uint8_t *packed)
+{
+        const uint8_t *scales = packed + mat->row_bytes * rows;
+        int r = 0;
+
+        for (uint32_t i = 0, count; i < rows && !r; i += count) {
+                size_t at = row_at(mat, part, row + i);
+
+                count = mat->paired ? 8 - (row + i) % 8 : rows;
+                count = count < rows - i ? count : rows - i;
+                r = cuda_send(cuda, STREAM_LOADS, (uint8_t *)mat->w.weights + at * mat->row_bytes,
+                              packed + i * mat->row_bytes, count * mat->row_bytes);
+                if (!r && mat->row_scales)
+                        r = cuda_send(cuda, STREAM_LOADS,
+                                      (uint8_t *)mat->w.scales + at * mat->row_scales,
+                                      scales + i * mat->row_scales, count * mat->row_scales);
+        }
+        return r;
+}
+
+static int no_memory(struct cuda *cuda)
+{
+        pthread_mutex_lock(&cuda->staging_lock);
+        cuda_outcome(cuda, -ENOMEM);
+        pthread_mutex_unlock(&cuda->staging_lock);
+        return -ENOMEM;
+}
+
+int cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+                     const void *file_rows)
 {
         struct cuda *cuda = cuda_of(k);
         row_type type = mat->shape.type[part];
         size_t bytes = row_bytes(type, mat->shape.columns);
         uint8_t *packed, *scales;
+        int r;
 
         assert(part < mat->shape.parts && row <= mat->shape.rows[part] &&
                rows <= mat->shape.rows[part] - row);
         if (!rows)
-                return;
+                return 0;
         packed = (uint8_t *)malloc((mat->row_bytes + mat->row_scales) * rows);
+        if (!packed)
+                return no_memory(cuda);
         scales = packed + mat->row_bytes * rows;
-        if (!packed) {
-                cuda->lost = -ENOMEM;
-                return;
-        }
         for (uint32_t i = 0; i < rows; i++)
                 linear_pack_row(mat->w.format, type, (const uint8_t *)file_rows + i * bytes,
                                 mat->shape.columns, packed + i * mat->row_bytes,
                                 (uint16_t *)(scales + i * mat->row_scales));
-        for (uint32_t i = 0, count; i < rows; i += count) {
-                size_t at = row_at(mat, part, row + i);
-
-                count = mat->paired ? 8 - (row + i) % 8 : rows;
-                count = count < rows - i ? count : rows - i;
-                cuda_send(cuda, STREAM_LOADS, (uint8_t *)mat->w.weights + at * mat->row_bytes,
-                          packed + i * mat->row_bytes, count * mat->row_bytes);
-                if (mat->row_scales)
-                        cuda_send(cuda, STREAM_LOADS,
-                                  (uint8_t *)mat->w.scales + at * mat->row_scales,
-                                  scales + i * mat->row_scales, count * mat->row_scales);
-        }
+        r = send_rows(cuda, mat, part, row, rows, packed);
         free(packed);
+        return r;
 }

@@ -94,8 +94,8 @@ static int ref_mat_new(struct kernels *k, const struct mat_shape *shape, struct 
         return 0;
 }
 
-static void ref_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
-                            uint32_t rows, const void *file_rows)
+static int ref_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
+                           uint32_t rows, const void *file_rows)
 {
         enum row_type type;
         size_t bytes;
@@ -108,6 +108,7 @@ static void ref_weights_put(struct kernels *k, struct mat *mat, uint32_t part, u
         for (uint32_t i = 0; i < rows; i++)
                 row_to_floats(type, (const char *)file_rows + i * bytes, mat->shape.columns,
                               mat_row(mat, part, row + i));
+        return 0;
 }
 
 static int ref_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv)
@@ -145,6 +146,13 @@ static int ref_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
 {
         steps_collect(&ref_of(k)->steps, number, ret_tokens);
         return 0;
+}
+
+/* Memory of the host, and nothing is waited for: what could fail? */
+static const char *ref_lost(const struct kernels *k)
+{
+        (void)k;
+        return NULL;
 }
 
 static void ref_close(struct kernels *k)
@@ -186,6 +194,7 @@ static const struct kernels ref_table = {
         .step_end = ref_step_end,
         .collect = ref_collect,
         .logprobs = ref_logprobs,
+        .lost = ref_lost,
 };
 
 int ref_open(const struct kernels_conf *conf, struct kernels **ret_kernels)
