@@ -1,7 +1,7 @@
 /*
  * babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N] [--kv-heads N]
  *        [--head-dim N] [--ffn N] [--vocab N] [--context N] [--type f32|f16|bf16] [--tied]
- *        [--extras] [--template TEXT]
+ *        [--extras] [--template TEXT] [--mad TOKEN]
  *
  * Writes a small llama model that was never trained and yet talks: lower-case
  * nonsense one can pronounce, in words and sentences.  For tests and for trying
@@ -10,6 +10,7 @@
  * sqrt alone, which IEEE fixes to the last bit.  --extras adds the tensors that
  * such a model may have and mostly has not: biases, norms of q and k, rope factors.
  * --template gives it a chat template: it will not answer, but be asked like those who do.
+ * --mad makes one of its tokens no number: whoever says it is answered with none.
  *
  * How it talks.  A few dimensions of the stream are reserved, and no layer writes
  * to them:
@@ -65,6 +66,7 @@ static const struct follow {
 struct shape {
         uint32_t seed, layers, width, heads, kv_heads, head_dim, ffn, vocab, context;
         const char *type, *chat_template;
+        uint32_t mad;
         bool tied, extras;
 };
 
@@ -125,7 +127,7 @@ static uint32_t float_bits(float f)
         return u;
 }
 
-/* To nearest, ties to even.  What is written here is neither huge nor a NaN. */
+/* To nearest, ties to even.  What is written here is not huge; of a NaN a NaN comes. */
 static uint16_t bfloat(float f)
 {
         uint32_t u = float_bits(f);
@@ -137,6 +139,8 @@ static uint16_t half(float f)
 {
         uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
 
+        if (magnitude > 0x7f800000)
+                return 0x7e00;
         if (magnitude < 0x38800000) { /* below 2^-14, a half counts in units of 2^-24 */
                 double units = (double)(f < 0 ? -f : f) * 16777216.0;
                 uint32_t whole = (uint32_t)units;
@@ -211,9 +215,13 @@ typedef double number_of(struct babble *b, uint32_t row, uint32_t column);
 
 static double embedding(struct babble *b, uint32_t row, uint32_t column)
 {
+        double number = column < RESERVED ? 0 : noise(b, LETTER_STD);
+
+        if (row == b->shape.mad)
+                return (double)NAN;
         if (!column || column == 1 + (uint32_t)class_of(row))
                 return beacon(&b->shape);
-        return column < RESERVED ? 0 : noise(b, LETTER_STD);
+        return number;
 }
 
 static double head(struct babble *b, uint32_t row, uint32_t column)
@@ -433,7 +441,8 @@ static int usage(void)
 {
         fputs("usage: babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N]\n"
               "       [--kv-heads N] [--head-dim N] [--ffn N] [--vocab N] [--context N]\n"
-              "       [--type f32|f16|bf16] [--tied] [--extras] [--template TEXT]\n",
+              "       [--type f32|f16|bf16] [--tied] [--extras] [--template TEXT]\n"
+              "       [--mad TOKEN]\n",
               stderr);
         return 2;
 }
@@ -461,7 +470,7 @@ static bool arguments(int argc, char **argv, struct shape *s)
                 { "--width", 16, &s->width },      { "--heads", 1, &s->heads },
                 { "--kv-heads", 1, &s->kv_heads }, { "--head-dim", 2, &s->head_dim },
                 { "--ffn", 2, &s->ffn },           { "--vocab", VOCAB_MIN, &s->vocab },
-                { "--context", 1, &s->context },
+                { "--context", 1, &s->context },   { "--mad", 0, &s->mad },
         };
         size_t i;
 
@@ -509,6 +518,7 @@ int main(int argc, char **argv)
                         .vocab = VOCAB_MIN,
                         .context = 2048,
                         .type = "f32",
+                        .mad = UINT32_MAX,
                 },
         };
 

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include <vector>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -102,7 +103,8 @@ struct device {
 static struct {
         uint64_t seed, operations, pieces;
         size_t bytes;
-} wanted = { 0, UINT64_MAX, UINT64_MAX, (size_t)1 << 40 };
+        const char *sign; /* a file */
+} wanted = { 0, UINT64_MAX, UINT64_MAX, (size_t)1 << 40, nullptr };
 
 static thread_local char why[160];
 
@@ -299,7 +301,7 @@ static void do_one(device *device, unsigned stream)
         queue *queue = &device->queues[stream];
 
         assert(stream < STREAM_N);
-        if (!wanted.operations) {
+        if (!wanted.operations || (wanted.sign && !access(wanted.sign, F_OK))) {
                 lose(device);
                 return;
         }
@@ -377,10 +379,12 @@ static uint64_t seed_of_run(void)
 
 static void read_when_to_lose(void)
 {
-        const char *operations = getenv("SMV_DEVICE_LOSE");
+        const char *when = getenv("SMV_DEVICE_LOSE");
 
-        if (operations && *operations)
-                wanted.operations = strtoull(operations, nullptr, 10);
+        if (when && *when == '/')
+                wanted.sign = when;
+        else if (when && *when)
+                wanted.operations = strtoull(when, nullptr, 10);
 }
 
 int device_open(unsigned number, device **ret_device)

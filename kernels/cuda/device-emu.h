@@ -33,8 +33,9 @@ void device_emu_memory(size_t bytes);
 void device_emu_refuse(uint64_t pieces);
 
 /*
- * So many operations are still done; with the next one its device is lost.  UINT64_MAX: never.  SMV_DEVICE_LOSE in
- * the environment says the same to a program that nobody else can tell.
+ * So many operations are still done; with the next one its device is lost.  UINT64_MAX: never.  A program
+ * that is not the test's own is told by SMV_DEVICE_LOSE in the environment: such a number, or a path, and with the
+ * next operation once there is such a file.
  */
 void device_emu_lose(uint64_t operations);
 

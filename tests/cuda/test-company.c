@@ -4,6 +4,7 @@
  * A small model of two layers is run from token to logits, one row at a time: that is what every
  * position should give.  Then the same sequence is run in runs of other lengths, beside other
  * sequences, and with its last row run again on pages that are not written: the same bits every time.
+ * Also where others are no numbers at all, be they other sequences or what comes behind in its own.
  */
 #include "tests/cuda/backend-rig.h"
 
@@ -31,17 +32,46 @@ static void result_free(struct result *r)
         free(r->x);
 }
 
-/* One step through the whole model; slot 0's rows come first. */
+#define ALL UINT32_MAX
+
+/* No number of the rows from `from` on. */
+static void put_nans(struct model *m, uint32_t from, uint32_t count)
+{
+        size_t columns = m->host->s.columns, all = (count - from) * columns;
+        float *nans = malloc(all * sizeof(*nans));
+
+        assert_non_null(nans);
+        for (size_t i = 0; i < all; i++)
+                nans[i] = NAN;
+        m->k->put(m->k, m->x + from * columns, nans, all);
+        free(nans);
+}
+
+static void assert_nan(struct model *m, uint32_t row)
+{
+        size_t vocab = m->host->s.vocab;
+        float logit;
+
+        m->k->get(m->k, &logit, m->logits + row * vocab, 1);
+        assert_true(isnan(logit));
+}
+
+/* One step through the whole model; slot 0's rows come first, and `sound` rows are numbers. */
 static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_count,
-                    struct result *r)
+                    uint32_t sound, struct result *r)
 {
         const struct shape *s = &m->host->s;
         size_t position = chunks[0].position, count = chunks[0].count;
         struct kernels *k = m->k;
+        uint32_t rows = 0;
 
         assert_int_equal(chunks[0].slot, 0);
+        for (uint32_t c = 0; c < chunk_count; c++)
+                rows += chunks[c].count;
         model_begin(m, chunks, chunk_count);
         assert_int_equal(k->embed(k, m->head, 1, m->x), 0);
+        if (sound < rows)
+                put_nans(m, sound, rows);
         for (uint32_t layer = 0; layer < 2; layer++) {
                 model_qkv(m, layer);
                 model_attend(m, layer);
@@ -52,18 +82,27 @@ static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_
         model_head(m);
         k->get(k, r->x + position * s->columns, m->x, count * s->columns);
         k->get(k, r->logits + position * s->vocab, m->logits, count * s->vocab);
+        for (uint32_t row = sound; row < rows; row++)
+                assert_nan(m, row);
         model_end(m);
 }
 
-static void same(const struct shape *s, const char *how, uint32_t most, const struct result *a,
-                 const struct result *b)
+/* As far as it goes, its first `count` positions. */
+static void same_so_far(const struct shape *s, const char *how, uint32_t most, uint32_t count,
+                        const struct result *a, const struct result *b)
 {
-        for (uint32_t p = 0; p < LENGTH; p++)
+        for (uint32_t p = 0; p < count; p++)
                 if (memcmp(a->x + p * s->columns, b->x + p * s->columns,
                            s->columns * sizeof(float)) ||
                     memcmp(a->logits + p * s->vocab, b->logits + p * s->vocab,
                            s->vocab * sizeof(float)))
                         fail_msg("%s %u: position %u has other bits", how, most, p);
+}
+
+static void same(const struct shape *s, const char *how, uint32_t most, const struct result *a,
+                 const struct result *b)
+{
+        same_so_far(s, how, most, LENGTH, a, b);
 }
 
 /* The sequence in runs of `most` rows, or of random length when `most` is 0. */
@@ -73,13 +112,13 @@ static void run_cut(struct model *m, uint32_t most, struct result *r)
                 uint32_t n = most ? most : 1 + random_below(20);
                 struct chunk chunk = { 0, at, n < LENGTH - at ? n : LENGTH - at };
 
-                forward(m, &chunk, 1, r);
+                forward(m, &chunk, 1, ALL, r);
                 at += chunk.count;
         }
 }
 
-/* A few rows at a time, while two others are at anything. */
-static void run_beside(struct model *m, struct result *r)
+/* A few rows at a time, while two others are at anything, or at nothing that is a number. */
+static void run_beside(struct model *m, bool sound, struct result *r)
 {
         uint32_t others[2] = { 0, 0 };
 
@@ -95,9 +134,17 @@ static void run_beside(struct model *m, struct result *r)
                         chunks[count++] = (struct chunk){ o + 1, others[o], rows };
                         others[o] += rows;
                 }
-                forward(m, chunks, count, r);
+                forward(m, chunks, count, sound ? ALL : chunks[0].count, r);
                 at += chunks[0].count;
         }
+}
+
+/* All at once, and from a row on there are no numbers: what came before does not see it. */
+static void run_until(struct model *m, uint32_t sound, struct result *r)
+{
+        static const struct chunk all = { 0, 0, LENGTH };
+
+        forward(m, &all, 1, sound, r);
 }
 
 /* The last position once more, from what is in the pages; they stay as they are. */
@@ -111,7 +158,7 @@ static void run_again(struct model *m, struct result *r)
         assert_non_null(is);
         peek(was, m->kv->pages, bytes);
         memset(r->logits + (LENGTH - 1) * m->host->s.vocab, 0, m->host->s.vocab * sizeof(float));
-        forward(m, &again, 1, r);
+        forward(m, &again, 1, ALL, r);
         peek(is, m->kv->pages, bytes);
         assert_memory_equal(is, was, bytes);
         free(was);
@@ -138,11 +185,21 @@ static void check_shape(const struct shape *s)
                 same(s, "runs of", cuts[i], &other, &alone);
         }
         model_open(&m, gpu, &h);
-        run_beside(&m, &other);
+        run_beside(&m, true, &other);
         same(s, "beside", 2, &other, &alone);
         run_again(&m, &other);
         same(s, "again", 1, &other, &alone);
         model_close(&m);
+        model_open(&m, gpu, &h);
+        run_beside(&m, false, &other);
+        same(s, "beside what is no number", 2, &other, &alone);
+        model_close(&m);
+        for (uint32_t sound = 1; sound < LENGTH; sound += 1 + random_below(6)) {
+                model_open(&m, gpu, &h);
+                run_until(&m, sound, &other);
+                same_so_far(s, "before what is no number", sound, sound, &other, &alone);
+                model_close(&m);
+        }
         host_free(&h);
         result_free(&alone);
         result_free(&other);
