@@ -42,12 +42,19 @@ struct buffer {
         buffer *next;
 };
 
+/* Rows of one format, that are multiplied in one go. */
+struct mat_run {
+        linear_matrix w;
+        uint32_t first, n;             /* of all the matrix's rows, without padding */
+        size_t row_bytes, scale_bytes; /* of a row's weights, of its scales */
+};
+
 struct mat {
         mat_shape shape;
-        linear_matrix w;
-        bool paired;                  /* of two parts, that alternate: gate and up */
-        uint32_t columns;             /* padded */
-        size_t row_bytes, row_scales; /* bytes of a row's weights, of its scales */
+        mat_run runs[MAT_PARTS_MAX];
+        uint32_t run_count;
+        uint32_t run_of[MAT_PARTS_MAX]; /* where a part is */
+        bool paired;                    /* of two parts, that alternate: gate and up */
 };
 
 struct kv {

@@ -1,36 +1,84 @@
 #include "kernels/cuda/embed.h"
 
 #include "kernels/cuda/lane.h"
+#include "kernels/cuda/linear-formats.h"
 
 #define THREADS 256u
-#define GROUP   32u /* columns that share a scale */
+
+/* Bits of number i of a lane's eight, where words have `width` of each. */
+DEVICE uint32_t bits_at(uint32_t words, uint32_t i, unsigned width)
+{
+        return words >> (i / 2 * width + i % 2 * 16) & ((1u << width) - 1);
+}
+
+DEVICE float int8_number(const uint8_t *row, const uint16_t *scales, uint32_t k)
+{
+        const uint8_t *eight = row + k / 64 * 64 + k % 32 / 8 * 16 + k / 32 % 2 * 8;
+        uint32_t i = k % 8, swapped = i % 4 == 1 ? i + 1 : i % 4 == 2 ? i - 1 : i;
+
+        return (float)(int8_t)eight[swapped] * from_half(scales[k / 32]);
+}
+
+/* Of four bits and more, one that is not negative.  Its group is one of four, in a lane of four. */
+template <linear_format FORMAT> DEVICE uint32_t integer(const uint8_t *row, uint32_t k)
+{
+        const uint8_t *step = row + k / 128 * STEP_BYTES(FORMAT);
+        uint32_t group = k / 32 % 4, in_lanes = FORMAT == LINEAR_K6 ? k % 16 / 4 : k % 32 / 8;
+        uint32_t i = FORMAT == LINEAR_K6 ? k % 32 / 16 * 4 + k % 4 : k % 8;
+        uint32_t low = bits_at(((const uint32_t *)step)[in_lanes * 4 + group], i, 4);
+        const uint32_t *upper = (const uint32_t *)(step + 64);
+
+        if (FORMAT == LINEAR_K5)
+                low |= bits_at(upper[in_lanes] >> group * 4, i, 1) << 4;
+        if (FORMAT == LINEAR_K6)
+                low |= bits_at(upper[in_lanes * 2 + group / 2] >> group % 2 * 8, i, 2) << 4;
+        return low;
+}
+
+/* Four scales, then four least values of six bits, of each half of a block. */
+DEVICE float six_bits(const uint16_t *block, uint32_t number)
+{
+        uint32_t at = number * 6, two = block[2 + at / 16];
+
+        if (at % 16 > 10)
+                two |= (uint32_t)block[3 + at / 16] << 16;
+        return (float)(two >> at % 16 & 63);
+}
+
+template <linear_format FORMAT>
+DEVICE float run_number(const uint8_t *row, const uint16_t *scales, uint32_t k)
+{
+        const uint16_t *block = scales + k / 256 * 8;
+        uint32_t first = k / 128 % 2 * 8 + k / 32 % 4;
+        float scale = six_bits(block, first) * from_half(block[0]);
+        float least = six_bits(block, first + 4) * from_half(block[1]);
+
+        return (float)integer<FORMAT>(row, k) * scale - least;
+}
 
 /* Number k of a packed row, wherever linear.h has put it. */
 template <linear_format FORMAT>
-DEVICE float number(const uint8_t *row, const uint16_t *scales, uint32_t k)
+DEVICE float number(const uint8_t *row, const uint16_t *scales, uint32_t k, uint32_t columns)
 {
-        uint32_t group = k / GROUP, lane = k % GROUP / 8, i = k % 8;
-
         if (FORMAT == LINEAR_BFLOAT)
                 return from_bfloat(((const uint16_t *)row)[k]);
-        if (FORMAT == LINEAR_INT8) {
-                const uint8_t *eight = row + k / 64 * 64 + lane * 16 + group % 2 * 8;
-                uint32_t swapped = i % 4 == 1 ? i + 1 : i % 4 == 2 ? i - 1 : i;
+        if (FORMAT == LINEAR_INT8)
+                return int8_number(row, scales, k);
+        if (FORMAT == LINEAR_K6) {
+                float scale = (float)(((const uint8_t *)scales)[k / 16] - 128);
 
-                return (float)(int8_t)eight[swapped] * from_half(scales[group]);
+                return ((float)integer<FORMAT>(row, k) - 32) *
+                       (scale * from_half(scales[columns / 256 * 8 + k / 256]));
         }
-        const uint32_t *words = (const uint32_t *)(row + k / 128 * 64 + lane * 16);
-        uint32_t bits = words[group % 4] >> (i % 2 ? 2 * i + 14 : 2 * i);
-
-        return (float)((int)(bits & 15) - 8) * from_half(scales[group]);
+        if (FORMAT == LINEAR_INT4)
+                return ((float)integer<FORMAT>(row, k) - 8) * from_half(scales[k / 32]);
+        return run_number<FORMAT>(row, scales, k);
 }
 
 template <linear_format FORMAT> KERNEL(THREADS) embed_row(embed_args a)
 {
         uint32_t row = blockIdx.x, token;
-        uint32_t row_bytes = FORMAT == LINEAR_BFLOAT ? 2 * a.table.columns
-                             : FORMAT == LINEAR_INT8 ? a.table.columns
-                                                     : a.table.columns / 2;
+        size_t bytes = (size_t)a.table.columns / (GROUP * GROUPS_OF(FORMAT)) * STEP_BYTES(FORMAT);
         const uint8_t *weights;
         const uint16_t *scales;
 
@@ -38,10 +86,11 @@ template <linear_format FORMAT> KERNEL(THREADS) embed_row(embed_args a)
         if (row >= a.view.counts->rows)
                 return;
         token = a.view.rows[row].token;
-        weights = (const uint8_t *)a.table.weights + (size_t)token * row_bytes;
-        scales = a.table.scales + (size_t)token * (a.table.columns / GROUP);
+        weights = (const uint8_t *)a.table.weights + token * bytes;
+        scales = a.table.scales + (size_t)token * ROW_SCALES(FORMAT, a.table.columns);
         for (uint32_t k = threadIdx.x; k < a.columns; k += THREADS)
-                a.x[(size_t)row * a.columns + k] = number<FORMAT>(weights, scales, k) * a.scale;
+                a.x[(size_t)row * a.columns + k] =
+                        number<FORMAT>(weights, scales, k, a.table.columns) * a.scale;
 }
 
 int embed(device *device, const embed_args *args)
@@ -55,6 +104,12 @@ int embed(device *device, const embed_args *args)
                 return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_INT8>, *args);
         case LINEAR_INT4:
                 return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_INT4>, *args);
+        case LINEAR_K4:
+                return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_K4>, *args);
+        case LINEAR_K5:
+                return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_K5>, *args);
+        case LINEAR_K6:
+                return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_K6>, *args);
         }
         return 0;
 }

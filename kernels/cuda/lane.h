@@ -29,9 +29,11 @@
 
 #ifdef __CUDACC__
 
-#define DEVICE      static __device__ __forceinline__
-#define KERNEL(...) __global__ void __launch_bounds__(__VA_ARGS__)
-#define UNROLL      _Pragma("unroll") /* before a loop whose arrays are to be registers */
+#define DEVICE           static __device__ __forceinline__
+#define KERNEL(...)      __global__ void __launch_bounds__(__VA_ARGS__)
+#define UNROLL           _Pragma("unroll") /* before a loop whose arrays are to be registers */
+#define UNROLL_BY(...)   LANE_PRAGMA(unroll(__VA_ARGS__)) /* ... or, by 1, that is to be one */
+#define LANE_PRAGMA(...) _Pragma(#__VA_ARGS__)
 
 #else
 
@@ -43,10 +45,11 @@
 #define DEVICE      static inline
 #define KERNEL(...) void
 #define UNROLL      /* nothing */
-#define threadIdx   emu_thread
-#define blockIdx    emu_block
-#define blockDim    emu_block_size
-#define gridDim     emu_grid_size
+#define UNROLL_BY(...)
+#define threadIdx emu_thread
+#define blockIdx  emu_block
+#define blockDim  emu_block_size
+#define gridDim   emu_grid_size
 
 struct alignas(16) uint4 {
         uint32_t x, y, z, w;

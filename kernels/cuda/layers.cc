@@ -69,7 +69,7 @@ static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epil
 {
         linear_args args = {};
 
-        args.w = w->w;
+        args.w = w->runs[0].w; /* all of it, but for parts of different types */
         args.x = cuda->narrow;
         args.x_columns = padded(w->shape.columns);
         args.rows_max = cuda->view.rows_max;
@@ -77,6 +77,7 @@ static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epil
         args.epilogue = epilogue;
         for (uint32_t p = 0; p < w->shape.parts; p++)
                 args.n += w->shape.rows[p];
+        args.y_columns = args.n;
         args.bias = bias;
         args.sums = cuda->sums;
         args.arrived = cuda->arrived;
@@ -112,12 +113,30 @@ void cuda_layers_deinit(struct cuda *cuda)
 int cuda_embed(struct kernels *k, const mat *table, float scale, float *x)
 {
         struct cuda *cuda = cuda_of(k);
-        const embed_args args = { cuda->view, table->w, table->shape.columns, scale, x };
+        const embed_args args = { cuda->view, table->runs[0].w, table->shape.columns, scale, x };
         int r;
 
         assert(cuda->steps.running && table->shape.parts == 1);
         r = holds(cuda, x, CONTENT_FLOATS, table->shape.columns);
         return cuda_outcome(cuda, r ? r : embed(cuda->device, &args));
+}
+
+/* A launch for each run: what they write lies side by side. */
+static int multiply_runs(struct cuda *cuda, const mat *w, const linear_args *all)
+{
+        linear_args args = *all;
+        int r = 0;
+
+        for (uint32_t i = 0; i < w->run_count && !r; i++) {
+                const mat_run *run = &w->runs[i];
+
+                args.w = run->w;
+                args.n = run->n;
+                args.bias = all->bias ? all->bias + run->first : nullptr;
+                args.y = all->y + run->first;
+                r = linear(cuda->device, &args);
+        }
+        return r;
 }
 
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
@@ -145,7 +164,8 @@ int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
                op->kv_heads == kv->shape.kv_heads);
         stack.y = cuda->stacked;
         if ((r = holds(cuda, q, CONTENT_HALVES, op->heads * op->head_dim)) ||
-            (r = narrow(cuda, op->w, x, op->norm, op->eps)) || (r = linear(cuda->device, &stack)))
+            (r = narrow(cuda, op->w, x, op->norm, op->eps)) ||
+            (r = multiply_runs(cuda, op->w, &stack)))
                 return cuda_outcome(cuda, r);
         return cuda_outcome(cuda, heads(cuda->device, &finish));
 }

@@ -12,7 +12,7 @@
  *      w       (rows, columns), see below
  *      grid    (chunks of 64 rows of x, tiles of 16 rows of w, parts of k), 4 or 8 warps
  *      moves   all of w once; rows of x once a tile, out of the cache
- *      order   k goes in steps of 64 (LINEAR_INT4: 128); step i is added by warp i % warps of part
+ *      order   k goes in steps of 64 or 128 (below); step i is added by warp i % warps of part
  *              i / warps % parts, in order of i; then warps are added in order, then parts.  Warps and
  *              parts depend on the matrix and the GPU alone, so a row's sums are the same bits
  *              however many rows there are and wherever it is among them.
@@ -38,12 +38,32 @@
 #include "kernels/kernels.h"
 
 /*
- * How weights are kept: as numbers, or as integers with a half for each row and group of 32 that
- * multiplies them.  An integer is exact as a bfloat, and its scale multiplies the sum of the
- * group, so those are as exact as their file.
+ * How weights are kept: as numbers, or as the integers of their file, each exact as a bfloat, with
+ * what multiplies them.  A weight itself is never rounded, nor is it ever made: of a group of 32
+ * columns the tensor cores add up integer * x, and that sum is multiplied by the scale.
  *
- * A packed row is its weights, and apart from them its scales, in order of groups.  Columns are
- * padded with zeros.  Where a group's 32 columns lie, t = 0 .. 3 being the lane of those at 8t .. 8t+7:
+ *      LINEAR_BFLOAT   bfloat(weight): exact for ROW_BF16, for others rounded once.  Steps of 64
+ *      LINEAR_INT8     weight = scale * integer of 8 bits (Q8_0).  Steps of 64
+ *      LINEAR_INT4     weight = scale * (integer of 4 bits - 8) (Q4_0).  Steps of 128
+ *      LINEAR_K4, K5   weight = scale * integer of 4, 5 bits - least (Q4_K, Q5_K).  scale is a half times
+ *                      six bits, least another half times six bits: exact floats.  Steps of 128
+ *      LINEAR_K6       weight = scale * (integer of 6 bits - 32) (Q6_K), of 16 columns.  scale is a half times a
+ *                      signed byte, an exact float.  Steps of 128
+ *
+ * To a row's sum s a group adds, all in floats, each fma rounded once:
+ *
+ *      LINEAR_BFLOAT   the products, without a scale
+ *      LINEAR_INT8, INT4       s = fma(scale, sum of integer * x, s)
+ *      LINEAR_K4, K5           that; then s = fma(-least, sum of x, s), which the tensor cores add up with
+ *                              weights of 1
+ *      LINEAR_K6               that, of the first 16 columns, then of the others
+ *
+ * Group after group.  Within a group it is the tensor cores' order, of columns 8t .. 8t+3 of all t = 0 .. 3,
+ * then of 8t+4 .. 8t+7; LINEAR_K6: of the first 16, and apart from them of the others.
+ *
+ * A packed row is its weights, and apart from them its scales, which together are as many bytes as in the
+ * file (LINEAR_K6: up to 14 more a row).  Columns are padded with zeros.  Where a group's 32 columns lie,
+ * t = 0 .. 3 being the lane of those at 8t .. 8t+7:
  *
  *      LINEAR_BFLOAT   in order
  *      LINEAR_INT8     signed bytes.  Of each 64 columns, lane t has bytes 16t ..: 8 of the first
@@ -51,15 +71,32 @@
  *      LINEAR_INT4     number + 8 in four bits.  Of each 128 columns, lane t has bytes 16t ..: four
  *                      words, one of each group, where column i is in bits 2i .. (i even) or
  *                      2i + 14 .. (i odd)
+ *      LINEAR_K4       the same, without the 8
+ *      LINEAR_K5       80 bytes of each 128 columns: lower four bits as LINEAR_K4, then lane t has bytes
+ *                      64 + 4t ..: the fifth bits of four groups, group j's from bit 4j on, column i of them in
+ *                      bit i/2 (i even) or i/2 + 16 (i odd)
+ *      LINEAR_K6       96 bytes of each 128 columns, number + 32.  Here lane t has columns 4t .. 4t+3 and
+ *                      16 + 4t .. 16 + 4t+3 of a group.  Lower four bits as LINEAR_K4, then lane t has bytes
+ *                      64 + 8t ..: two words of two groups each, the second one's bits from bit 8 on, the upper
+ *                      two bits of column i in bits i .. (i even) or i + 15 .. (i odd)
+ *
+ * And scales:
+ *
+ *      LINEAR_INT8, INT4       a half for each group, in order
+ *      LINEAR_K4, K5           16 bytes of each 256 columns: two halves, of scales and of least values, then
+ *                              sixteen times six bits from the lowest bit up: four scales and four least
+ *                              values of the first 128 columns, then of the others
+ *      LINEAR_K6               scale + 128 in a byte for each 16 columns, in order; behind them all a half for
+ *                              each 256; then zeros up to a multiple of 16 bytes
  */
-enum linear_format { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4 };
+enum linear_format { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_K4, LINEAR_K5, LINEAR_K6 };
 
-/* The closest one.  A matrix whose parts differ is LINEAR_BFLOAT, which all can become. */
+/* The closest one; all can become LINEAR_BFLOAT. */
 linear_format linear_format_of(row_type type);
 uint32_t linear_columns(linear_format format, uint32_t columns); /* padded */
 /* Of a packed row of so many columns, padded or not. */
 size_t linear_row_bytes(linear_format format, uint32_t columns);
-size_t linear_row_scales(linear_format format, uint32_t columns); /* halves */
+size_t linear_row_scales(linear_format format, uint32_t columns); /* in pieces of two bytes */
 
 /* Any thread.  What is not a file row of that format becomes LINEAR_BFLOAT, rounded once, only. */
 void linear_pack_row(linear_format format, row_type type, const void *file_row, uint32_t columns,
@@ -73,7 +110,7 @@ struct linear_matrix {
         linear_format format;
         uint32_t rows, columns; /* padded: rows to a multiple of 16, with zeros */
         const void *weights;
-        const uint16_t *scales; /* (rows, columns / 32) halves; LINEAR_BFLOAT: NULL */
+        const uint16_t *scales; /* likewise; LINEAR_BFLOAT: NULL */
 };
 
 static inline uint32_t linear_gate_row(uint32_t part, uint32_t row)
@@ -94,7 +131,8 @@ struct linear_args {
         uint32_t n;        /* of w, not padded; LINEAR_GATE: of each part */
         const float *bias; /* (n), LINEAR_GATE: gate's, then up's; or NULL */
         float *y;
-        uint16_t *out; /* instead of y: LINEAR_GATE */
+        uint32_t y_columns; /* of which n are written */
+        uint16_t *out;      /* instead of y: LINEAR_GATE */
         uint32_t out_columns;
         activation act;
 

@@ -153,6 +153,7 @@ static void open_world(world *world, row_type type, linear_epilogue epilogue, ui
         a->epilogue = epilogue;
         a->w.format = linear_format_of(type);
         a->n = n;
+        a->y_columns = n + 3; /* others are beside them */
         a->out_columns = (n + 63) / 64 * 64;
         pack(world);
         a->x_columns = (columns + 63) / 64 * 64;
@@ -185,10 +186,11 @@ static void *new_y(const world *world, uint32_t count)
         if (a->epilogue == LINEAR_GATE)
                 return make<uint16_t>((size_t)a->rows_max * a->out_columns, 0xff);
 
-        float *y = make<float>((size_t)a->rows_max * a->n, 0xff);
+        float *y = make<float>((size_t)a->rows_max * a->y_columns, 0xff);
 
-        if (a->epilogue == LINEAR_ADD)
-                memcpy(y, world->was, (size_t)count * a->n * sizeof(*y));
+        for (uint32_t r = 0; r < count && a->epilogue == LINEAR_ADD; r++)
+                memcpy(y + (size_t)r * a->y_columns, world->was + (size_t)r * a->n,
+                       a->n * sizeof(*y));
         return y;
 }
 
@@ -205,7 +207,7 @@ static void *run(world *world, uint32_t rows_max, uint32_t count)
 
         world->a.rows_max = a.rows_max = rows_max;
         bytes = a.epilogue == LINEAR_GATE ? (size_t)rows_max * a.out_columns * 2
-                                          : (size_t)rows_max * a.n * 4;
+                                          : (size_t)rows_max * a.y_columns * 4;
         memcpy(x, a.x, (size_t)count * a.x_columns * sizeof(*x));
         a.x = x;
         a.count = &count;
@@ -277,7 +279,7 @@ static void check_number(const world *world, const void *y, uint32_t row, uint32
         } else {
                 if (a->epilogue == LINEAR_ADD)
                         want += world->was[(size_t)row * a->n + n];
-                got = ((const float *)y)[(size_t)row * a->n + n];
+                got = ((const float *)y)[(size_t)row * a->y_columns + n];
                 allowed = tiny * (size + fabs(want));
         }
         if (!(fabs(got - want) <= allowed)) {
@@ -292,7 +294,7 @@ static void check(const world *world, const void *y, uint32_t count)
 {
         const linear_args *a = &world->a;
         bool gate = a->epilogue == LINEAR_GATE;
-        size_t width = gate ? a->out_columns : a->n, bytes = gate ? 2 : 4;
+        size_t width = gate ? a->out_columns : a->y_columns, bytes = gate ? 2 : 4;
 
         for (uint32_t r = 0; r < a->rows_max; r++)
                 for (uint32_t n = 0; n < width; n++)
@@ -319,18 +321,33 @@ static void try_one(row_type type, linear_epilogue epilogue, activation activati
         close_world(&world);
 }
 
-static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0 };
-#define KINDS (sizeof(kinds) / sizeof(*kinds))
+static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
+
+static bool is_blocks(row_type type)
+{
+        return type == ROW_Q4_K || type == ROW_Q5_K || type == ROW_Q6_K;
+}
+
+static uint32_t step_of(row_type type)
+{
+        return type == ROW_Q4_0 || is_blocks(type) ? 128 : 64;
+}
+
+/* So many columns, or as many as its blocks have. */
+static uint32_t whole(row_type type, uint32_t columns)
+{
+        return is_blocks(type) ? (columns + 255) / 256 * 256 : columns;
+}
 
 static void all_epilogues_of_all_formats_are_what_they_should_be(void **)
 {
         for (row_type type : kinds) {
-                try_one(type, LINEAR_STORE, ACT_SILU, 192, 24, 9, 9, true);
-                try_one(type, LINEAR_ADD, ACT_SILU, 96, 17, 16, 3, true);
-                try_one(type, LINEAR_ADD, ACT_SILU, 32, 16, 8, 8, false);
-                try_one(type, LINEAR_GATE, ACT_SILU, 192, 12, 12, 9, true);
-                try_one(type, LINEAR_GATE, ACT_GELU_TANH, 64, 67, 4, 2, true);
-                try_one(type, LINEAR_GATE, ACT_GELU_TANH, 160, 8, 30, 21, false);
+                try_one(type, LINEAR_STORE, ACT_SILU, whole(type, 192), 24, 9, 9, true);
+                try_one(type, LINEAR_ADD, ACT_SILU, whole(type, 96), 17, 16, 3, true);
+                try_one(type, LINEAR_ADD, ACT_SILU, whole(type, 32), 16, 8, 8, false);
+                try_one(type, LINEAR_GATE, ACT_SILU, whole(type, 192), 12, 12, 9, true);
+                try_one(type, LINEAR_GATE, ACT_GELU_TANH, whole(type, 64), 67, 4, 2, true);
+                try_one(type, LINEAR_GATE, ACT_GELU_TANH, whole(type, 160), 8, 30, 21, false);
         }
 }
 
@@ -340,16 +357,19 @@ static void parts_of_other_types_are_multiplied_as_bfloats(void **)
         try_one(ROW_F16, LINEAR_STORE, ACT_SILU, 65, 5, 3, 3, true);
 }
 
-/* The ring of a warp has 4 steps, or 2 where there are more than 16 rows; there are 8 warps. */
+/* The ring of a warp has 2 to 4 steps; there are 8 warps. */
 static void rings_that_wrap_twice_are_read_in_order(void **)
 {
         for (row_type type : kinds) {
-                uint32_t step = type == ROW_Q4_0 ? 128 : 64;
+                uint32_t step = step_of(type);
 
-                try_one(type, LINEAR_STORE, ACT_SILU, (9 * 8 + 3) * step, 16, 8, 7, false);
-                try_one(type, LINEAR_STORE, ACT_SILU, 9 * 8 * step, 16, 16, 16, false);
-                try_one(type, LINEAR_STORE, ACT_SILU, (5 * 8 - 1) * step, 16, 32, 31, false);
-                try_one(type, LINEAR_STORE, ACT_SILU, (5 * 8 + 1) * step, 16, 40, 39, false);
+                try_one(type, LINEAR_STORE, ACT_SILU, whole(type, (9 * 8 + 3) * step), 16, 8, 7,
+                        false);
+                try_one(type, LINEAR_STORE, ACT_SILU, whole(type, 9 * 8 * step), 16, 16, 16, false);
+                try_one(type, LINEAR_STORE, ACT_SILU, whole(type, (5 * 8 - 1) * step), 16, 32, 31,
+                        false);
+                try_one(type, LINEAR_STORE, ACT_SILU, whole(type, (5 * 8 + 1) * step), 16, 40, 39,
+                        false);
         }
 }
 
@@ -357,7 +377,8 @@ static void k_of_any_length_is_summed(void **)
 {
         for (row_type type : kinds)
                 for (uint32_t columns : { 32u, 64u, 128u, 320u, 416u, 1024u, 1056u, 2048u, 2080u })
-                        try_one(type, LINEAR_STORE, ACT_SILU, columns, 16, 2, 1, false);
+                        try_one(type, LINEAR_STORE, ACT_SILU, whole(type, columns), 16, 2, 1,
+                                false);
 }
 
 /* However many rows, in whatever bucket: all rows of a step of `most` come first, then fewer. */
@@ -370,7 +391,8 @@ static void compare_counts(row_type type, linear_epilogue epilogue, uint32_t col
         size_t row_bytes;
 
         open_world(&world, type, epilogue, columns, n, 130, true);
-        row_bytes = epilogue == LINEAR_GATE ? (size_t)world.a.out_columns * 2 : (size_t)n * 4;
+        row_bytes = epilogue == LINEAR_GATE ? (size_t)world.a.out_columns * 2
+                                            : (size_t)world.a.y_columns * 4;
         all = (uint8_t *)run(&world, 130, 130);
         check(&world, all, 130);
         for (const uint32_t *bucket : buckets) {
@@ -390,6 +412,9 @@ static void a_row_is_the_same_bits_among_any_number_of_rows(void **)
         compare_counts(ROW_BF16, LINEAR_STORE, 1152, 13);
         compare_counts(ROW_Q8_0, LINEAR_ADD, 224, 16);
         compare_counts(ROW_Q4_0, LINEAR_GATE, 224, 16);
+        compare_counts(ROW_Q4_K, LINEAR_ADD, 512, 16);
+        compare_counts(ROW_Q5_K, LINEAR_STORE, 256, 13);
+        compare_counts(ROW_Q6_K, LINEAR_GATE, 256, 16);
 }
 
 static void where_there_are_no_rows_nothing_is_written(void **)
@@ -412,7 +437,7 @@ static void try_parts(row_type type, uint32_t steps, uint32_t parts, uint32_t ro
         world world;
         uint8_t *all;
 
-        open_world(&world, type, LINEAR_ADD, steps * (type == ROW_Q4_0 ? 128 : 64), 16, rows, true);
+        open_world(&world, type, LINEAR_ADD, steps * step_of(type), 16, rows, true);
         linear_room(nullptr, &world.a.w, rows, &sums, &arrived);
         assert_int_equal(arrived, chunks);
         assert_int_equal(sums, chunks * parts * tiles * 8 * 20);
@@ -421,7 +446,7 @@ static void try_parts(row_type type, uint32_t steps, uint32_t parts, uint32_t ro
         for (uint32_t count = 1; count < rows; count += 8) {
                 uint8_t *y = (uint8_t *)run(&world, count, count);
 
-                assert_memory_equal(y, all, count * 16 * sizeof(float));
+                assert_memory_equal(y, all, count * world.a.y_columns * sizeof(float));
                 free(y);
                 count += count > 8 ? 40 : 0;
         }
@@ -435,7 +460,7 @@ static void k_in_parts_is_summed_in_order_whoever_comes_last(void **)
         for (row_type type : kinds) {
                 try_parts(type, 16, 2, 65); /* two for each of 4 warps */
                 try_parts(type, 52, 3, 9);  /* of the 8 warps of three parts, four have a third */
-                try_one(type, LINEAR_GATE, ACT_SILU, type == ROW_Q4_0 ? 4224 : 2112, 20, 12, 9,
+                try_one(type, LINEAR_GATE, ACT_SILU, whole(type, 33 * step_of(type)), 20, 12, 9,
                         true);
         }
         processors = 0;
@@ -466,12 +491,37 @@ static void a_matrix_that_fills_the_device_is_not_split(void **)
 
 /* ---- packing ---- */
 
-/* Number k of a packed row, by the words of linear.h. */
-static float packed_number(linear_format format, const uint8_t *row, const uint16_t *scales,
-                           uint32_t k)
+/* Number k of a packed row, by the words of linear.h: bits, and what comes of them. */
+static uint32_t bits_in(const uint8_t *from, size_t first, unsigned count)
 {
-        uint32_t lane = k % 32 / 8, i = k % 8, bits;
-        const uint8_t *at;
+        uint32_t bits = 0;
+
+        for (unsigned i = 0; i < count; i++)
+                bits |= (from[(first + i) / 8] >> (first + i) % 8 & 1u) << i;
+        return bits;
+}
+
+static uint32_t packed_bits(linear_format format, const uint8_t *row, uint32_t k)
+{
+        bool six = format == LINEAR_K6;
+        const uint8_t *step = row + k / 128 * (six ? 96 : format == LINEAR_K5 ? 80 : 64);
+        uint32_t group = k % 128 / 32, t = six ? k % 16 / 4 : k % 32 / 8;
+        uint32_t i = six ? k % 32 / 16 * 4 + k % 4 : k % 8, odd = i % 2;
+        uint32_t bits = bits_in(step + t * 16 + group * 4, odd ? 2 * i + 14 : 2 * i, 4);
+
+        if (format == LINEAR_K5)
+                bits += 16 * bits_in(step + 64 + t * 4, group * 4 + i / 2 + 16 * odd, 1);
+        if (six)
+                bits += 16 * bits_in(step + 64 + t * 8 + group / 2 * 4,
+                                     group % 2 * 8 + (odd ? i + 15 : i), 2);
+        return bits;
+}
+
+static float packed_number(linear_format format, const uint8_t *row, const uint16_t *scales,
+                           uint32_t k, uint32_t columns)
+{
+        const uint8_t *bytes = (const uint8_t *)scales, *at;
+        uint32_t i = k % 8, first = k % 256 / 128 * 8 + k % 128 / 32;
         uint16_t bfloat;
 
         switch (format) {
@@ -479,15 +529,22 @@ static float packed_number(linear_format format, const uint8_t *row, const uint1
                 memcpy(&bfloat, row + k * 2, 2);
                 return bfloat_to_float(bfloat);
         case LINEAR_INT8:
-                at = row + k / 64 * 64 + lane * 16 + (k % 64 / 32) * 8 + i / 4 * 4;
+                at = row + k / 64 * 64 + k % 32 / 8 * 16 + (k % 64 / 32) * 8 + i / 4 * 4;
                 at += i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4;
                 return half_to_float(scales[k / 32]) * (float)(int8_t)*at;
         case LINEAR_INT4:
-                break;
+                return half_to_float(scales[k / 32]) * ((float)packed_bits(format, row, k) - 8);
+        case LINEAR_K6:
+                return half_to_float(scales[columns / 16 / 2 + k / 256]) *
+                       ((float)bytes[k / 16] - 128) * ((float)packed_bits(format, row, k) - 32);
+        default:
+                bytes += k / 256 * 16;
+                return half_to_float(scales[k / 256 * 8]) *
+                               (float)bits_in(bytes + 4, first * 6, 6) *
+                               (float)packed_bits(format, row, k) -
+                       half_to_float(scales[k / 256 * 8 + 1]) *
+                               (float)bits_in(bytes + 4, (first + 4) * 6, 6);
         }
-        memcpy(&bits, row + k / 128 * 64 + lane * 16 + k % 128 / 32 * 4, 4);
-        bits = bits >> (i % 2 ? 2 * i + 14 : 2 * i) & 15;
-        return half_to_float(scales[k / 32]) * ((float)bits - 8);
 }
 
 /* Neither neighbour is closer, and of two that are as close it is the even one. */
@@ -510,18 +567,20 @@ static void try_packing(linear_format format, row_type type, uint32_t columns)
         size_t bytes = linear_row_bytes(format, columns);
         size_t scale_count = linear_row_scales(format, columns);
         uint32_t padded = linear_columns(format, columns);
+        uint32_t step = format == LINEAR_BFLOAT || format == LINEAR_INT8 ? 64 : 128;
         uint8_t *file = make<uint8_t>(row_bytes(type, columns) + 1, 0);
         uint8_t *row = make<uint8_t>(bytes + 1, 0xa5);
         uint16_t *scales = make<uint16_t>(scale_count + 1, 0xa5);
         float *floats = make<float>(columns, 0);
 
-        assert_true(padded >= columns && padded - columns < (format == LINEAR_INT4 ? 128u : 64u));
-        assert_int_equal(padded % (format == LINEAR_INT4 ? 128 : 64), 0);
+        assert_true(padded >= columns && padded - columns < step);
+        assert_int_equal(padded % step, 0);
         roll_row(type, columns, file + 1); /* files align nothing */
         row_to_floats(type, file + 1, columns, floats);
         linear_pack_row(format, type, file + 1, columns, row, scales);
         for (uint32_t k = 0; k < padded; k++) {
-                float is = packed_number(format, row, scales, k), of = k < columns ? floats[k] : 0;
+                float is = packed_number(format, row, scales, k, padded),
+                      of = k < columns ? floats[k] : 0;
 
                 if (format == LINEAR_BFLOAT ? !is_nearest(is, of) : is != of) {
                         print_message("%s, column %u: %g, not %g\n", row_type_name(type), k, is,
@@ -545,14 +604,37 @@ static void packed_rows_are_what_their_file_says(void **)
                 try_packing(LINEAR_BFLOAT, ROW_Q8_0, columns);
                 try_packing(LINEAR_BFLOAT, ROW_Q4_0, columns);
         }
-        for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K }) {
-                assert_int_equal(linear_format_of(type), LINEAR_BFLOAT);
-                try_packing(LINEAR_BFLOAT, type, 256);
-                try_packing(LINEAR_BFLOAT, type, 768);
-        }
+        for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
+                for (uint32_t columns : { 256u, 768u, 2560u }) {
+                        try_packing(linear_format_of(type), type, columns);
+                        try_packing(LINEAR_BFLOAT, type, columns);
+                }
         for (uint32_t columns : { 1u, 63u, 64u, 255u, 257u, 600u })
                 for (row_type type : { ROW_F32, ROW_F16, ROW_BF16 })
                         try_packing(LINEAR_BFLOAT, type, columns);
+}
+
+static void packed_rows_are_no_larger_than_in_their_file(void **)
+{
+        static const struct {
+                row_type type;
+                linear_format format;
+        } kept[] = { { ROW_BF16, LINEAR_BFLOAT }, { ROW_Q8_0, LINEAR_INT8 },
+                     { ROW_Q4_0, LINEAR_INT4 },   { ROW_Q4_K, LINEAR_K4 },
+                     { ROW_Q5_K, LINEAR_K5 },     { ROW_Q6_K, LINEAR_K6 } };
+
+        for (const auto &one : kept)
+                for (uint32_t columns : { 256u, 2048u, 4096u, 14336u }) {
+                        size_t bytes = linear_row_bytes(one.format, columns) +
+                                       2 * linear_row_scales(one.format, columns);
+                        size_t more = bytes - row_bytes(one.type, columns);
+
+                        assert_int_equal(linear_format_of(one.type), one.format);
+                        if (one.type == ROW_Q6_K)
+                                assert_in_range(more, 0, 14);
+                        else
+                                assert_int_equal(more, 0);
+                }
 }
 
 static void numbers_become_bfloats_by_rounding_to_the_nearest(void **)
@@ -577,6 +659,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(packed_rows_are_what_their_file_says),
+                cmocka_unit_test(packed_rows_are_no_larger_than_in_their_file),
                 cmocka_unit_test(numbers_become_bfloats_by_rounding_to_the_nearest),
                 cmocka_unit_test(all_epilogues_of_all_formats_are_what_they_should_be),
                 cmocka_unit_test(parts_of_other_types_are_multiplied_as_bfloats),

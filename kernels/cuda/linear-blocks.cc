@@ -1,0 +1,14 @@
+/* Products with weights that are blocks of 256 integers, whose scales have a scale. */
+#include "kernels/cuda/linear-multiply.h"
+
+int linear_blocks(device *device, const launch &launch, const linear_args *args)
+{
+        switch (args->w.format) {
+        case LINEAR_K4:
+                return launch_epilogue<LINEAR_K4>(device, launch, args);
+        case LINEAR_K5:
+                return launch_epilogue<LINEAR_K5>(device, launch, args);
+        default:
+                return launch_epilogue<LINEAR_K6>(device, launch, args);
+        }
+}

@@ -1,0 +1,392 @@
+/*
+ * What a lane of a product holds of weights, and how that becomes what is multiplied.  For each format:
+ *
+ *      held            of one step, of rows g and g + 8 of a tile of 16, as it was read
+ *      hold()          begins to read it
+ *      tell()          what lanes have to tell each other of it
+ *      widen()         of one group, bfloats
+ *      factors_of()    of one group, what its sums are multiplied with
+ *
+ * How it lies in memory is told in linear.h.
+ */
+#ifndef KERNELS_CUDA_LINEAR_FORMATS_H
+#define KERNELS_CUDA_LINEAR_FORMATS_H
+
+#include "kernels/cuda/lane.h"
+#include "kernels/cuda/linear.h"
+
+#define GROUP     32u /* columns that a lane sees eight of, in 16 bytes of x */
+#define TILE_ROWS 16u /* of w */
+
+/* Of a step, which is what a warp reads of k in one go: its groups, and bytes of weights of a row. */
+#define GROUPS_OF(format) ((format) == LINEAR_BFLOAT || (format) == LINEAR_INT8 ? 2u : 4u)
+#define STEP_BYTES(format)                                                                         \
+        ((format) == LINEAR_BFLOAT ? 128u                                                          \
+         : (format) == LINEAR_K5   ? 80u                                                           \
+         : (format) == LINEAR_K6   ? 96u                                                           \
+                                   : 64u)
+/* Halves of a row; and of a step, one after the other. */
+#define ROW_SCALES(format, columns)                                                                \
+        ((format) == LINEAR_BFLOAT ? 0u                                                            \
+         : (format) == LINEAR_K6   ? ((columns) / 256 * 9 + 7) / 8 * 8                             \
+                                   : (columns) / GROUP)
+#define HAS_LEASTS(format) ((format) == LINEAR_K4 || (format) == LINEAR_K5)
+
+/* Where the lane reads in row g of the tile, and in g + 8. */
+struct lane_rows {
+        const uint8_t *weights[2], *scales[2];
+        uint32_t halves; /* LINEAR_K6: bytes of a row's scales, before what multiplies those */
+};
+
+template <linear_format FORMAT> DEVICE lane_rows find_rows(const linear_matrix *w, unsigned tile)
+{
+        unsigned lane = lane_number();
+        size_t steps = w->columns / (GROUP * GROUPS_OF(FORMAT));
+        lane_rows rows;
+
+        rows.halves = w->columns / 256 * 16;
+        UNROLL
+        for (unsigned i = 0; i < 2; i++) {
+                size_t row = tile * TILE_ROWS + lane / 4 + i * 8;
+
+                rows.weights[i] = (const uint8_t *)w->weights + row * steps * STEP_BYTES(FORMAT) +
+                                  lane % 4 * 16;
+                rows.scales[i] =
+                        (const uint8_t *)(w->scales + row * ROW_SCALES(FORMAT, w->columns));
+        }
+        return rows;
+}
+
+template <linear_format FORMAT> struct held;
+
+template <> struct held<LINEAR_BFLOAT> {
+        uint4 weights[2][2]; /* of each group */
+};
+
+template <> struct held<LINEAR_INT8> {
+        uint4 weights[2];
+        uint32_t scales[2]; /* of two groups */
+};
+
+template <> struct held<LINEAR_INT4> {
+        uint4 weights[2];
+        uint2 scales[2]; /* of four */
+};
+
+/* Of 128 columns, half a block of the file; one word of the scales, for the other lanes too. */
+template <> struct held<LINEAR_K4> {
+        uint4 weights[2];
+        uint32_t scales[2];
+};
+
+template <> struct held<LINEAR_K5> {
+        uint4 weights[2];
+        uint32_t fifths[2]; /* bits */
+        uint32_t scales[2];
+};
+
+template <> struct held<LINEAR_K6> {
+        uint4 weights[2];
+        uint2 uppers[2]; /* pairs of bits */
+        uint32_t scales[2];
+        uint32_t half[2]; /* that multiplies those */
+};
+
+DEVICE uint32_t word(const uint4 &of, unsigned i)
+{
+        return i == 0 ? of.x : i == 1 ? of.y : i == 2 ? of.z : of.w;
+}
+
+DEVICE void hold(held<LINEAR_BFLOAT> *ret, const lane_rows &rows, unsigned step)
+{
+        for (unsigned i = 0; i < 4; i++)
+                ret->weights[i / 2][i % 2] =
+                        load_once(rows.weights[i / 2] + (size_t)step * 128 + i % 2 * 64);
+}
+
+DEVICE void hold(held<LINEAR_INT8> *ret, const lane_rows &rows, unsigned step)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                ret->weights[i] = load_once(rows.weights[i] + (size_t)step * 64);
+                ret->scales[i] = ((const uint32_t *)rows.scales[i])[step];
+        }
+}
+
+DEVICE void hold(held<LINEAR_INT4> *ret, const lane_rows &rows, unsigned step)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                ret->weights[i] = load_once(rows.weights[i] + (size_t)step * 64);
+                ret->scales[i] = ((const uint2 *)rows.scales[i])[step];
+        }
+}
+
+/* Lane 0 of four has the halves, lanes 1 and 2 the 64 bits that the step's are among. */
+DEVICE uint32_t hold_runs(const uint8_t *scales, unsigned step)
+{
+        unsigned t = lane_number() % 4;
+
+        return ((const uint32_t *)scales)[step / 2 * 4 + (t % 3 ? t + step % 2 : t)];
+}
+
+DEVICE void hold(held<LINEAR_K4> *ret, const lane_rows &rows, unsigned step)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                ret->weights[i] = load_once(rows.weights[i] + (size_t)step * 64);
+                ret->scales[i] = hold_runs(rows.scales[i], step);
+        }
+}
+
+DEVICE void hold(held<LINEAR_K5> *ret, const lane_rows &rows, unsigned step)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                const uint8_t *from = rows.weights[i] + (size_t)step * 80;
+
+                ret->weights[i] = load_once(from);
+                ret->fifths[i] = *(const uint32_t *)(from + 64 - lane_number() % 4 * 12);
+                ret->scales[i] = hold_runs(rows.scales[i], step);
+        }
+}
+
+/* Lanes 0 and 2 have the scales of the first 64 columns, 1 and 3 of the others. */
+DEVICE void hold(held<LINEAR_K6> *ret, const lane_rows &rows, unsigned step)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                const uint8_t *from = rows.weights[i] + (size_t)step * 96;
+
+                ret->weights[i] = load_once(from);
+                ret->uppers[i] = *(const uint2 *)(from + 64 - lane_number() % 4 * 8);
+                ret->scales[i] = ((const uint32_t *)rows.scales[i])[step * 2 + lane_number() % 2];
+                ret->half[i] = ((const uint16_t *)(rows.scales[i] + rows.halves))[step / 2];
+        }
+}
+
+/* ---- weights ---- */
+
+/*
+ * A group's weights as bfloats, for two products.  Of the lane's eight columns, the first takes 0, 1 as
+ * its columns 2t, 2t+1 and 2, 3 as its columns 2t+8, 2t+9; the second 4, 5 and 6, 7.
+ */
+DEVICE void widen(uint32_t a[2][4], const held<LINEAR_BFLOAT> &w, unsigned group)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned row = i / 4, two = i % 4;
+
+                a[two / 2][two % 2 * 2 + row] = word(w.weights[row][group], two);
+        }
+}
+
+/*
+ * 128 .. 255 are the bfloats 0x4300 .. 0x437f, and 256 is 0x4380.  So the seven lower bits of a
+ * byte are there with 128 too much; and 128, or 256 if its sign is set, is what has to go.
+ */
+DEVICE void widen(uint32_t a[2][4], const held<LINEAR_INT8> &w, unsigned group)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned row = i / 4, two = i % 4;
+                uint32_t bytes = word(w.weights[row], group * 2 + two / 2) >> two % 2 * 8;
+
+                a[two / 2][two % 2 * 2 + row] = subtract_bfloats((bytes & 0x007f007f) | 0x43004300,
+                                                                 (bytes & 0x00800080) | 0x43004300);
+        }
+}
+
+DEVICE void widen(uint32_t a[2][4], const held<LINEAR_INT4> &w, unsigned group)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned row = i / 4, two = i % 4;
+                uint32_t bits = word(w.weights[row], group) >> two * 4;
+
+                a[two / 2][two % 2 * 2 + row] =
+                        subtract_bfloats((bits & 0x000f000f) | 0x43004300, 0x43084308);
+        }
+}
+
+DEVICE void widen(uint32_t a[2][4], const held<LINEAR_K4> &w, unsigned group)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned row = i / 4, two = i % 4;
+                uint32_t bits = word(w.weights[row], group) >> two * 4;
+
+                a[two / 2][two % 2 * 2 + row] =
+                        subtract_bfloats((bits & 0x000f000f) | 0x43004300, 0x43004300);
+        }
+}
+
+/* Bits at `from`, to where a number's fifth is. */
+DEVICE uint32_t to_fifth(uint32_t bits, unsigned from)
+{
+        return from < 4 ? bits << (4 - from) : bits >> (from - 4);
+}
+
+DEVICE void widen(uint32_t a[2][4], const held<LINEAR_K5> &w, unsigned group)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned row = i / 4, two = i % 4;
+                uint32_t bits = word(w.weights[row], group) >> two * 4;
+
+                bits = (bits & 0x000f000f) | 0x43004300;
+                bits |= to_fifth(w.fifths[row], group * 4 + two) & 0x00100010;
+                a[two / 2][two % 2 * 2 + row] = subtract_bfloats(bits, 0x43004300);
+        }
+}
+
+/* 0x4320 is 160: 128, and the 32 that a number has too much. */
+DEVICE void widen(uint32_t a[2][4], const held<LINEAR_K6> &w, unsigned group)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned row = i / 4, two = i % 4;
+                uint32_t bits = word(w.weights[row], group) >> two * 4;
+                uint32_t upper = group < 2 ? w.uppers[row].x : w.uppers[row].y;
+
+                bits = (bits & 0x000f000f) | 0x43004300;
+                bits |= to_fifth(upper, group % 2 * 8 + two * 2) & 0x00300030;
+                a[two / 2][two % 2 * 2 + row] = subtract_bfloats(bits, 0x43204320);
+        }
+}
+
+/* ---- what the sums are multiplied with ---- */
+
+/* Of rows g and g + 8. */
+struct factors {
+        float scales[2]; /* of the first product, LINEAR_K6; else of both ... */
+        float second[2]; /* ... and of the second one */
+        float leasts[2]; /* less than 0, of the sum of x: where HAS_LEASTS */
+};
+
+/* What all lanes of four need to know of a step's scales; nothing, where each has them itself. */
+template <linear_format FORMAT> struct told {
+};
+
+struct told_runs {
+        float scale[2], least[2];
+        uint64_t six[2]; /* bits each: four scales, four least values */
+};
+
+template <> struct told<LINEAR_K4> : told_runs {
+};
+
+template <> struct told<LINEAR_K5> : told_runs {
+};
+
+template <> struct told<LINEAR_K6> {
+        float scale[2];
+        uint64_t bytes[2]; /* eight scales, of 16 columns each */
+};
+
+template <linear_format FORMAT> DEVICE void tell(told<FORMAT> *, const held<FORMAT> &, unsigned)
+{
+}
+
+/* Of the four lanes that have the same rows. */
+DEVICE uint32_t from_lane(uint32_t mine, unsigned t)
+{
+        return lane_from(mine, lane_number() / 4 * 4 + t);
+}
+
+DEVICE void tell_runs(told_runs *ret, const uint32_t scales[2], unsigned step)
+{
+        for (unsigned row = 0; row < 2; row++) {
+                uint32_t halves = from_lane(scales[row], 0);
+                uint64_t low = from_lane(scales[row], 1), high = from_lane(scales[row], 2);
+
+                ret->scale[row] = from_half(halves & 0xffff);
+                ret->least[row] = -from_half(halves >> 16);
+                ret->six[row] = (high << 32 | low) >> step % 2 * 16;
+        }
+}
+
+DEVICE void tell(told<LINEAR_K4> *ret, const held<LINEAR_K4> &w, unsigned step)
+{
+        tell_runs(ret, w.scales, step);
+}
+
+DEVICE void tell(told<LINEAR_K5> *ret, const held<LINEAR_K5> &w, unsigned step)
+{
+        tell_runs(ret, w.scales, step);
+}
+
+DEVICE void tell(told<LINEAR_K6> *ret, const held<LINEAR_K6> &w, unsigned)
+{
+        for (unsigned row = 0; row < 2; row++) {
+                uint64_t low = from_lane(w.scales[row], 0), high = from_lane(w.scales[row], 1);
+
+                ret->scale[row] = from_half(w.half[row]);
+                ret->bytes[row] = high << 32 | low;
+        }
+}
+
+#define TWO_TO_23 8388608.0f
+
+/* n * by, which a float holds: with n in its lower bits, 2^23 is 2^23 + n. */
+DEVICE float times_integer(uint32_t n, float by)
+{
+        return fmaf(float_of(0x4b000000 | n), by, -TWO_TO_23 * by);
+}
+
+DEVICE factors factors_of(const held<LINEAR_BFLOAT> &, const told<LINEAR_BFLOAT> &, unsigned)
+{
+        return {};
+}
+
+DEVICE factors factors_of(const held<LINEAR_INT8> &w, const told<LINEAR_INT8> &, unsigned group)
+{
+        factors by = {};
+
+        for (unsigned row = 0; row < 2; row++)
+                by.scales[row] = from_half(w.scales[row] >> group * 16 & 0xffff);
+        return by;
+}
+
+DEVICE factors factors_of(const held<LINEAR_INT4> &w, const told<LINEAR_INT4> &, unsigned group)
+{
+        factors by = {};
+
+        for (unsigned row = 0; row < 2; row++) {
+                uint32_t two = group < 2 ? w.scales[row].x : w.scales[row].y;
+
+                by.scales[row] = from_half(two >> group % 2 * 16 & 0xffff);
+        }
+        return by;
+}
+
+DEVICE factors factors_of_runs(const told_runs &told, unsigned group)
+{
+        factors by = {};
+
+        for (unsigned row = 0; row < 2; row++) {
+                uint32_t scale = (uint32_t)(told.six[row] >> group * 6) & 63;
+                uint32_t least = (uint32_t)(told.six[row] >> (4 + group) * 6) & 63;
+
+                by.scales[row] = times_integer(scale, told.scale[row]);
+                by.leasts[row] = times_integer(least, told.least[row]);
+        }
+        return by;
+}
+
+DEVICE factors factors_of(const held<LINEAR_K4> &, const told<LINEAR_K4> &told, unsigned group)
+{
+        return factors_of_runs(told, group);
+}
+
+DEVICE factors factors_of(const held<LINEAR_K5> &, const told<LINEAR_K5> &told, unsigned group)
+{
+        return factors_of_runs(told, group);
+}
+
+/* A byte is a scale and 128. */
+DEVICE factors factors_of(const held<LINEAR_K6> &, const told<LINEAR_K6> &told, unsigned group)
+{
+        factors by = {};
+
+        for (unsigned row = 0; row < 2; row++) {
+                uint32_t two = (uint32_t)(told.bytes[row] >> group * 16);
+                float first = float_of(0x4b000000 | (two & 255));
+                float second = float_of(0x4b000000 | (two >> 8 & 255));
+
+                by.scales[row] = (first - (TWO_TO_23 + 128)) * told.scale[row];
+                by.second[row] = (second - (TWO_TO_23 + 128)) * told.scale[row];
+        }
+        return by;
+}
+
+#endif

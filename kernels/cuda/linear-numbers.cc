@@ -1,0 +1,14 @@
+/* Products with weights that are numbers, and of integers with a scale for each 32. */
+#include "kernels/cuda/linear-multiply.h"
+
+int linear_numbers(device *device, const launch &launch, const linear_args *args)
+{
+        switch (args->w.format) {
+        case LINEAR_BFLOAT:
+                return launch_epilogue<LINEAR_BFLOAT>(device, launch, args);
+        case LINEAR_INT8:
+                return launch_epilogue<LINEAR_INT8>(device, launch, args);
+        default:
+                return launch_epilogue<LINEAR_INT4>(device, launch, args);
+        }
+}
