@@ -56,15 +56,16 @@ static void put_both(const struct pair *p, float *is, float *should, const float
         p->should.k->put(p->should.k, should, host, count);
 }
 
-/* By how much a part's weights may be off, each of itself. */
+/* By how much a part's weights may be off, each of itself: some become bfloats. */
 static double weights_off(const struct mat_shape *shape, uint32_t part)
 {
         enum row_type type = shape->type[part];
 
-        for (uint32_t i = 0; i < shape->parts; i++)
-                if (shape->type[i] != type && type != ROW_BF16)
-                        return BFLOAT; /* parts that differ become bfloats */
-        return type == ROW_BF16 || type == ROW_Q8_0 || type == ROW_Q4_0 ? 0 : BFLOAT;
+        if (type == ROW_BF16)
+                return 0;
+        if (shape->parts == 2 && shape->type[!part] != type)
+                return BFLOAT; /* gate and up lie among each other */
+        return type == ROW_F32 || type == ROW_F16 ? BFLOAT : 0;
 }
 
 /* Of a row of x, that is off by `share` of itself: p->sums, and p->off. */
@@ -501,6 +502,31 @@ static void operators_are_as_near_to_ref_as_their_numbers_allow(void **state)
         }
 }
 
+/* As files are that have the more of bits where it counts: in v, down and head. */
+static void parts_of_mixed_types_are_each_multiplied_as_they_are(void **state)
+{
+        static const enum row_type mixes[][8] = {
+                { ROW_Q4_K, ROW_Q4_K, ROW_Q6_K, ROW_Q4_K, ROW_Q4_K, ROW_Q4_K, ROW_Q6_K, ROW_Q6_K },
+                { ROW_Q5_K, ROW_Q5_K, ROW_Q6_K, ROW_Q5_K, ROW_Q5_K, ROW_Q5_K, ROW_Q6_K, ROW_Q5_K },
+                { ROW_Q6_K, ROW_Q4_K, ROW_Q6_K, ROW_Q6_K, ROW_Q6_K, ROW_Q6_K, ROW_Q4_K, ROW_Q4_K },
+                { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_Q5_K, ROW_Q4_K, ROW_Q6_K, ROW_Q5_K, ROW_Q8_0 },
+        };
+
+        (void)state;
+        for (uint32_t i = 0; i < sizeof(mixes) / sizeof(*mixes); i++) {
+                struct shape s = random_shape(i);
+
+                s.columns = 256 + 256 * (i % 2);
+                s.heads = 8;
+                s.kv_heads = 1 + i % 2;
+                s.head_dim = i % 2 ? 64 : 32;
+                s.rope_dims = 32;
+                s.ff = 512;
+                s.types = mixes[i];
+                compare_shape(&s);
+        }
+}
+
 static void pools_of_other_numbers_or_heads_are_refused(void **state)
 {
         struct kernels_conf conf = cuda_conf();
@@ -567,6 +593,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(operators_are_as_near_to_ref_as_their_numbers_allow),
+                cmocka_unit_test(parts_of_mixed_types_are_each_multiplied_as_they_are),
                 cmocka_unit_test(pools_of_other_numbers_or_heads_are_refused),
                 cmocka_unit_test(matrices_that_cannot_be_are_refused),
         };

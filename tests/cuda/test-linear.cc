@@ -91,6 +91,7 @@ static void roll_row(row_type type, uint32_t columns, uint8_t *row)
                 uint16_t half = float_to_half(real() / 64);
 
                 memcpy(row + at, &half, 2);
+                half = float_to_half(real() / 64);
                 if (type == ROW_Q4_K || type == ROW_Q5_K)
                         memcpy(row + at + 2, &half, 2);
         }

@@ -133,7 +133,7 @@ static enum row_type random_type(uint32_t columns)
 }
 
 static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
-                          const uint32_t *rows)
+                          const uint32_t *rows, const enum row_type *types)
 {
         float *w;
 
@@ -142,7 +142,7 @@ static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
                 m->rows += rows[p];
         w = m->w = malloc((size_t)m->rows * columns * sizeof(*m->w));
         for (uint32_t p = 0; p < parts; p++) {
-                enum row_type type = random_type(columns);
+                enum row_type type = types ? types[p] : random_type(columns);
                 const struct block_format *blocks = block_format(type);
                 size_t number = row_bytes(type, 1), row = row_bytes(type, columns);
 
@@ -173,13 +173,14 @@ static void host_mat_free(struct host_mat *m)
 void host_make(struct host *h, const struct shape *s)
 {
         uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+        const enum row_type *of = s->types;
 
         *h = (struct host){ .s = *s };
-        host_mat_make(&h->qkv, s->columns, 3, (uint32_t[]){ q, kv, kv });
-        host_mat_make(&h->o, q, 1, (uint32_t[]){ s->columns });
-        host_mat_make(&h->gate, s->columns, 2, (uint32_t[]){ s->ff, s->ff });
-        host_mat_make(&h->down, s->ff, 1, (uint32_t[]){ s->columns });
-        host_mat_make(&h->head, s->columns, 1, (uint32_t[]){ s->vocab });
+        host_mat_make(&h->qkv, s->columns, 3, (uint32_t[]){ q, kv, kv }, of);
+        host_mat_make(&h->o, q, 1, (uint32_t[]){ s->columns }, of ? of + 3 : NULL);
+        host_mat_make(&h->gate, s->columns, 2, (uint32_t[]){ s->ff, s->ff }, of ? of + 4 : NULL);
+        host_mat_make(&h->down, s->ff, 1, (uint32_t[]){ s->columns }, of ? of + 6 : NULL);
+        host_mat_make(&h->head, s->columns, 1, (uint32_t[]){ s->vocab }, of ? of + 7 : NULL);
         h->norm = random_floats(s->columns);
         h->qkv_bias = random_floats(q + 2 * kv);
         h->q_norm = random_floats(s->head_dim);

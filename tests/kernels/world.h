@@ -65,6 +65,7 @@ struct shape {
         float scale; /* of scores, beside the usual; 0: none */
         bool norm, bias, head_norm, sinks, slopes;
         enum activation act;
+        const enum row_type *types; /* of q, k, v, o, gate, up, down, head; NULL: any */
 };
 
 struct host {
