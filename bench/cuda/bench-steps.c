@@ -1,0 +1,381 @@
+/*
+ * Whole steps of models that have the shapes of real ones and random weights, by the operators that the
+ * daemon's engine calls: prompts read, and decodes that are fed by their own picks, one step behind.
+ *
+ *      bench-steps [--tiny] [--predict] [--threads N] --library FILE MODEL ...
+ *
+ * Lines are those of figure.h.  All rows of a step are the same sequence, in pages of their own; that they
+ * all pick the same token, every time, is checked.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/cuda/figure.h"
+#include "bench/cuda/random-model.h"
+
+#define CONTEXT   1024u
+#define MORE      128u /* positions that are decoded before it goes back to CONTEXT */
+#define PROMPT    2048u
+#define BATCH_MAX 256u
+#define SEGMENTS  7u
+#define SEGMENT   0.1    /* seconds, at least */
+#define LAUNCH    2.5e-6 /* of the host's time, predicted */
+#define PER_LAYER 8u     /* launches */
+
+static const uint32_t batches[] = { 1, 8, 64, 256 };
+#define BATCHES (sizeof(batches) / sizeof(*batches))
+
+static const struct named {
+        const char *name;
+        struct random_shape shape;
+        double expected[BATCHES]; /* tokens/s that were aimed at; 0: what predict() says */
+        double prompt;
+} models[] = {
+        { "Llama-3.2-1B, bf16",
+          { 16, 2048, 8192, 32, 8, 64, 128256, ROW_BF16, true, false },
+          { 1500, 0, 46e3, 75e3 },
+          317e3 },
+        { "Llama-3.1-8B, bf16",
+          { 32, 4096, 14336, 32, 8, 128, 128256, ROW_BF16, false, false },
+          { 264, 0, 10.0e3, 16.9e3 },
+          44e3 },
+        { "Qwen3-0.6B, bf16",
+          { 28, 1024, 3072, 16, 8, 128, 151936, ROW_BF16, true, true },
+          { 2050, 0, 0, 0 },
+          700e3 },
+        { "Llama-3.1-8B, Q4_0",
+          { 32, 4096, 14336, 32, 8, 128, 128256, ROW_Q4_0, false, false },
+          { 715, 0, 0, 0 },
+          44e3 },
+        { "Llama-3.2-1B, Q8_0",
+          { 16, 2048, 8192, 32, 8, 64, 128256, ROW_Q8_0, true, false },
+          { 0, 0, 0, 0 },
+          317e3 },
+};
+
+struct bench {
+        bool tiny, predict;
+        const char *library;
+        unsigned threads;
+        const struct named *named;
+        struct random_shape shape;
+        uint32_t context, prompt, more, batch_max, slot_pages, prompt_pages;
+        struct kernels *k;
+        struct random_model model;
+        uint64_t number; /* of the last step */
+        double begun;    /* the host's time from its begin to its end */
+};
+
+static void must(int error, const char *what)
+{
+        if (!error)
+                return;
+        fprintf(stderr, "bench-steps: %s: %s (%d)\n", what, kernels_why(), error);
+        exit(1);
+}
+
+/* ---- what was thought beforehand ---- */
+
+/* Seconds of a step that do nothing but read weights, or multiply, and read K and V. */
+static double limit(const struct random_shape *s, uint32_t batch, uint32_t context)
+{
+        double numbers = random_numbers(s), bytes = numbers * random_bytes_of_number(s->type);
+        double read = bytes / LIMIT_MEMORY, multiply = 2 * numbers * batch / LIMIT_PRODUCTS;
+        double kv = 4.0 * s->layers * s->kv_heads * s->head_dim * context * batch / LIMIT_MEMORY;
+
+        return (read > multiply ? read : multiply) + kv;
+}
+
+/* Five boundaries a layer, and 85 parts of 100 where there is much to do beside weights. */
+static double predict(const struct bench *b, unsigned batch)
+{
+        const struct random_shape *s = &b->named->shape;
+        double seconds = limit(s, batches[batch], CONTEXT) + (5 * s->layers + 2) * PREDICTED_GAP;
+
+        if (b->named->expected[batch])
+                return b->named->expected[batch];
+        return batches[batch] / seconds * (batches[batch] < 64 ? 1 : 0.85);
+}
+
+/* ---- steps ---- */
+
+static struct pick greedy(uint64_t position)
+{
+        return (struct pick){ .top_p = 1, .position = position };
+}
+
+static void run(struct bench *b, const struct step *step)
+{
+        double began = figure_clock();
+
+        must(random_forward(&b->model, step), "a step");
+        b->begun = figure_clock() - began;
+}
+
+/* Tables for all slots, and what slot 0 has seen for each of them. */
+static void set_up(struct bench *b)
+{
+        uint32_t slots = b->batch_max, seen = (b->context + PAGE_POSITIONS - 1) / PAGE_POSITIONS;
+        struct step_page *pages = calloc((size_t)slots * b->slot_pages, sizeof(*pages));
+        struct step_copy *copies = calloc((size_t)slots * seen, sizeof(*copies));
+        struct step step = { .number = ++b->number, .pages = pages, .copies = copies };
+
+        if (!pages || !copies)
+                abort();
+        for (uint32_t s = 0; s < slots; s++)
+                for (uint32_t i = 0; i < b->slot_pages; i++) {
+                        uint32_t page = b->prompt_pages + s * b->slot_pages + i;
+
+                        pages[step.page_count++] = (struct step_page){ s, i, page };
+                        if (i < seen)
+                                copies[step.copy_count++] = (struct step_copy){ i, page };
+                }
+        must(b->k->step_begin(b->k, b->model.kv, &step), "page tables");
+        must(b->k->step_end(b->k), "page tables");
+        must(b->k->collect(b->k, step.number, NULL), "page tables");
+        free(pages);
+        free(copies);
+}
+
+/* All of it in one step, in the first pages; its last row is wanted. */
+static double read_prompt(struct bench *b)
+{
+        struct step_row *rows = calloc(b->prompt, sizeof(*rows));
+        struct step_page *pages = calloc(b->prompt_pages, sizeof(*pages));
+        const struct step_run all = { 0, b->prompt };
+        const uint32_t want = b->prompt - 1;
+        const struct pick pick = greedy(b->prompt);
+        const struct step step = { ++b->number, b->prompt, 1,    b->prompt_pages, 0,    1, rows,
+                                   &all,        pages,     NULL, &want,           &pick };
+        double began;
+        uint32_t token;
+
+        if (!rows || !pages)
+                abort();
+        for (uint32_t i = 0; i < b->prompt; i++)
+                rows[i] = (struct step_row){ .position = i,
+                                             .token = i * 7919u % b->shape.vocab,
+                                             .from_row = STEP_TOKEN,
+                                             .write = 1 };
+        for (uint32_t i = 0; i < b->prompt_pages; i++)
+                pages[i] = (struct step_page){ 0, i, i };
+        began = figure_clock();
+        run(b, &step);
+        must(b->k->collect(b->k, step.number, &token), "a prompt");
+        began = figure_clock() - began;
+        free(rows);
+        free(pages);
+        if (token == PICK_NOT_FINITE) {
+                fprintf(stderr, "bench-steps: what a prompt came to is not finite\n");
+                exit(1);
+        }
+        return began;
+}
+
+struct decoding {
+        uint32_t batch, done; /* steps */
+        struct step_row rows[BATCH_MAX];
+        struct step_run runs[BATCH_MAX];
+        uint32_t want[BATCH_MAX], tokens[BATCH_MAX];
+        struct pick picks[BATCH_MAX];
+};
+
+static void put_decode(struct bench *b, struct decoding *d)
+{
+        uint32_t position = b->context + d->done % b->more;
+        struct step step = { ++b->number, d->batch, d->batch, 0,    0,       d->batch,
+                             d->rows,     d->runs,  NULL,     NULL, d->want, d->picks };
+
+        for (uint32_t i = 0; i < d->batch; i++) {
+                d->rows[i] = (struct step_row){ i, position, 1, STEP_TOKEN, 0, 1 };
+                if (d->done) {
+                        d->rows[i].from_row = i;
+                        d->rows[i].from_step = step.number - 1;
+                }
+                d->runs[i] = (struct step_run){ i, 1 };
+                d->want[i] = i;
+                d->picks[i] = greedy(position);
+        }
+        run(b, &step);
+        d->done++;
+}
+
+static void take(struct bench *b, struct decoding *d, uint64_t number)
+{
+        must(b->k->collect(b->k, number, d->tokens), "a token");
+        for (uint32_t i = 0; i < d->batch; i++)
+                if (d->tokens[i] != d->tokens[0] || d->tokens[i] == PICK_NOT_FINITE) {
+                        fprintf(stderr, "bench-steps: row %u picked %u, row 0 %u\n", i,
+                                d->tokens[i], d->tokens[0]);
+                        exit(1);
+                }
+}
+
+/* Tokens a second, and what a step costs the host. */
+static struct figure decode(struct bench *b, struct decoding *d, struct figure *ret_host)
+{
+        double rates[SEGMENTS], host[SEGMENTS];
+        uint32_t segments = b->tiny ? 2 : SEGMENTS;
+
+        put_decode(b, d);
+        for (uint32_t s = 0; s < segments; s++) {
+                double began = figure_clock(), sum = 0;
+                uint32_t steps = 0;
+
+                do {
+                        put_decode(b, d);
+                        sum += b->begun;
+                        take(b, d, b->number - 1);
+                        steps++;
+                } while (steps < 4 || (!b->tiny && figure_clock() - began < SEGMENT));
+                rates[s] = (double)d->batch * steps / (figure_clock() - began);
+                host[s] = sum / steps * 1e6;
+        }
+        take(b, d, b->number);
+        *ret_host = figure_of(host, segments);
+        return figure_of(rates, segments);
+}
+
+/* ---- figures ---- */
+
+static void tell_decodes(struct bench *b, unsigned which)
+{
+        struct decoding *d = calloc(1, sizeof(*d));
+        uint32_t batch = batches[which];
+        struct figure f = { 0, 0, 0 }, host = { 0, 0, 0 };
+        char what[120];
+
+        if (!d)
+                abort();
+        d->batch = batch < b->batch_max ? batch : b->batch_max;
+        if (!b->predict)
+                f = decode(b, d, &host);
+        snprintf(what, sizeof(what), "%s, %u at once, context %u", b->named->name, batch, CONTEXT);
+        figure_tell("steps", what, "tokens/s", predict(b, which), b->predict ? NULL : &f,
+                    f.median / batch * limit(&b->named->shape, batch, CONTEXT));
+        snprintf(what, sizeof(what), "%s, %u at once, the host's time for a step", b->named->name,
+                 batch);
+        figure_tell("steps", what, "us", (PER_LAYER * b->named->shape.layers + 6) * LAUNCH * 1e6,
+                    b->predict ? NULL : &host, 0);
+        free(d);
+}
+
+static void tell_prompts(struct bench *b)
+{
+        double samples[SEGMENTS];
+        uint32_t count = b->tiny ? 2 : 3;
+        struct figure f = { 0, 0, 0 };
+        char what[120];
+
+        if (!b->predict) {
+                read_prompt(b);
+                for (uint32_t i = 0; i < count; i++)
+                        samples[i] = b->prompt / read_prompt(b);
+                f = figure_of(samples, count);
+        }
+        snprintf(what, sizeof(what), "%s, a prompt of %u", b->named->name, PROMPT);
+        figure_tell("steps", what, "tokens/s", b->named->prompt, b->predict ? NULL : &f,
+                    f.median / (LIMIT_PRODUCTS / 2 / random_numbers(&b->named->shape)));
+}
+
+static void open_model(struct bench *b)
+{
+        const struct kernels_conf conf = {
+                .rows_max = b->prompt > b->batch_max ? b->prompt : b->batch_max,
+                .slots_max = b->batch_max,
+                .pages_max = b->prompt_pages > b->slot_pages ? b->prompt_pages : b->slot_pages,
+                .vocab_max = b->shape.vocab,
+                .wants_max = b->batch_max,
+                .library = b->library,
+        };
+        double began = figure_clock();
+
+        must(kernels_open("cuda", &conf, &b->k), "the backend");
+        must(random_open(&b->model, b->k, &b->shape, &conf,
+                         b->prompt_pages + b->batch_max * b->slot_pages, b->threads),
+             "a model");
+        fprintf(stderr, "bench-steps: %s: made in %.1f s\n", b->named->name,
+                figure_clock() - began);
+}
+
+static void set_sizes(struct bench *b)
+{
+        static const struct random_shape tiny = { 2, 64, 128, 4, 2, 32, 128, ROW_BF16, true, true };
+
+        b->shape = b->named->shape;
+        b->context = CONTEXT;
+        b->prompt = PROMPT;
+        b->more = MORE;
+        b->batch_max = BATCH_MAX;
+        if (b->tiny) {
+                enum row_type type = b->shape.type;
+
+                b->shape = tiny;
+                b->shape.type = type;
+                b->context = 33;
+                b->prompt = 40;
+                b->more = 15;
+                b->batch_max = 3;
+        }
+        b->prompt_pages = (b->prompt + PAGE_POSITIONS - 1) / PAGE_POSITIONS;
+        b->slot_pages = (b->context + b->more + PAGE_POSITIONS - 1) / PAGE_POSITIONS;
+}
+
+static void measure(struct bench *b)
+{
+        set_sizes(b);
+        b->number = 0;
+        if (!b->predict)
+                open_model(b);
+        tell_prompts(b);
+        if (!b->predict)
+                set_up(b);
+        for (unsigned i = 0; i < BATCHES; i++)
+                tell_decodes(b, i);
+        if (b->predict)
+                return;
+        random_close(&b->model);
+        b->k->close(b->k);
+}
+
+static int refuse(void)
+{
+        fputs("usage: bench-steps [--tiny] [--predict] [--threads N] --library FILE MODEL "
+              "...\nmodels:\n",
+              stderr);
+        for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
+                fprintf(stderr, "    \"%s\"\n", models[i].name);
+        return 2;
+}
+
+int main(int argc, char **argv)
+{
+        struct bench b = { .threads = 8 };
+        int i = 1;
+
+        for (; i < argc && argv[i][0] == '-'; i++)
+                if (!strcmp(argv[i], "--tiny"))
+                        b.tiny = true;
+                else if (!strcmp(argv[i], "--predict"))
+                        b.predict = true;
+                else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
+                        b.threads = (unsigned)atoi(argv[++i]);
+                else if (!strcmp(argv[i], "--library") && i + 1 < argc)
+                        b.library = argv[++i];
+                else
+                        return refuse();
+        if (i == argc || !b.threads || (!b.library && !b.predict))
+                return refuse();
+        for (; i < argc; i++) {
+                b.named = NULL;
+                for (size_t m = 0; m < sizeof(models) / sizeof(*models); m++)
+                        if (!strcmp(models[m].name, argv[i]))
+                                b.named = &models[m];
+                if (!b.named)
+                        return refuse();
+                measure(&b);
+        }
+        return 0;
+}

@@ -1,0 +1,120 @@
+/*
+ * What is measured of a GPU's kernels, by itself: bandwidths, what a kernel's beginning costs, products,
+ * attention, picks, copies to and from the host.
+ *
+ *      bench-device [--tiny] [--predict] [--bandwidth GB/S] PART ...
+ *
+ * A program for a GPU (contrib/gpu/build), and with --tiny one for the emulated device, where its times mean
+ * nothing and all else is checked.  --predict needs no device and tells what was thought beforehand.
+ *
+ * A figure is the median of some samples, with the lowest and the highest; a sample is so much work
+ * that the host's clock around it errs by less than a hundredth.  What is computed is checked: where
+ * two ways should come to the same, and do not, the program ends.
+ */
+#ifndef BENCH_CUDA_BENCH_H
+#define BENCH_CUDA_BENCH_H
+
+#include <stdlib.h>
+#include <vector>
+
+#include "bench/cuda/figure.h"
+#include "kernels/cuda/device.h"
+
+struct bench {
+        struct device *device; /* NULL: only what was predicted is told */
+        bool tiny;
+        double bandwidth; /* of memory that is read, as it was measured, or as predicted: bytes/s */
+        struct moment *moment;
+};
+
+void bench_memory(bench *b);    /* bench-memory.cc */
+void bench_boundary(bench *b);  /* bench-boundary.cc */
+void bench_products(bench *b);  /* bench-products.cc */
+void bench_attention(bench *b); /* bench-attention.cc */
+void bench_pick(bench *b);      /* bench-pick.cc */
+void bench_host(bench *b);      /* bench-host.cc */
+
+/* ---- of the device ---- */
+
+/* Ends the program, with device_why(). */
+void bench_must(int error, const char *what);
+void bench_check(bool good, const char *what); /* of what was computed */
+void *bench_new(bench *b, size_t bytes);
+void bench_delete(bench *b, void *memory);
+void bench_send(bench *b, void *to, const void *from, size_t bytes);
+void bench_fetch(bench *b, void *to, const void *from, size_t bytes);
+void bench_wait(bench *b); /* for STREAM_STEPS */
+
+/* Random numbers, never zeros: those are multiplied with less power, and so quicker. */
+enum fill { FILL_BITS, FILL_BFLOATS, FILL_HALVES, FILL_FLOATS, FILL_SCALES };
+void bench_fill(bench *b, fill kind, void *to, size_t bytes); /* of 4 */
+
+template <class T> T *bench_array(bench *b, fill kind, size_t count)
+{
+        size_t bytes = (count * sizeof(T) + 3) / 4 * 4;
+        T *array = (T *)bench_new(b, bytes);
+
+        bench_fill(b, kind, array, bytes);
+        return array;
+}
+
+template <class T> T *bench_sent(bench *b, const std::vector<T> &from)
+{
+        T *array = (T *)bench_new(b, from.size() * sizeof(T));
+
+        bench_send(b, array, from.data(), from.size() * sizeof(T));
+        return array;
+}
+
+/* ---- time ---- */
+
+#define BENCH_ROUNDS 9u
+
+/* Seconds for one `put()`, which puts something on STREAM_STEPS. */
+template <class Put> figure bench_time(bench *b, Put put)
+{
+        unsigned rounds = b->tiny ? 2 : BENCH_ROUNDS, times = 1;
+        double samples[BENCH_ROUNDS];
+        auto sample = [&] {
+                double began = figure_clock();
+
+                for (unsigned i = 0; i < times; i++)
+                        put();
+                bench_wait(b);
+                return (figure_clock() - began) / times;
+        };
+
+        put();
+        bench_wait(b);
+        while (!b->tiny && sample() * times < FIGURE_SAMPLE)
+                times *= 2;
+        for (unsigned i = 0; i < rounds; i++)
+                samples[i] = sample();
+        return figure_of(samples, rounds);
+}
+
+/* put(0) .. put(count - 1), kept; each must have been put once before, or have no need of it. */
+template <class Put> recording *bench_record(bench *b, unsigned count, Put put)
+{
+        recording *recording;
+
+        bench_must(device_record(b->device, STREAM_STEPS), "a recording");
+        for (unsigned i = 0; i < count; i++)
+                put(i);
+        bench_must(device_recorded(b->device, STREAM_STEPS, &recording), "a recording");
+        return recording;
+}
+
+/* Seconds for one of them, as a step has them: put(0) .. put(count - 1) in a recording. */
+template <class Put> figure bench_time_recorded(bench *b, unsigned count, Put put)
+{
+        recording *recording = bench_record(b, count, put);
+        figure all = bench_time(b, [&] {
+                bench_must(device_replay(b->device, STREAM_STEPS, recording), "a replay");
+        });
+
+        device_recording_delete(b->device, recording);
+        return figure_times(all, 1.0 / count);
+}
+
+#endif

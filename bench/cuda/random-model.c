@@ -1,0 +1,300 @@
+#include "bench/cuda/random-model.h"
+
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOISE     (32u << 20) /* bytes of rows, from which all matrices are taken */
+#define PIECE     (2u << 20)  /* bytes of them that are put at once */
+#define AMPLITUDE 0.03f       /* of weights */
+#define EPS       1e-5f
+#define BLOCK     32u /* numbers of a block of Q8_0 and Q4_0 */
+
+double random_numbers(const struct random_shape *s)
+{
+        double q = (double)s->heads * s->head_dim, kv = (double)s->kv_heads * s->head_dim;
+        double layer = s->columns * (2 * q + 2 * kv + 3.0 * s->ff);
+
+        return s->layers * layer + (double)s->vocab * s->columns;
+}
+
+double random_bytes_of_number(enum row_type type)
+{
+        return (double)row_bytes(type, BLOCK) / BLOCK;
+}
+
+/* ---- noise ---- */
+
+static uint64_t next(uint64_t *dice)
+{
+        uint64_t z = *dice += 0x9e3779b97f4a7c15u;
+
+        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+        return z ^ z >> 31;
+}
+
+static uint16_t bfloat_of(float f)
+{
+        uint32_t bits;
+
+        memcpy(&bits, &f, sizeof(bits));
+        return (uint16_t)(bits >> 16);
+}
+
+/* Whole blocks of any type; those of integers begin with a half, here 2^-12 (Q8_0) or 2^-8 (Q4_0). */
+static void fill(enum row_type type, uint8_t *noise, size_t bytes)
+{
+        const uint16_t scale = type == ROW_Q8_0 ? 0x0c00 : 0x1c00;
+        size_t block = row_bytes(type, BLOCK);
+        uint64_t dice = 20261122;
+
+        for (size_t at = 0; at + 8 <= bytes; at += 8) {
+                uint64_t bits = next(&dice);
+
+                memcpy(noise + at, &bits, 8);
+        }
+        if (type == ROW_BF16)
+                for (size_t at = 0; at + 2 <= bytes; at += 2) {
+                        int16_t number;
+                        uint16_t bfloat;
+
+                        memcpy(&number, noise + at, 2);
+                        bfloat = bfloat_of((float)number / 32768 * AMPLITUDE);
+                        memcpy(noise + at, &bfloat, 2);
+                }
+        else
+                for (size_t at = 0; at + 2 <= bytes; at += block)
+                        memcpy(noise + at, &scale, 2);
+}
+
+/* ---- matrices ---- */
+
+struct job {
+        struct random_model *m;
+        const uint8_t *noise;
+        uint32_t next; /* matrix, atomically */
+};
+
+/* Of all, by number; NULL past the last. */
+static struct mat **mat_number(struct random_model *m, uint32_t n, struct mat_shape *ret_shape)
+{
+        const struct random_shape *s = &m->shape;
+        uint32_t q = s->heads * s->head_dim, kv = s->kv_heads * s->head_dim;
+        struct random_layer *layer = &m->layers[n / 4 % RANDOM_LAYERS_MAX];
+
+        *ret_shape = (struct mat_shape){ .columns = s->columns,
+                                         .parts = 1,
+                                         .rows = { s->columns },
+                                         .type = { s->type, s->type, s->type } };
+        if (n >= 4 * s->layers) {
+                ret_shape->rows[0] = s->vocab;
+                n -= 4 * s->layers;
+                return n == 0 ? &m->table : n == 1 && !s->tied ? &m->head : NULL;
+        }
+        switch (n % 4) {
+        case 0:
+                ret_shape->parts = 3;
+                ret_shape->rows[0] = q;
+                ret_shape->rows[1] = ret_shape->rows[2] = kv;
+                return &layer->qkv;
+        case 1:
+                ret_shape->columns = q;
+                return &layer->o;
+        case 2:
+                ret_shape->parts = 2;
+                ret_shape->rows[0] = ret_shape->rows[1] = s->ff;
+                return &layer->gate;
+        default:
+                ret_shape->columns = s->ff;
+                return &layer->down;
+        }
+}
+
+static void load(struct kernels *k, struct mat *mat, const struct mat_shape *shape,
+                 const uint8_t *noise, uint64_t *dice)
+{
+        size_t bytes = row_bytes(shape->type[0], shape->columns);
+        uint32_t piece = (uint32_t)(PIECE / bytes), spare = (uint32_t)(NOISE / bytes) - piece;
+
+        for (uint32_t p = 0; p < shape->parts; p++)
+                for (uint32_t row = 0, count; row < shape->rows[p]; row += count) {
+                        count = shape->rows[p] - row < piece ? shape->rows[p] - row : piece;
+                        k->weights_put(k, mat, p, row, count, noise + next(dice) % spare * bytes);
+                }
+}
+
+static void *work(void *arg)
+{
+        struct job *job = arg;
+        struct random_model *m = job->m;
+        struct mat_shape shape;
+        struct mat **mat;
+
+        for (;;) {
+                uint32_t n = __atomic_fetch_add(&job->next, 1, __ATOMIC_RELAXED);
+                uint64_t dice = n;
+
+                mat = mat_number(m, n, &shape);
+                if (!mat)
+                        return NULL;
+                load(m->k, *mat, &shape, job->noise, &dice);
+        }
+}
+
+static int load_all(struct random_model *m, unsigned threads)
+{
+        pthread_t *others = calloc(threads, sizeof(*others));
+        uint8_t *noise = malloc(NOISE);
+        struct job job = { m, noise, 0 };
+        unsigned begun = 0;
+        int r = others && noise ? 0 : -ENOMEM;
+
+        if (!r)
+                fill(m->shape.type, noise, NOISE);
+        for (; !r && begun < threads; begun += !r)
+                r = -pthread_create(&others[begun], NULL, work, &job);
+        while (begun)
+                pthread_join(others[--begun], NULL);
+        free(others);
+        free(noise);
+        return r;
+}
+
+/* ---- the rest of it ---- */
+
+static int vector(struct random_model *m, float **ret_vector, uint32_t count,
+                  float (*number)(uint32_t i, uint32_t count))
+{
+        float *host = calloc(count, sizeof(*host));
+        int r = host ? m->k->floats_new(m->k, count, ret_vector) : -ENOMEM;
+
+        for (uint32_t i = 0; !r && i < count; i++)
+                host[i] = number(i, count);
+        if (!r)
+                m->k->put(m->k, *ret_vector, host, count);
+        free(host);
+        return r;
+}
+
+static float near_one(uint32_t i, uint32_t count)
+{
+        return 1 + (float)(i * 7919 % count) / (float)count / 8;
+}
+
+static float frequency(uint32_t i, uint32_t count)
+{
+        return powf(500000, -(float)i / (float)count);
+}
+
+static int make_buffers(struct random_model *m, const struct kernels_conf *conf)
+{
+        const struct random_shape *s = &m->shape;
+        size_t rows = conf->rows_max, q = (size_t)s->heads * s->head_dim;
+        struct kernels *k = m->k;
+        int r;
+
+        if ((r = vector(m, &m->norm, s->columns, near_one)) ||
+            (r = vector(m, &m->head_norm, s->head_dim, near_one)) ||
+            (r = vector(m, &m->frequency, s->head_dim / 2, frequency)) ||
+            (r = k->floats_new(k, rows * s->columns, &m->x)) ||
+            (r = k->floats_new(k, rows * q, &m->q)) || (r = k->floats_new(k, rows * q, &m->a)) ||
+            (r = k->floats_new(k, rows * s->ff, &m->g)))
+                return r;
+        return k->floats_new(k, (size_t)conf->wants_max * s->vocab, &m->logits);
+}
+
+int random_open(struct random_model *m, struct kernels *k, const struct random_shape *shape,
+                const struct kernels_conf *conf, uint32_t pages, unsigned threads)
+{
+        const struct kv_shape pool = { shape->layers, shape->kv_heads, shape->head_dim, pages,
+                                       KV_F16 };
+        struct mat_shape of;
+        struct mat **mat;
+        int r;
+
+        *m = (struct random_model){ .k = k, .shape = *shape };
+        if (shape->layers > RANDOM_LAYERS_MAX)
+                return -EINVAL;
+        for (uint32_t n = 0; (mat = mat_number(m, n, &of)); n++) {
+                r = k->mat_new(k, &of, mat);
+                if (r)
+                        return r;
+        }
+        r = k->kv_new(k, &pool, &m->kv);
+        if (!r)
+                r = make_buffers(m, conf);
+        if (!r)
+                r = load_all(m, threads);
+        return r;
+}
+
+void random_close(struct random_model *m)
+{
+        struct kernels *k = m->k;
+        float *floats[] = {
+                m->norm, m->head_norm, m->frequency, m->x, m->q, m->a, m->g, m->logits
+        };
+        struct mat_shape of;
+        struct mat **mat;
+
+        for (uint32_t n = 0; (mat = mat_number(m, n, &of)); n++)
+                k->mat_free(k, *mat);
+        for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
+                if (floats[i])
+                        k->floats_free(k, floats[i]);
+        k->kv_free(k, m->kv);
+}
+
+static int forward_layer(struct random_model *m, uint32_t number)
+{
+        const struct random_shape *s = &m->shape;
+        const struct random_layer *layer = &m->layers[number];
+        const float *norm = s->head_norms ? m->head_norm : NULL;
+        const struct qkv qkv = { .w = layer->qkv,
+                                 .norm = m->norm,
+                                 .eps = EPS,
+                                 .q_norm = norm,
+                                 .k_norm = norm,
+                                 .rope = { s->head_dim, ROPE_HALVES, m->frequency, 1 },
+                                 .kv = m->kv,
+                                 .layer = number,
+                                 .heads = s->heads,
+                                 .kv_heads = s->kv_heads,
+                                 .head_dim = s->head_dim };
+        const struct attend attend = { .kv = m->kv,
+                                       .layer = number,
+                                       .heads = s->heads,
+                                       .kv_heads = s->kv_heads,
+                                       .head_dim = s->head_dim,
+                                       .scale = 1 / sqrtf((float)s->head_dim) };
+        const struct linear o = { layer->o, NULL }, down = { layer->down, NULL };
+        const struct gate gate = { layer->gate, m->norm, EPS, NULL, ACT_SILU };
+        struct kernels *k = m->k;
+        int r;
+
+        if ((r = k->qkv(k, &qkv, m->q, m->x)) || (r = k->attend(k, &attend, m->a, m->q)) ||
+            (r = k->project(k, &o, m->x, m->a)) || (r = k->gate(k, &gate, m->g, m->x)))
+                return r;
+        return k->project(k, &down, m->x, m->g);
+}
+
+int random_forward(struct random_model *m, const struct step *step)
+{
+        const struct head head = { m->shape.tied ? m->table : m->head, m->norm, EPS, 0 };
+        struct kernels *k = m->k;
+        int r;
+
+        if ((r = k->step_begin(k, m->kv, step)) || (r = k->embed(k, m->table, 1, m->x)))
+                return r;
+        for (uint32_t i = 0; i < m->shape.layers; i++) {
+                r = forward_layer(m, i);
+                if (r)
+                        return r;
+        }
+        if ((r = k->head(k, &head, m->logits, m->x)) || (r = k->pick(k, m->logits, m->shape.vocab)))
+                return r;
+        return k->step_end(k);
+}

@@ -1,0 +1,50 @@
+/*
+ * A model of a real one's shape with random weights, made in a backend without a file, and its forward pass:
+ * the operators that daemon/engine/model.c calls for such a model, in that order.
+ */
+#ifndef BENCH_CUDA_RANDOM_MODEL_H
+#define BENCH_CUDA_RANDOM_MODEL_H
+
+#include <stdbool.h>
+
+#include "kernels/kernels.h"
+
+struct random_shape {
+        uint32_t layers, columns, ff, heads, kv_heads, head_dim, vocab;
+        enum row_type type; /* of all matrices: ROW_BF16, ROW_Q8_0 or ROW_Q4_0 */
+        bool tied;          /* the head is the table of tokens */
+        bool head_norms;    /* of q and k */
+};
+
+struct random_layer {
+        struct mat *qkv, *o, *gate, *down;
+};
+
+#define RANDOM_LAYERS_MAX 32u
+
+struct random_model {
+        struct kernels *k;
+        struct random_shape shape;
+        struct mat *table, *head; /* the same if tied */
+        struct random_layer layers[RANDOM_LAYERS_MAX];
+        float *norm, *head_norm, *frequency; /* of all layers */
+        float *x, *q, *a, *g, *logits;
+        struct kv *kv;
+};
+
+/* Weights that are multiplied for a row of a step whose logits are wanted, and what one takes. */
+double random_numbers(const struct random_shape *shape);
+double random_bytes_of_number(enum row_type type);
+
+/*
+ * In so many threads, with rows and wants as conf says.  0 or a negative errno; it is to be closed in any case, before
+ * the backend is.
+ */
+int random_open(struct random_model *m, struct kernels *k, const struct random_shape *shape,
+                const struct kernels_conf *conf, uint32_t pages, unsigned threads);
+void random_close(struct random_model *m);
+
+/* From step_begin() to step_end(). */
+int random_forward(struct random_model *m, const struct step *step);
+
+#endif
