@@ -4,8 +4,9 @@
  *
  *      bench-steps [--tiny] [--predict] [--threads N] --library FILE MODEL ...
  *
- * Lines are those of figure.h.  All rows of a step are the same sequence, in pages of their own; that they
- * all pick the same token, every time, is checked.
+ * Each step is measured as launches and as a recording (rehearse() of kernels.h).  Lines are those of
+ * figure.h.  All rows of a step are the same sequence, in pages of their own; that they all pick the same
+ * token is checked, and that both ways do.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,6 +24,13 @@
 #define SEGMENT   0.1    /* seconds, at least */
 #define LAUNCH    2.5e-6 /* of the host's time, predicted */
 #define PER_LAYER 8u     /* launches */
+
+#define REPLAY    20e-6 /* likewise, for all of a step */
+#define REHEARSAL 0.4   /* seconds */
+#define COMPARED  5u    /* steps */
+
+enum way { LAUNCHED, RECORDED };
+static const char *const ways[] = { "launched", "recorded" };
 
 static const uint32_t batches[] = { 1, 8, 64, 256 };
 #define BATCHES (sizeof(batches) / sizeof(*batches))
@@ -66,6 +74,8 @@ struct bench {
         struct random_model model;
         uint64_t number; /* of the last step */
         double begun;    /* the host's time from its begin to its end */
+        enum way way;
+        uint32_t picked[BATCHES][COMPARED]; /* by the first steps, when they were launched */
 };
 
 static void must(int error, const char *what)
@@ -88,12 +98,18 @@ static double limit(const struct random_shape *s, uint32_t batch, uint32_t conte
         return (read > multiply ? read : multiply) + kv;
 }
 
-/* Five boundaries a layer, and 85 parts of 100 where there is much to do beside weights. */
+/*
+ * Five boundaries a layer, and 85 parts of 100 where there is much to do beside weights.  Launches cost
+ * the host more than the device, until there are many rows.
+ */
 static double predict(const struct bench *b, unsigned batch)
 {
         const struct random_shape *s = &b->named->shape;
         double seconds = limit(s, batches[batch], CONTEXT) + (5 * s->layers + 2) * PREDICTED_GAP;
+        double host = (PER_LAYER * s->layers + 6) * LAUNCH;
 
+        if (b->way == LAUNCHED && host > seconds)
+                return batches[batch] / host;
         if (b->named->expected[batch])
                 return b->named->expected[batch];
         return batches[batch] / seconds * (batches[batch] < 64 ? 1 : 0.85);
@@ -132,8 +148,7 @@ static void set_up(struct bench *b)
                         if (i < seen)
                                 copies[step.copy_count++] = (struct step_copy){ i, page };
                 }
-        must(b->k->step_begin(b->k, b->model.kv, &step), "page tables");
-        must(b->k->step_end(b->k), "page tables");
+        run(b, &step);
         must(b->k->collect(b->k, step.number, NULL), "page tables");
         free(pages);
         free(copies);
@@ -213,6 +228,22 @@ static void take(struct bench *b, struct decoding *d, uint64_t number)
                 }
 }
 
+/* The first steps of a batch, which are the same whichever way they go to the device. */
+static void compare(struct bench *b, struct decoding *d, unsigned which)
+{
+        for (uint32_t i = 0; i < COMPARED; i++) {
+                put_decode(b, d);
+                take(b, d, b->number);
+                if (b->way == LAUNCHED)
+                        b->picked[which][i] = d->tokens[0];
+                if (b->picked[which][i] == d->tokens[0])
+                        continue;
+                fprintf(stderr, "bench-steps: step %u picked %u when launched, recorded %u\n", i,
+                        b->picked[which][i], d->tokens[0]);
+                exit(1);
+        }
+}
+
 /* Tokens a second, and what a step costs the host. */
 static struct figure decode(struct bench *b, struct decoding *d, struct figure *ret_host)
 {
@@ -245,20 +276,24 @@ static void tell_decodes(struct bench *b, unsigned which)
         struct decoding *d = calloc(1, sizeof(*d));
         uint32_t batch = batches[which];
         struct figure f = { 0, 0, 0 }, host = { 0, 0, 0 };
-        char what[120];
+        double expected;
+        char what[160];
 
         if (!d)
                 abort();
         d->batch = batch < b->batch_max ? batch : b->batch_max;
-        if (!b->predict)
+        if (!b->predict) {
+                compare(b, d, which);
                 f = decode(b, d, &host);
-        snprintf(what, sizeof(what), "%s, %u at once, context %u", b->named->name, batch, CONTEXT);
+        }
+        snprintf(what, sizeof(what), "%s, %u at once, context %u, %s", b->named->name, batch,
+                 CONTEXT, ways[b->way]);
         figure_tell("steps", what, "tokens/s", predict(b, which), b->predict ? NULL : &f,
                     f.median / batch * limit(&b->named->shape, batch, CONTEXT));
-        snprintf(what, sizeof(what), "%s, %u at once, the host's time for a step", b->named->name,
-                 batch);
-        figure_tell("steps", what, "us", (PER_LAYER * b->named->shape.layers + 6) * LAUNCH * 1e6,
-                    b->predict ? NULL : &host, 0);
+        snprintf(what, sizeof(what), "%s, %u at once, the host's time for a step, %s",
+                 b->named->name, batch, ways[b->way]);
+        expected = b->way == RECORDED ? REPLAY : (PER_LAYER * b->named->shape.layers + 6) * LAUNCH;
+        figure_tell("steps", what, "us", expected * 1e6, b->predict ? NULL : &host, 0);
         free(d);
 }
 
@@ -275,9 +310,24 @@ static void tell_prompts(struct bench *b)
                         samples[i] = b->prompt / read_prompt(b);
                 f = figure_of(samples, count);
         }
-        snprintf(what, sizeof(what), "%s, a prompt of %u", b->named->name, PROMPT);
+        snprintf(what, sizeof(what), "%s, a prompt of %u, %s", b->named->name, PROMPT,
+                 ways[b->way]);
         figure_tell("steps", what, "tokens/s", b->named->prompt, b->predict ? NULL : &f,
                     f.median / (LIMIT_PRODUCTS / 2 / random_numbers(&b->named->shape)));
+}
+
+static void tell_rehearsal(struct bench *b)
+{
+        double began = figure_clock();
+        struct figure f;
+        char what[120];
+
+        if (!b->predict)
+                must(random_rehearse(&b->model), "a rehearsal");
+        began = figure_clock() - began;
+        f = (struct figure){ began, began, began };
+        snprintf(what, sizeof(what), "%s, rehearsal", b->named->name);
+        figure_tell("steps", what, "s", REHEARSAL, b->predict ? NULL : &f, 0);
 }
 
 static void open_model(struct bench *b)
@@ -329,11 +379,15 @@ static void measure(struct bench *b)
         b->number = 0;
         if (!b->predict)
                 open_model(b);
-        tell_prompts(b);
-        if (!b->predict)
-                set_up(b);
-        for (unsigned i = 0; i < BATCHES; i++)
-                tell_decodes(b, i);
+        for (b->way = LAUNCHED; b->way <= RECORDED; b->way++) {
+                if (b->way == RECORDED)
+                        tell_rehearsal(b);
+                tell_prompts(b);
+                if (!b->predict)
+                        set_up(b);
+                for (unsigned i = 0; i < BATCHES; i++)
+                        tell_decodes(b, i);
+        }
         if (b->predict)
                 return;
         random_close(&b->model);

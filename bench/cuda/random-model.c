@@ -281,20 +281,32 @@ static int forward_layer(struct random_model *m, uint32_t number)
         return k->project(k, &down, m->x, m->g);
 }
 
-int random_forward(struct random_model *m, const struct step *step)
+/* All operators of a step. */
+static int forward(void *arg)
 {
+        struct random_model *m = arg;
         const struct head head = { m->shape.tied ? m->table : m->head, m->norm, EPS, 0 };
         struct kernels *k = m->k;
-        int r;
+        int r = k->embed(k, m->table, 1, m->x);
 
-        if ((r = k->step_begin(k, m->kv, step)) || (r = k->embed(k, m->table, 1, m->x)))
-                return r;
-        for (uint32_t i = 0; i < m->shape.layers; i++) {
+        for (uint32_t i = 0; !r && i < m->shape.layers; i++)
                 r = forward_layer(m, i);
-                if (r)
-                        return r;
-        }
-        if ((r = k->head(k, &head, m->logits, m->x)) || (r = k->pick(k, m->logits, m->shape.vocab)))
+        if (r || (r = k->head(k, &head, m->logits, m->x)))
+                return r;
+        return k->pick(k, m->logits, m->shape.vocab);
+}
+
+int random_rehearse(struct random_model *m)
+{
+        return m->k->rehearse(m->k, forward, m);
+}
+
+int random_forward(struct random_model *m, const struct step *step)
+{
+        struct kernels *k = m->k;
+        int r = k->step_begin(k, m->kv, step);
+
+        if (r < 0 || (r != STEP_REHEARSED && (r = forward(m))))
                 return r;
         return k->step_end(k);
 }

@@ -44,6 +44,9 @@ int random_open(struct random_model *m, struct kernels *k, const struct random_s
                 const struct kernels_conf *conf, uint32_t pages, unsigned threads);
 void random_close(struct random_model *m);
 
+/* From here on a step is one call for the host, where it was one for each kernel. */
+int random_rehearse(struct random_model *m);
+
 /* From step_begin() to step_end(). */
 int random_forward(struct random_model *m, const struct step *step);
 
