@@ -80,16 +80,19 @@ int device_launch_raw(device *device, stream stream, const launch *launch, const
 template <class Args>
 void device_emulate(const launch *launch, const void *kernel, const void *args);
 
+/* Tests of single kernels on a GPU have another (tests/cuda/place.h). */
+#if !defined(DEVICE_RUN) && defined(__CUDACC__)
+#define DEVICE_RUN(Args) nullptr
+#elif !defined(DEVICE_RUN)
+#define DEVICE_RUN(Args) device_emulate<Args>
+#endif
+
 /* The arguments are copied now. */
 template <class Args>
 int device_launch(device *device, stream stream, const launch &launch, void (*kernel)(Args),
                   const Args &args)
 {
-#ifdef __CUDACC__
-        device_run *run = nullptr;
-#else
-        device_run *run = device_emulate<Args>;
-#endif
+        device_run *run = DEVICE_RUN(Args);
 
         static_assert(sizeof(Args) <= DEVICE_ARGS_MAX && alignof(Args) <= 16, "");
         return device_launch_raw(device, stream, &launch, (const void *)kernel, run, &args,

@@ -1,6 +1,6 @@
 /*
- * The backend for GPUs as the daemon has it: a library, with the emulated device in it.  CUDA_LIBRARY says
- * where.
+ * The backend for GPUs as the daemon has it: a library, with the emulated device in it, or for a GPU.
+ * CUDA_LIBRARY says where.
  */
 #ifndef TESTS_CUDA_BACKEND_RIG_H
 #define TESTS_CUDA_BACKEND_RIG_H
@@ -35,33 +35,53 @@ static inline struct kernels_conf cuda_conf(void)
         };
 }
 
-/* What device-emu.h has, in the library. */
-static inline void *emulated(const char *name)
+/* What device-emu.h has, in the library; NULL: it is for a GPU. */
+static inline void *if_emulated(const char *name)
 {
-        void *library = dlopen(cuda_library(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE), *at;
+        void *library = dlopen(cuda_library(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
         assert_non_null(library);
-        at = dlsym(library, name);
+        return dlsym(library, name);
+}
+
+static inline void *emulated(const char *name)
+{
+        void *at = if_emulated(name);
+
         assert_non_null(at);
         return at;
 }
 
+/* The driver looks for us: this thread has chosen the device by using the library. */
+static inline void peek_on_gpu(void *to, const void *from, size_t bytes)
+{
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+        int (*copy)(void *to, unsigned long long from, size_t bytes);
+
+        assert_non_null(driver);
+        *(void **)&copy = dlsym(driver, "cuMemcpyDtoH_v2");
+        assert_non_null(copy);
+        assert_int_equal(copy(to, (unsigned long long)(uintptr_t)from, bytes), 0);
+}
+
 static inline void peek(void *to, const void *from, size_t bytes)
 {
-        static void (*look)(void *to, const void *from, size_t bytes);
+        void (*look)(void *to, const void *from, size_t bytes);
 
+        *(void **)&look = if_emulated("device_emu_peek");
         if (!look)
-                *(void **)&look = emulated("device_emu_peek");
+                look = peek_on_gpu;
         look(to, from, bytes);
 }
 
-/* Another order on the device each time. */
+/* Another order on the device each time; a GPU has its own. */
 static inline void seed_device(void)
 {
         void (*seed)(uint64_t seed);
 
-        *(void **)&seed = emulated("device_emu_seed");
-        seed(random_next());
+        *(void **)&seed = if_emulated("device_emu_seed");
+        if (seed)
+                seed(random_next());
 }
 
 static inline struct kernels *cuda_open(const struct kernels_conf *conf)

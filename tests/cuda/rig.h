@@ -22,6 +22,27 @@ extern "C" {
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/lane.h"
 
+/*
+ * On a GPU there are no schedules and no poison, and nothing is later than it must be: a test that is about these
+ * is skipped there, by its name.
+ */
+#ifdef ON_GPU
+static const bool emulated = false;
+
+static inline void is_emulators(void **)
+{
+        skip();
+}
+
+#define emulator_only(test)                                                                        \
+        {                                                                                          \
+#test, is_emulators, nullptr, nullptr, nullptr                                     \
+        }
+#else
+static const bool emulated = true;
+#define emulator_only(test) cmocka_unit_test(test)
+#endif
+
 #ifdef __SANITIZE_ADDRESS__
 #define WITH_ASAN true
 #else
@@ -33,7 +54,7 @@ static inline void run_now(unsigned schedule, const launch &launch, void (*kerne
                            const Args &args)
 {
         emu_use(schedule);
-        device_emulate<Args>(&launch, (const void *)kernel, &args);
+        DEVICE_RUN(Args)(&launch, (const void *)kernel, &args);
 }
 
 static inline launch one_block(unsigned threads, size_t shared)

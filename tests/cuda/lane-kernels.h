@@ -1,0 +1,214 @@
+/*
+ * The kernels of test-lane.cc: each instruction of lane.h, once.
+ *
+ * On a GPU they are compiled by nvcc, and what tests them is not (contrib/gpu/build): so this is
+ * a header for the one, and all of a program for the other.
+ */
+#ifndef TESTS_CUDA_LANE_KERNELS_H
+#define TESTS_CUDA_LANE_KERNELS_H
+
+#include "kernels/cuda/lane.h"
+
+struct lanes_args {
+        const float *in; /* (warps, 32) */
+        float *across;   /* (31, threads) */
+        float *from;     /* (32, threads) */
+        float *sum, *most;
+        uint64_t *wide;
+};
+
+struct product_args {
+        const uint16_t *a, *b; /* of each warp, (16, 16) and (16, 8) */
+        const float *c;        /* (16, 8) */
+        float *out;
+};
+
+struct load_args {
+        uint32_t *out; /* (2, lanes, 4): straight, turned */
+};
+
+#define LOOKS 4u
+
+struct copy_args {
+        const uint4 *from; /* (threads, 4) */
+        uint4 *out;        /* (threads, looks, 4) */
+};
+
+struct count_args {
+        const uint4 *weights;
+        unsigned *tickets, *sums, *last;
+};
+
+/* What numbers become, and where they come from. */
+struct convert_args {
+        uint32_t count;
+        const uint32_t *in;         /* (count): bits of anything */
+        uint32_t *halves, *bfloats; /* of a float and the same turned over */
+        float *half, *bfloat;       /* from the lower 16 bits */
+        uint32_t *less;             /* two bfloats, from which two others are subtracted */
+};
+
+KERNEL(96) lanes(lanes_args a);
+KERNEL(64) product_of_bfloats(product_args a);
+KERNEL(64) product_of_halves(product_args a);
+KERNEL(32) load(load_args a);
+KERNEL(40) copies(copy_args a);
+KERNEL(32) count(count_args a);
+KERNEL(256) convert(convert_args a);
+
+#if defined(__CUDACC__) || !defined(ON_GPU)
+
+KERNEL(96) lanes(lanes_args a)
+{
+        unsigned me = threadIdx.x, n = blockDim.x;
+
+        for (unsigned bits = 1; bits < LANES; bits++)
+                a.across[(bits - 1) * n + me] = lane_across(a.in[me], bits);
+        for (unsigned lane = 0; lane < LANES; lane++)
+                a.from[lane * n + me] = lane_from(a.in[me], lane);
+        a.sum[me] = lanes_sum(a.in[me]);
+        a.most[me] = lanes_most(a.in[me]);
+        a.wide[me] = lane_across((uint64_t)me << 40 | 5, 3);
+}
+
+/* PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"; i counts numbers. */
+DEVICE unsigned a_row(unsigned lane, unsigned i)
+{
+        return lane / 4 + (i < 2 || (i >= 4 && i < 6) ? 0 : 8);
+}
+
+DEVICE unsigned a_column(unsigned lane, unsigned i)
+{
+        return lane % 4 * 2 + (i & 1) + (i < 4 ? 0 : 8);
+}
+
+DEVICE unsigned b_row(unsigned lane, unsigned i)
+{
+        return lane % 4 * 2 + (i & 1) + (i < 2 ? 0 : 8);
+}
+
+DEVICE unsigned c_row(unsigned lane, unsigned i)
+{
+        return lane / 4 + (i < 2 ? 0 : 8);
+}
+
+DEVICE unsigned c_column(unsigned lane, unsigned i)
+{
+        return lane % 4 * 2 + (i & 1);
+}
+
+template <bool HALVES> DEVICE void product(const product_args &args)
+{
+        unsigned lane = lane_number(), warp = threadIdx.x / LANES;
+        uint32_t a[4] = {}, b[2] = {};
+        float c[4];
+
+        for (unsigned i = 0; i < 8; i++)
+                a[i / 2] |= (uint32_t)args.a[warp * 256 + a_row(lane, i) * 16 + a_column(lane, i)]
+                            << i % 2 * 16;
+        for (unsigned i = 0; i < 4; i++)
+                b[i / 2] |= (uint32_t)args.b[warp * 128 + b_row(lane, i) * 8 + lane / 4]
+                            << i % 2 * 16;
+        for (unsigned i = 0; i < 4; i++)
+                c[i] = args.c[warp * 128 + c_row(lane, i) * 8 + c_column(lane, i)];
+        if (HALVES)
+                multiply_halves(c, a, b);
+        else
+                multiply_bfloats(c, a, b);
+        for (unsigned i = 0; i < 4; i++)
+                args.out[warp * 128 + c_row(lane, i) * 8 + c_column(lane, i)] = c[i];
+}
+
+KERNEL(64) product_of_bfloats(product_args a)
+{
+        product<false>(a);
+}
+
+KERNEL(64) product_of_halves(product_args a)
+{
+        product<true>(a);
+}
+
+/* Where row r of matrix m lies: all over the place. */
+DEVICE unsigned place_of(unsigned m, unsigned r)
+{
+        return (m * 8 + r) * 11 % 32 * 16;
+}
+
+/* Number n of row r of matrix m is m*64 + r*8 + n. */
+KERNEL(32) load(load_args a)
+{
+        unsigned lane = lane_number(), m = lane / 8, r = lane % 8;
+        uint16_t *row = (uint16_t *)(shared() + place_of(m, r));
+
+        for (unsigned n = 0; n < 8; n++)
+                row[n] = (uint16_t)(m * 64 + r * 8 + n);
+        lanes_meet();
+        load_matrices<false>(&a.out[lane * 4], row);
+        load_matrices<true>(&a.out[(LANES + lane) * 4], row);
+        memset(row, 0, 16); /* it may: all have loaded */
+}
+
+DEVICE void look(const copy_args &a, const uint4 *mine, unsigned number)
+{
+        memcpy(&a.out[(threadIdx.x * LOOKS + number) * 4], mine, 64);
+}
+
+/* Batches: {0, 1}, {}, {2}, {3}. */
+KERNEL(40) copies(copy_args a)
+{
+        const uint4 *from = &a.from[threadIdx.x * 4];
+        uint4 *mine = (uint4 *)shared() + threadIdx.x * 4;
+
+        copy_begin(&mine[0], &from[0], true);
+        copy_begin(&mine[1], threadIdx.x % 2 ? &from[1] : nullptr, threadIdx.x % 2);
+        copies_end();
+        copies_end();
+        copy_begin(&mine[2], &from[2], true);
+        copies_end();
+        copy_begin(&mine[3], &from[3], true);
+        copies_end();
+        copies_wait<4>();
+        look(a, mine, 0);
+        copies_wait<2>(); /* the empty one is one, too */
+        look(a, mine, 1);
+        copies_wait<1>();
+        look(a, mine, 2);
+        copies_wait<0>();
+        look(a, mine, 3);
+}
+
+/* Whoever is the last block adds up what all have written. */
+KERNEL(32) count(count_args a)
+{
+        unsigned sum = 0, block = blockIdx.x;
+
+        if (threadIdx.x)
+                return;
+        wait_for_predecessor();
+        a.sums[block] = load_once(&a.weights[block]).z;
+        order_writes();
+        let_successor_begin();
+        if (add_atomically(a.tickets, 1) + 1 < gridDim.x)
+                return;
+        for (unsigned i = 0; i < gridDim.x; i++)
+                sum += a.sums[i];
+        *a.last = sum;
+}
+
+KERNEL(256) convert(convert_args a)
+{
+        for (uint32_t i = threadIdx.x; i < a.count; i += blockDim.x) {
+                uint32_t bits = a.in[i];
+
+                a.halves[i] = two_halves(float_of(bits), -float_of(bits));
+                a.bfloats[i] = two_bfloats(float_of(bits), -float_of(bits));
+                a.half[i] = from_half(bits);
+                a.bfloat[i] = from_bfloat(bits);
+                a.less[i] = subtract_bfloats(bits, bits >> 16 | bits << 16);
+        }
+}
+
+#endif
+
+#endif
