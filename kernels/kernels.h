@@ -211,6 +211,21 @@ struct kernels_conf {
         uint32_t device;     /* ... and the number of the GPU */
 };
 
+/* What a model is going to have made, for the plan of memory. */
+struct kernels_needs {
+        const struct mat_shape *mats;
+        const size_t *floats;
+        const struct attend *attends; /* one of each shape: heads, kv_heads, head_dim, window */
+        uint32_t mat_count, floats_count, attend_count;
+};
+
+/* Bytes of a backend's own memory: how many are left, and how many those will take. */
+struct kernels_memory {
+        uint64_t left;
+        uint64_t weights, floats;
+        uint64_t scratch; /* what operators need besides, now or in their first step */
+};
+
 struct kernels {
         const char *name; /* "ref", "cpu/avx512" */
         enum kv_layout layout;
@@ -220,12 +235,13 @@ struct kernels {
         /* zeroed; columns * rows floats for activations, or anything the model needs */
         int (*floats_new)(struct kernels *k, size_t count, float **ret_floats);
         void (*floats_free)(struct kernels *k, float *floats);
-        void (*put)(struct kernels *k, float *to, const float *host, size_t count);
+        int (*put)(struct kernels *k, float *to, const float *host, size_t count);
         void (*get)(struct kernels *k, float *host, const float *from, size_t count);
 
         int (*mat_new)(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
         void (*mat_free)(struct kernels *k, struct mat *mat);
-        /* `rows` rows of a part, as they lie in the file, from `row` on; any thread, rows apart */
+        /* `rows` rows of a part, as they lie in the file, from `row` on; any thread, rows apart.  0: they
+         * are in the matrix, or else it cannot be used. */
         int (*weights_put)(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
                            uint32_t rows, const void *file_rows);
 
@@ -266,6 +282,10 @@ struct kernels {
         /* How it was lost, in a sentence that stays until it is closed; NULL: it is not.  While
          * nobody puts weights. */
         const char *(*lost)(const struct kernels *k);
+        /* NULL: its memory is the host's.  Else, before anything was made; a pool of pages takes what
+         * kv_page_bytes() says.  Fails as making it would. */
+        int (*memory)(struct kernels *k, const struct kernels_needs *needs,
+                      struct kernels_memory *ret_memory);
 };
 
 /*

@@ -273,25 +273,21 @@ static void stop(struct load *load)
 }
 
 /* The first who fails says why; it is read when all threads have ended. */
-static bool is_first_to_fail(struct load *load, int r)
-{
-        stop(load);
-        if (atomic_exchange(&load->failed, true))
-                return false;
-        load->result = r;
-        return true;
-}
-
 static void fail(struct worker *worker, const struct piece *piece, int r)
 {
         struct load *load = worker->load;
         const struct slice *slice;
 
-        if (!is_first_to_fail(load, r))
+        stop(load);
+        if (atomic_exchange(&load->failed, true))
                 return;
+        load->result = r;
         if (r == -ENODATA) {
                 load->result = -EIO;
                 why_say(load->why, load->why_bytes, r, "the file became shorter while it was read");
+        } else if (piece && piece->done == piece->bytes) {
+                why_say(load->why, load->why_bytes, r, "its rows did not get into the backend: %s",
+                        strerror(-r));
         } else if (piece) {
                 why_say(load->why, load->why_bytes, r, "reading it at byte %" PRIu64 ": %s",
                         piece->offset + piece->done, strerror(-r));
@@ -346,7 +342,7 @@ static int start_pieces(struct worker *worker)
         return error_pass(r);
 }
 
-static void put(struct worker *worker, struct piece *piece)
+static int put(struct worker *worker, struct piece *piece)
 {
         struct load *load = worker->load;
         const struct slice *slice = &load->slices[worker->slices[piece - worker->pieces]];
@@ -354,15 +350,13 @@ static void put(struct worker *worker, struct piece *piece)
         int r = load->kernels->weights_put(load->kernels, to->mat, to->part, slice->row,
                                            slice->rows, piece->buffer);
 
-        if (r && is_first_to_fail(load, r))
-                why_say(load->why, load->why_bytes, r, "the backend does not take its weights: %s",
-                        strerror(-r));
         if (r)
-                return;
+                return error_raise(r);
         atomic_fetch_add_explicit(&load->bytes, piece->bytes, memory_order_relaxed);
         worker->in_flight--;
         piece->next = worker->idle;
         worker->idle = piece;
+        return 0;
 }
 
 static void look(struct load *load)
@@ -379,16 +373,17 @@ static void look(struct load *load)
 static void work(struct worker *worker)
 {
         struct load *load = worker->load;
-        struct piece *piece = NULL;
+        struct piece *piece;
         int r = 0;
 
         while (!r && !is_stopped(load)) {
+                piece = NULL;
                 r = start_pieces(worker);
                 if (r || !worker->in_flight)
                         break;
                 r = worker->reader->wait(worker->reader, &piece);
                 if (!r && piece)
-                        put(worker, piece);
+                        r = put(worker, piece);
                 if (worker->watches)
                         look(load);
         }

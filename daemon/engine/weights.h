@@ -62,8 +62,8 @@ struct weights_conf {
 
 /*
  * All of them; sorts them by their place in the files.  *ret_way: which it was.  0 or negative
- * errno and *why; -EIO: a file became shorter, or changed.  Where the backend was lost over it, it knows
- * more (kernels.h: lost).
+ * errno and *why; -EIO: a file became shorter, or changed; or what weights_put() said.  Where
+ * the backend was lost over it, it knows more (kernels.h: lost).
  */
 int weights_read(const struct checkpoint *checkpoint, struct kernels *kernels,
                  struct weights_load *loads, uint32_t load_count, const struct weights_conf *conf,

@@ -42,10 +42,11 @@ static void cpu_floats_free(struct kernels *k, float *floats)
         memory_free(floats);
 }
 
-static void cpu_put(struct kernels *k, float *to, const float *host, size_t count)
+static int cpu_put(struct kernels *k, float *to, const float *host, size_t count)
 {
         (void)k;
         memcpy(to, host, count * sizeof(*to));
+        return 0;
 }
 
 static void cpu_get(struct kernels *k, float *host, const float *from, size_t count)

@@ -9,11 +9,15 @@
 
 int cuda_outcome(struct cuda *cuda, int r)
 {
-        if (!r || cuda->lost)
-                return r;
-        cuda->lost = r;
-        snprintf(cuda->how, sizeof(cuda->how), "the GPU failed: %s",
-                 *device_why() ? device_why() : strerror(-r));
+        if (!r)
+                return 0;
+        pthread_mutex_lock(&cuda->lost_lock);
+        if (!cuda->lost) {
+                cuda->lost = r;
+                snprintf(cuda->how, sizeof(cuda->how), "the GPU failed: %s",
+                         *device_why() ? device_why() : strerror(-r));
+        }
+        pthread_mutex_unlock(&cuda->lost_lock);
         return r;
 }
 
@@ -92,9 +96,8 @@ static void cuda_close(struct kernels *k)
         cuda_recordings_deinit(cuda);
         cuda_layers_deinit(cuda);
         cuda_steps_deinit(cuda);
-        device_pinned_delete(cuda->device, cuda->staging);
-        device_moment_delete(cuda->device, cuda->staged);
-        pthread_mutex_destroy(&cuda->staging_lock);
+        staging_free(cuda->staging);
+        pthread_mutex_destroy(&cuda->lost_lock);
         device_close(cuda->device);
         free(cuda);
 }
@@ -105,6 +108,7 @@ static const struct kernels cuda_table = {
         cuda_kv_new,   cuda_kv_free,      cuda_step_begin, cuda_embed,      cuda_qkv,
         cuda_attend,   cuda_project,      cuda_gate,       cuda_head,       cuda_pick,
         cuda_step_end, cuda_rehearse,     cuda_collect,    cuda_logprobs,   cuda_lost,
+        cuda_memory,
 };
 
 static int open_all(struct cuda *cuda)
@@ -112,8 +116,8 @@ static int open_all(struct cuda *cuda)
         int r;
 
         if ((r = device_open(cuda->conf.device, &cuda->device)) ||
-            (r = device_pinned_new(cuda->device, STAGING_BYTES, (void **)&cuda->staging)) ||
-            (r = device_moment_new(cuda->device, &cuda->staged)) || (r = cuda_steps_init(cuda)))
+            (r = staging_new(cuda->device, STAGING_PIECES, STAGING_BYTES, &cuda->staging)) ||
+            (r = cuda_steps_init(cuda)))
                 return r;
         return cuda_layers_init(cuda);
 }
@@ -134,7 +138,7 @@ samovar_backend_open(uint32_t version, const kernels_conf *conf, struct kernels 
                 return -ENOMEM;
         cuda->table = cuda_table;
         cuda->conf = *conf;
-        pthread_mutex_init(&cuda->staging_lock, nullptr);
+        pthread_mutex_init(&cuda->lost_lock, nullptr);
         r = open_all(cuda);
         if (r) {
                 snprintf(why, why_bytes, "%s", device_why());

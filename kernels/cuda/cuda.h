@@ -24,13 +24,18 @@
 #include "kernels/cuda/begin.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/linear.h"
+#include "kernels/cuda/staging.h"
 #include "kernels/cuda/step.h"
 #include "kernels/kernels.h"
 #include "kernels/steps.h"
 
-#define STAGING_BYTES (8u << 20) /* pinned, for what is put and got */
-#define BUCKET_MIN    8u         /* rows that launches are made for, at least */
-#define LEVELS        24u        /* buckets: none, 8, 16, ... */
+#define BUCKET_MIN 8u  /* rows that launches are made for, at least */
+#define LEVELS     24u /* buckets: none, 8, 16, ... */
+
+/* For what is put and got: as many pieces as threads may pack weights at the same time; a piece has room for
+ * a row of a million bfloats, and is large enough for a bus. */
+#define STAGING_PIECES 8u
+#define STAGING_BYTES  ((size_t)2 << 20)
 
 enum content { CONTENT_FLOATS, CONTENT_HALVES, CONTENT_BFLOATS };
 
@@ -95,6 +100,7 @@ struct cuda {
         struct steps steps; /* but for tokens */
         int lost; /* once something failed in a step, or weights did not arrive: the error ... */
         char how[512]; /* ... and in a sentence */
+        pthread_mutex_t lost_lock;
 
         /* steps.cc */
         letter_offsets offsets;
@@ -129,9 +135,7 @@ struct cuda {
         size_t merged_room;
 
         /* floats.cc, mats.cc */
-        pthread_mutex_t staging_lock; /* of what is put, from any thread */
-        uint8_t *staging;
-        moment *staged;
+        struct staging *staging;
         buffer *buffers;
 };
 
@@ -148,7 +152,7 @@ static inline uint32_t padded(uint32_t columns)
 
 /*
  * cuda.cc: a step that failed halfway is no step, and there is no way back to the one before; so
- * what failed is the end, and the first time is told.  By several threads with staging_lock.
+ * what failed is the end, and the first time is told.  By any thread.
  */
 int cuda_outcome(struct cuda *cuda, int r);
 /* The same for objects, which may want for memory and be asked for again. */
@@ -159,12 +163,12 @@ int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_
 /* floats.cc */
 int cuda_floats_new(struct kernels *k, size_t count, float **ret_floats);
 void cuda_floats_free(struct kernels *k, float *floats);
-void cuda_put(struct kernels *k, float *to, const float *host, size_t count);
+int cuda_put(struct kernels *k, float *to, const float *host, size_t count);
 void cuda_get(struct kernels *k, float *host, const float *from, size_t count);
 /* The one that it points into. */
 buffer *cuda_buffer(struct cuda *cuda, const float *floats);
-/* Bytes from anywhere to the device, now; by any thread that the stream has. */
-int cuda_send(struct cuda *cuda, stream stream, void *to, const void *from, size_t bytes);
+/* That many floats take, with all padding; false: more than can be counted. */
+bool cuda_floats_bytes(const struct cuda *cuda, size_t count, size_t *ret_bytes);
 /* Zeros, now. */
 int cuda_clear(struct cuda *cuda, void *to, size_t bytes);
 
@@ -173,6 +177,15 @@ int cuda_mat_new(struct kernels *k, const mat_shape *shape, mat **ret_mat);
 void cuda_mat_free(struct kernels *k, mat *mat);
 int cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows);
+/* Bytes of a matrix, and of what operators make of its rows. */
+struct mat_room {
+        size_t weights, scales;                /* its own */
+        size_t narrow, stacked, sums, arrived; /* scratch, for all */
+};
+int cuda_mat_room(const struct cuda *cuda, const mat_shape *shape, mat_room *ret_room);
+
+/* needs.cc */
+int cuda_memory(struct kernels *k, const kernels_needs *needs, kernels_memory *ret_memory);
 
 /* steps.cc */
 int cuda_steps_init(struct cuda *cuda);
@@ -188,6 +201,9 @@ void cuda_layers_deinit(struct cuda *cuda);
 int cuda_embed(struct kernels *k, const mat *table, float scale, float *x);
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x);
 int cuda_attend(struct kernels *k, const struct attend *op, float *out, const float *q);
+/* What attention of that shape takes, as attend_room_of() says. */
+int cuda_attend_room(const struct cuda *cuda, const struct attend *op, attend_room *ret_room,
+                     attend_bytes *ret_bytes);
 int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);

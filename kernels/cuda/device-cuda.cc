@@ -13,6 +13,8 @@
 #define CAPABILITY_EARLY 90 /* kernels that overlap */
 #define SHARED_UNASKED   (48u << 10)
 #define RAISED_MAX       128u /* kernels with more shared memory than that */
+#define SMALL            ((size_t)512)
+#define LARGE            ((size_t)2 << 20)
 
 /* Kernels that were allowed so many bytes of shared memory; each stream has one thread, so no lock. */
 struct raised {
@@ -197,6 +199,14 @@ size_t device_memory_left(const device *device)
         return left;
 }
 
+/* The runtime gets it in large pieces: what is small is put together, what is not has its own. */
+size_t device_memory_of(size_t bytes)
+{
+        size_t unit = bytes < LARGE / 2 ? SMALL : LARGE;
+
+        return bytes > SIZE_MAX - unit ? SIZE_MAX : (bytes + unit - 1) / unit * unit;
+}
+
 /* ---- memory ---- */
 
 int device_new(device *device, size_t bytes, void **ret_memory)
@@ -249,6 +259,22 @@ static int copy(device *device, stream stream, void *to, const void *from, size_
 int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes)
 {
         return copy(device, stream, to, pinned, bytes, cudaMemcpyHostToDevice, "to upload");
+}
+
+int device_upload_apart(device *device, stream stream, void *to, size_t stride, const void *pinned,
+                        size_t bytes, uint32_t count)
+{
+        int error;
+
+        if (count <= 1)
+                return count ? device_upload(device, stream, to, pinned, bytes) : 0;
+        assert(stride >= bytes);
+        error = enter(device);
+        return error ? error
+                     : judge(device,
+                             cudaMemcpy2DAsync(to, stride, pinned, bytes, bytes, count,
+                                               cudaMemcpyHostToDevice, device->streams[stream]),
+                             "to upload");
 }
 
 int device_download(device *device, stream stream, void *pinned, const void *from, size_t bytes)

@@ -387,6 +387,13 @@ static void read_when_to_lose(void)
                 wanted.operations = strtoull(when, nullptr, 10);
 }
 
+static size_t bytes_of_run(void)
+{
+        const char *bytes = getenv("SMV_DEVICE_MEMORY");
+
+        return bytes && *bytes ? (size_t)strtoull(bytes, nullptr, 10) : wanted.bytes;
+}
+
 int device_open(unsigned number, device **ret_device)
 {
         device *device;
@@ -396,7 +403,7 @@ int device_open(unsigned number, device **ret_device)
         read_when_to_lose();
         device = new struct device();
         device->dice = seed_of_run();
-        device->left = wanted.bytes;
+        device->left = bytes_of_run();
         *ret_device = device;
         return 0;
 }
@@ -426,6 +433,11 @@ size_t device_memory_left(const device *device)
         std::lock_guard<std::mutex> guard(device->lock);
 
         return device->left;
+}
+
+size_t device_memory_of(size_t bytes)
+{
+        return bytes;
 }
 
 int device_new(device *device, size_t bytes, void **ret_memory)
@@ -549,15 +561,33 @@ static uint8_t *claim_pinned(device *device, stream stream, void *pinned, size_t
         return claim.other;
 }
 
-int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes)
+static int put_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes)
 {
-        std::lock_guard<std::mutex> guard(device->lock);
-
         memory_of(device, to, bytes, false);
         if (device->lost)
                 return how_it_is(device); /* what it had not done is nobody's any more */
         claim_pinned(device, stream, (void *)pinned, bytes, false);
         return put_copy(device, stream, UPLOAD, to, pinned, bytes);
+}
+
+int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        return put_upload(device, stream, to, pinned, bytes);
+}
+
+int device_upload_apart(device *device, stream stream, void *to, size_t stride, const void *pinned,
+                        size_t bytes, uint32_t count)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+        int error = 0;
+
+        assert(count <= 1 || stride >= bytes);
+        for (uint32_t i = 0; i < count && !error; i++)
+                error = put_upload(device, stream, (uint8_t *)to + i * stride,
+                                   (const uint8_t *)pinned + i * bytes, bytes);
+        return error;
 }
 
 int device_download(device *device, stream stream, void *pinned, const void *from, size_t bytes)

@@ -26,7 +26,10 @@ extern "C" {
  */
 void device_emu_seed(uint64_t seed);
 
-/* What devices opened from now on have; at first 1 TiB, that is: what the host has. */
+/*
+ * What devices opened from now on have; at first 1 TiB, that is: what the host has.  Bytes in
+ * SMV_DEVICE_MEMORY go before.
+ */
 void device_emu_memory(size_t bytes);
 
 /* So many pieces of memory are still made, pinned or not, and no more.  UINT64_MAX: all. */

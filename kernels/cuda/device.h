@@ -34,6 +34,8 @@ void device_close(device *device);
 const char *device_name(const device *device);
 unsigned device_processors(const device *device); /* multiprocessors */
 size_t device_memory_left(const device *device);
+/* What a piece of so many bytes takes of that, as far as it can be told. */
+size_t device_memory_of(size_t bytes);
 /* In a sentence, of the last failure of this host thread. */
 const char *device_why(void);
 
@@ -50,6 +52,9 @@ void device_pinned_delete(device *device, void *memory);
  * downloads into it neither looks nor writes, nor has it uploaded.
  */
 int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes);
+/* `count` runs of so many bytes, one behind the other in pinned memory, `stride` bytes apart there. */
+int device_upload_apart(device *device, stream stream, void *to, size_t stride, const void *pinned,
+                        size_t bytes, uint32_t count);
 int device_download(device *device, stream stream, void *pinned, const void *from, size_t bytes);
 int device_copy(device *device, stream stream, void *to, const void *from, size_t bytes);
 int device_clear(device *device, stream stream, void *to, size_t bytes); /* to zeros */

@@ -8,7 +8,7 @@
 #include "kernels/rows.h"
 
 /* Padding of rows of 16-bit numbers, where floats had been asked for: half as much, and this. */
-static bool room_for(const struct cuda *cuda, size_t count, size_t *ret_bytes)
+bool cuda_floats_bytes(const struct cuda *cuda, size_t count, size_t *ret_bytes)
 {
         size_t all;
 
@@ -23,7 +23,7 @@ int cuda_floats_new(struct kernels *k, size_t count, float **ret_floats)
         size_t bytes;
         int r;
 
-        if (!room_for(cuda, count, &bytes))
+        if (!cuda_floats_bytes(cuda, count, &bytes))
                 return -ENOMEM;
         buffer = (struct buffer *)calloc(1, sizeof(*buffer));
         if (!buffer)
@@ -72,71 +72,74 @@ buffer *cuda_buffer(struct cuda *cuda, const float *floats)
         return nullptr;
 }
 
-/* Until the stream has come this far; with the lock. */
-static int stand_by(struct cuda *cuda, stream stream)
-{
-        int r = device_mark(cuda->device, stream, cuda->staged);
-
-        return r ? r : device_wait(cuda->device, cuda->staged);
-}
-
 int cuda_clear(struct cuda *cuda, void *to, size_t bytes)
 {
-        int r;
+        piece *piece;
+        int r = staging_take(cuda->staging, &piece);
 
-        pthread_mutex_lock(&cuda->staging_lock);
-        r = device_clear(cuda->device, STREAM_LOADS, to, bytes);
+        if (r)
+                return r;
+        r = staging_clear(cuda->staging, STREAM_LOADS, piece, to, bytes);
         if (!r)
-                r = stand_by(cuda, STREAM_LOADS);
-        pthread_mutex_unlock(&cuda->staging_lock);
+                r = staging_wait(cuda->staging, piece);
+        staging_give(cuda->staging, piece);
         return r;
 }
 
-int cuda_send(struct cuda *cuda, stream stream, void *to, const void *from, size_t bytes)
+static int send_piece(struct cuda *cuda, void *to, const void *from, size_t bytes)
 {
-        int r = 0;
+        piece *piece;
+        int r = staging_take(cuda->staging, &piece);
 
-        pthread_mutex_lock(&cuda->staging_lock);
-        for (size_t done = 0; done < bytes && !r; done += STAGING_BYTES) {
-                size_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
-
-                memcpy(cuda->staging, (const uint8_t *)from + done, part);
-                r = device_upload(cuda->device, stream, (uint8_t *)to + done, cuda->staging, part);
-                if (!r)
-                        r = stand_by(cuda, stream);
-        }
-        cuda_outcome(cuda, r);
-        pthread_mutex_unlock(&cuda->staging_lock);
+        if (r)
+                return r;
+        memcpy(piece->at, from, bytes);
+        r = staging_upload(cuda->staging, STREAM_STEPS, piece, to, bytes, 0, bytes, 1);
+        if (!r)
+                r = staging_wait(cuda->staging, piece);
+        staging_give(cuda->staging, piece);
         return r;
 }
 
 /* After what operators were called before; into the middle of a buffer, too, that has floats then. */
-void cuda_put(struct kernels *k, float *to, const float *host, size_t count)
+int cuda_put(struct kernels *k, float *to, const float *host, size_t count)
 {
         struct cuda *cuda = cuda_of(k);
-
-        cuda_buffer(cuda, to)->content = CONTENT_FLOATS;
-        cuda_send(cuda, STREAM_STEPS, to, host, count * sizeof(*to));
-}
-
-static int fetch(struct cuda *cuda, void *host, const void *from, size_t bytes)
-{
+        size_t bytes = count * sizeof(*to), part = staging_bytes(cuda->staging);
         int r = 0;
 
-        pthread_mutex_lock(&cuda->staging_lock);
-        for (size_t done = 0; done < bytes && !r; done += STAGING_BYTES) {
-                size_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+        cuda_buffer(cuda, to)->content = CONTENT_FLOATS;
+        for (size_t done = 0; done < bytes && !r; done += part)
+                r = send_piece(cuda, (uint8_t *)to + done, (const uint8_t *)host + done,
+                               bytes - done < part ? bytes - done : part);
+        return cuda_outcome(cuda, r);
+}
 
-                r = device_download(cuda->device, STREAM_STEPS, cuda->staging,
-                                    (const uint8_t *)from + done, part);
-                if (!r)
-                        r = stand_by(cuda, STREAM_STEPS);
-                if (!r)
-                        memcpy((uint8_t *)host + done, cuda->staging, part);
-        }
-        cuda_outcome(cuda, r);
-        pthread_mutex_unlock(&cuda->staging_lock);
+static int fetch_piece(struct cuda *cuda, void *host, const void *from, size_t bytes)
+{
+        piece *piece;
+        int r = staging_take(cuda->staging, &piece);
+
+        if (r)
+                return r;
+        r = staging_download(cuda->staging, STREAM_STEPS, piece, from, bytes);
+        if (!r)
+                r = staging_wait(cuda->staging, piece);
+        if (!r)
+                memcpy(host, piece->at, bytes);
+        staging_give(cuda->staging, piece);
         return r;
+}
+
+static void fetch(struct cuda *cuda, void *host, const void *from, size_t bytes)
+{
+        size_t part = staging_bytes(cuda->staging);
+        int r = 0;
+
+        for (size_t done = 0; done < bytes && !r; done += part)
+                r = fetch_piece(cuda, (uint8_t *)host + done, (const uint8_t *)from + done,
+                                bytes - done < part ? bytes - done : part);
+        (void)cuda_outcome(cuda, r);
 }
 
 /* For tests and for who looks on: a row at a time. */

@@ -176,10 +176,21 @@ void cuda_plans_forget(struct cuda *cuda)
                 cuda->plans[i].made = false;
 }
 
+int cuda_attend_room(const struct cuda *cuda, const struct attend *op, attend_room *ret_room,
+                     attend_bytes *ret_bytes)
+{
+        *ret_room = {};
+        ret_room->heads = op->heads;
+        ret_room->kv_heads = op->kv_heads;
+        ret_room->head_dim = op->head_dim;
+        ret_room->window = op->window;
+        return attend_room_of(ret_room, device_processors(cuda->device), cuda->conf.rows_max,
+                              cuda->conf.pages_max, ret_bytes);
+}
+
 /* Made in the first step that has such a layer, or in the rehearsal. */
 static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
 {
-        const kernels_conf *conf = &cuda->conf;
         plan *plan = &cuda->plans[cuda->plan_count];
         attend_bytes bytes;
         int r;
@@ -187,12 +198,7 @@ static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
         if (cuda->plan_count == PLANS_MAX)
                 return -ENOSPC;
         *plan = {};
-        plan->room.heads = op->heads;
-        plan->room.kv_heads = op->kv_heads;
-        plan->room.head_dim = op->head_dim;
-        plan->room.window = op->window;
-        r = attend_room_of(&plan->room, device_processors(cuda->device), conf->rows_max,
-                           conf->pages_max, &bytes);
+        r = cuda_attend_room(cuda, op, &plan->room, &bytes);
         if (!r)
                 r = device_new(cuda->device, bytes.list, (void **)&plan->room.list);
         if (r)

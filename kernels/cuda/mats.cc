@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int shape_check(const mat_shape *shape, uint64_t *ret_rows)
 {
@@ -53,80 +52,125 @@ static void find_runs(mat *mat)
         }
 }
 
-static int run_new(struct cuda *cuda, mat_run *run, uint64_t rows)
+/* All that is known of it before it has memory. */
+static int lay_out(const mat_shape *shape, mat *ret_mat)
 {
-        void *weights = nullptr, *scales = nullptr;
-        int r;
+        uint64_t rows;
+        int r = shape_check(shape, &rows);
 
-        r = device_new(cuda->device, rows * run->row_bytes, &weights);
-        if (!r)
-                r = cuda_clear(cuda, weights, rows * run->row_bytes);
-        if (!r && run->scale_bytes)
-                r = device_new(cuda->device, rows * run->scale_bytes, &scales);
-        if (!r && run->scale_bytes)
-                r = cuda_clear(cuda, scales, rows * run->scale_bytes);
-        run->w.rows = (uint32_t)rows;
-        run->w.weights = weights;
-        run->w.scales = (const uint16_t *)scales;
-        return r;
+        if (r)
+                return r;
+        *ret_mat = {};
+        ret_mat->shape = *shape;
+        ret_mat->paired = shape->parts == 2;
+        find_runs(ret_mat);
+        for (uint32_t i = 0; i < ret_mat->run_count; i++) {
+                mat_run *run = &ret_mat->runs[i];
+
+                rows = ret_mat->paired ? 2 * (((uint64_t)shape->rows[0] + 7) / 8 * 8) : run->n;
+                run->w.rows = (uint32_t)((rows + 15) / 16 * 16);
+        }
+        return 0;
 }
 
-static int make_sums(struct cuda *cuda, const linear_matrix *w)
+static size_t most(size_t a, size_t b)
 {
-        size_t sums, arrived;
-        int r;
+        return a < b ? b : a;
+}
 
-        linear_room(cuda->device, w, cuda->conf.rows_max, &sums, &arrived);
-        r = cuda_grow(cuda, (void **)&cuda->sums, &cuda->sums_room, sums, sizeof(*cuda->sums));
-        if (!r && arrived > cuda->arrived_room) {
-                r = cuda_grow(cuda, (void **)&cuda->arrived, &cuda->arrived_room, arrived,
-                              sizeof(*cuda->arrived));
-                if (!r)
-                        r = cuda_clear(cuda, cuda->arrived, arrived * sizeof(*cuda->arrived));
+static void room_of(const struct cuda *cuda, const mat *mat, mat_room *ret_room)
+{
+        size_t rows = (cuda->conf.rows_max + 63) / 64 * 64;
+
+        *ret_room = {};
+        ret_room->narrow = rows * padded(mat->shape.columns) * sizeof(*cuda->narrow);
+        for (uint32_t i = 0; i < mat->run_count; i++) {
+                const mat_run *run = &mat->runs[i];
+                size_t sums, arrived;
+
+                ret_room->weights += run->w.rows * run->row_bytes;
+                ret_room->scales += run->w.rows * run->scale_bytes;
+                if (mat->shape.parts == 3)
+                        ret_room->stacked += rows * run->n * sizeof(*cuda->stacked);
+                linear_room(cuda->device, &run->w, cuda->conf.rows_max, &sums, &arrived);
+                ret_room->sums = most(ret_room->sums, sums * sizeof(*cuda->sums));
+                ret_room->arrived = most(ret_room->arrived, arrived * sizeof(*cuda->arrived));
         }
+}
+
+int cuda_mat_room(const struct cuda *cuda, const mat_shape *shape, mat_room *ret_room)
+{
+        mat mat;
+        int r = lay_out(shape, &mat);
+
+        if (!r)
+                room_of(cuda, &mat, ret_room);
         return r;
 }
 
 /* Room for what operators make of its rows. */
-static int make_room(struct cuda *cuda, const mat *mat)
+static int make_room(struct cuda *cuda, const mat_room *room)
 {
-        size_t rows = (cuda->conf.rows_max + 63) / 64 * 64;
-        uint32_t n = 0;
         int r;
 
-        for (uint32_t i = 0; i < mat->run_count; i++)
-                n += mat->runs[i].n;
-        r = cuda_grow(cuda, (void **)&cuda->narrow, &cuda->narrow_room,
-                      rows * padded(mat->shape.columns), sizeof(*cuda->narrow));
-        if (!r && mat->shape.parts == 3)
-                r = cuda_grow(cuda, (void **)&cuda->stacked, &cuda->stacked_room, rows * n,
-                              sizeof(*cuda->stacked));
-        for (uint32_t i = 0; i < mat->run_count && !r; i++)
-                r = make_sums(cuda, &mat->runs[i].w);
-        return r;
+        if ((r = cuda_grow(cuda, (void **)&cuda->narrow, &cuda->narrow_room, room->narrow, 1)) ||
+            (r = cuda_grow(cuda, (void **)&cuda->stacked, &cuda->stacked_room, room->stacked, 1)) ||
+            (r = cuda_grow(cuda, (void **)&cuda->sums, &cuda->sums_room, room->sums, 1)) ||
+            room->arrived <= cuda->arrived_room)
+                return r;
+        r = cuda_grow(cuda, (void **)&cuda->arrived, &cuda->arrived_room, room->arrived, 1);
+        return r ? r : cuda_clear(cuda, cuda->arrived, room->arrived);
 }
+
+/* Zeros, at a multiple of 256. */
+static int make_zeros(struct cuda *cuda, size_t bytes, void **ret_memory)
+{
+        int r = device_new(cuda->device, bytes, ret_memory);
+
+        return r ? r : cuda_clear(cuda, *ret_memory, bytes);
+}
+
+static int run_new(struct cuda *cuda, mat_run *run)
+{
+        int r = make_zeros(cuda, run->w.rows * run->row_bytes, (void **)&run->w.weights);
+
+        if (r || !run->scale_bytes)
+                return r;
+        return make_zeros(cuda, run->w.rows * run->scale_bytes, (void **)&run->w.scales);
+}
+
+/* With its scales it goes through a piece: millions of columns do not. */
+static bool fits(const struct cuda *cuda, const mat *mat)
+{
+        for (uint32_t i = 0; i < mat->run_count; i++)
+                if (mat->runs[i].row_bytes + mat->runs[i].scale_bytes >
+                    staging_bytes(cuda->staging))
+                        return false;
+        return true;
+}
+
 int cuda_mat_new(struct kernels *k, const mat_shape *shape, mat **ret_mat)
 {
         struct cuda *cuda = cuda_of(k);
-        uint64_t rows;
+        mat_room room;
         mat *mat;
         int r;
 
-        r = shape_check(shape, &rows);
-        if (r)
-                return r;
-        mat = (struct mat *)calloc(1, sizeof(*mat));
+        mat = (struct mat *)malloc(sizeof(*mat));
         if (!mat)
                 return -ENOMEM;
-        mat->shape = *shape;
-        mat->paired = shape->parts == 2;
-        find_runs(mat);
-        for (uint32_t i = 0; i < mat->run_count && !r; i++) {
-                rows = mat->paired ? 2 * (((uint64_t)shape->rows[0] + 7) / 8 * 8) : mat->runs[i].n;
-                r = run_new(cuda, &mat->runs[i], (rows + 15) / 16 * 16);
+        r = lay_out(shape, mat);
+        if (!r && !fits(cuda, mat))
+                r = -EINVAL;
+        if (r) {
+                free(mat);
+                return r;
         }
+        room_of(cuda, mat, &room);
+        for (uint32_t i = 0; i < mat->run_count && !r; i++)
+                r = run_new(cuda, &mat->runs[i]);
         if (!r)
-                r = make_room(cuda, mat);
+                r = make_room(cuda, &room);
         if (r) {
                 cuda_mat_free(k, mat);
                 return cuda_made(cuda, r);
@@ -158,60 +202,73 @@ static uint32_t row_at(const mat *mat, uint32_t part, uint32_t row)
         return row - mat->runs[mat->run_of[part]].first;
 }
 
-/* Rows that lie one after the other are sent together: all, or eight where parts alternate. */
+/*
+ * Packed rows of a piece, their weights first, then their scales.  Rows that lie one after the other go
+ * together: all of them, or, where parts alternate, up to eight; as many whole eights as there are
+ * are one upload.
+ */
 static int send_rows(struct cuda *cuda, const mat *mat, uint32_t part, uint32_t row, uint32_t rows,
-                     const uint8_t *packed)
+                     piece *piece)
 {
         const mat_run *run = &mat->runs[mat->run_of[part]];
-        const uint8_t *scales = packed + run->row_bytes * rows;
+        size_t bytes = run->row_bytes, scales = run->scale_bytes;
         int r = 0;
 
-        for (uint32_t i = 0, count; i < rows && !r; i += count) {
+        for (uint32_t i = 0, count, times; i < rows && !r; i += count * times) {
                 size_t at = row_at(mat, part, row + i);
 
                 count = mat->paired ? 8 - (row + i) % 8 : rows;
                 count = count < rows - i ? count : rows - i;
-                r = cuda_send(cuda, STREAM_LOADS, (uint8_t *)run->w.weights + at * run->row_bytes,
-                              packed + i * run->row_bytes, count * run->row_bytes);
-                if (!r && run->scale_bytes)
-                        r = cuda_send(cuda, STREAM_LOADS,
-                                      (uint8_t *)run->w.scales + at * run->scale_bytes,
-                                      scales + i * run->scale_bytes, count * run->scale_bytes);
+                times = count == 8 && mat->paired ? (rows - i) / 8 : 1;
+                r = staging_upload(cuda->staging, STREAM_LOADS, piece,
+                                   (uint8_t *)run->w.weights + at * bytes, 16 * bytes, i * bytes,
+                                   count * bytes, times);
+                if (!r && scales)
+                        r = staging_upload(cuda->staging, STREAM_LOADS, piece,
+                                           (uint8_t *)run->w.scales + at * scales, 16 * scales,
+                                           rows * bytes + i * scales, count * scales, times);
         }
         return r;
 }
 
-static int no_memory(struct cuda *cuda)
+static void pack_rows(const mat *mat, uint32_t part, uint32_t rows, const uint8_t *file_rows,
+                      uint8_t *to)
 {
-        pthread_mutex_lock(&cuda->staging_lock);
-        cuda_outcome(cuda, -ENOMEM);
-        pthread_mutex_unlock(&cuda->staging_lock);
-        return -ENOMEM;
+        const mat_run *run = &mat->runs[mat->run_of[part]];
+        row_type type = mat->shape.type[part];
+        size_t bytes = row_bytes(type, mat->shape.columns);
+        uint8_t *scales = to + rows * run->row_bytes;
+
+        for (uint32_t i = 0; i < rows; i++)
+                linear_pack_row(run->w.format, type, file_rows + i * bytes, mat->shape.columns,
+                                to + i * run->row_bytes,
+                                (uint16_t *)(scales + i * run->scale_bytes));
 }
 
+/* A piece's worth after the other.  The last one is waited for, and with it all the others. */
 int cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows)
 {
         struct cuda *cuda = cuda_of(k);
+        size_t file_bytes = row_bytes(mat->shape.type[part], mat->shape.columns);
         const mat_run *run = &mat->runs[mat->run_of[part]];
-        row_type type = mat->shape.type[part];
-        size_t bytes = row_bytes(type, mat->shape.columns);
-        uint8_t *packed;
-        int r;
+        size_t fit = staging_bytes(cuda->staging) / (run->row_bytes + run->scale_bytes);
+        int r = 0;
 
         assert(part < mat->shape.parts && row <= mat->shape.rows[part] &&
                rows <= mat->shape.rows[part] - row);
-        if (!rows)
-                return 0;
-        packed = (uint8_t *)malloc((run->row_bytes + run->scale_bytes) * rows);
-        if (!packed)
-                return no_memory(cuda);
-        for (uint32_t i = 0; i < rows; i++)
-                linear_pack_row(run->w.format, type, (const uint8_t *)file_rows + i * bytes,
-                                mat->shape.columns, packed + i * run->row_bytes,
-                                (uint16_t *)(packed + rows * run->row_bytes +
-                                             i * run->scale_bytes));
-        r = send_rows(cuda, mat, part, row, rows, packed);
-        free(packed);
-        return r;
+        for (uint32_t i = 0, count; i < rows && !r; i += count) {
+                piece *piece;
+
+                count = rows - i < fit ? rows - i : (uint32_t)fit;
+                r = staging_take(cuda->staging, &piece);
+                if (r)
+                        break;
+                pack_rows(mat, part, count, (const uint8_t *)file_rows + i * file_bytes, piece->at);
+                r = send_rows(cuda, mat, part, row + i, count, piece);
+                if (!r && i + count == rows)
+                        r = staging_wait(cuda->staging, piece);
+                staging_give(cuda->staging, piece);
+        }
+        return cuda_made(cuda, r);
 }

@@ -24,10 +24,11 @@ static void ref_floats_free(struct kernels *k, float *floats)
         memory_free(floats);
 }
 
-static void ref_put(struct kernels *k, float *to, const float *host, size_t count)
+static int ref_put(struct kernels *k, float *to, const float *host, size_t count)
 {
         (void)k;
         memcpy(to, host, count * sizeof(*to));
+        return 0;
 }
 
 static void ref_get(struct kernels *k, float *host, const float *from, size_t count)

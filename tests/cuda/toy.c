@@ -44,7 +44,7 @@ static int mat_load(struct kernels *k, uint32_t parts,
                 for (uint32_t row = 0; row < TOY_TOKENS; row++)
                         for (uint32_t column = 0; column < TOY_TOKENS; column++)
                                 rows[row][column] = number(p * TOY_TOKENS + row, column);
-                k->weights_put(k, *ret_mat, p, 0, TOY_TOKENS, rows);
+                r = k->weights_put(k, *ret_mat, p, 0, TOY_TOKENS, rows);
         }
         return r;
 }

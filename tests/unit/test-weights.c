@@ -327,6 +327,32 @@ static void file_that_was_changed_meanwhile_is_refused_by_name(void **state)
         }
 }
 
+/* One that takes the first rows of a tensor, and no others. */
+static int lose_rows(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
+                     const void *file_rows)
+{
+        return row ? -EIO : keep_rows(k, mat, part, row, rows, file_rows);
+}
+
+static void backend_that_loses_rows_is_told_with_their_tensor(void **state)
+{
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                const struct weights_conf conf = { ways[w], 2, NULL, NULL };
+                struct rig rig;
+
+                if (ways[w] == LOAD_URING && !has_uring)
+                        continue;
+                rig_open(&rig);
+                rig.kernels.weights_put = lose_rows;
+                assert_int_equal(rig_read(&rig, &conf), -EIO);
+                if (!strstr(why, "did not get into the backend: Input/output error") ||
+                    !strstr(why, ".safetensors: "))
+                        fail_msg("%s", why);
+                rig_close(&rig);
+        }
+}
+
 struct nth {
         _Atomic int left;
         int error;
@@ -506,6 +532,7 @@ int main(void)
                 cmocka_unit_test(the_way_follows_from_where_the_files_lie),
                 cmocka_unit_test(where_io_uring_is_forbidden_auto_reads_plainly),
                 cmocka_unit_test(file_that_was_changed_meanwhile_is_refused_by_name),
+                cmocka_unit_test(backend_that_loses_rows_is_told_with_their_tensor),
                 cmocka_unit_test(any_call_may_fail_and_no_thread_is_left),
                 cmocka_unit_test(without_threads_the_caller_reads_and_still_looks_around),
                 cmocka_unit_test(one_who_says_no_ends_it),

@@ -1,0 +1,82 @@
+#include "kernels/cuda/cuda.h"
+
+#include <errno.h>
+
+static size_t most(size_t a, size_t b)
+{
+        return a > b ? a : b;
+}
+
+/* No more than can be counted: whoever needs that has not got it. */
+static void add(uint64_t *sum, size_t bytes)
+{
+        bytes = bytes ? device_memory_of(bytes) : 0;
+        *sum = bytes > UINT64_MAX - *sum ? UINT64_MAX : *sum + bytes;
+}
+
+static int add_mats(const struct cuda *cuda, const kernels_needs *needs, kernels_memory *memory)
+{
+        mat_room room, all = {};
+        int r;
+
+        for (uint32_t i = 0; i < needs->mat_count; i++) {
+                r = cuda_mat_room(cuda, &needs->mats[i], &room);
+                if (r)
+                        return r;
+                add(&memory->weights, room.weights);
+                add(&memory->weights, room.scales);
+                all.narrow = most(all.narrow, room.narrow);
+                all.stacked = most(all.stacked, room.stacked);
+                all.sums = most(all.sums, room.sums);
+                all.arrived = most(all.arrived, room.arrived);
+        }
+        add(&memory->scratch, all.narrow);
+        add(&memory->scratch, all.stacked);
+        add(&memory->scratch, all.sums);
+        add(&memory->scratch, all.arrived);
+        return 0;
+}
+
+static int add_attends(const struct cuda *cuda, const kernels_needs *needs, kernels_memory *memory)
+{
+        attend_bytes bytes, all = {};
+        int r;
+
+        for (uint32_t i = 0; i < needs->attend_count; i++) {
+                attend_room room;
+
+                if (!attend_serves(needs->attends[i].head_dim))
+                        return -ENOTSUP;
+                r = cuda_attend_room(cuda, &needs->attends[i], &room, &bytes);
+                if (r)
+                        return r;
+                add(&memory->scratch, bytes.list);
+                all.parts = most(all.parts, bytes.parts);
+                all.arrived = most(all.arrived, bytes.arrived);
+        }
+        add(&memory->scratch, all.parts);
+        add(&memory->scratch, all.arrived);
+        return 0;
+}
+
+int cuda_memory(struct kernels *k, const kernels_needs *needs, kernels_memory *ret_memory)
+{
+        const struct cuda *cuda = cuda_of(k);
+        kernels_memory memory = {};
+        size_t bytes;
+        int r;
+
+        memory.left = device_memory_left(cuda->device);
+        for (uint32_t i = 0; i < needs->floats_count; i++) {
+                if (!cuda_floats_bytes(cuda, needs->floats[i], &bytes))
+                        return -ENOMEM;
+                add(&memory.floats, bytes);
+        }
+        r = add_mats(cuda, needs, &memory);
+        if (!r)
+                r = add_attends(cuda, needs, &memory);
+        if (r)
+                return r;
+        *ret_memory = memory;
+        return 0;
+}

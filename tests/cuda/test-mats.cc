@@ -1,0 +1,299 @@
+/*
+ * Weights on their way into a matrix: put by several threads in pieces of any size, through staging
+ * that is so small that it goes round many times, each row lies where linear.h says, whole, when the
+ * put of it has returned.
+ *
+ * What a packed row is made of is test-linear.cc's business; here each is packed once more, alone.
+ */
+#include "tests/cuda/rig.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <vector>
+
+#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/device-emu.h"
+#include "kernels/library.h"
+#include "kernels/rows.h"
+
+#define SEEDS  8u
+#define CROWD  3u
+#define PIECES 2u
+#define SCALES 32u /* columns of a scale */
+
+extern "C" library_open_fn samovar_backend_open;
+
+static uint64_t dice;
+
+static uint32_t below(uint32_t n)
+{
+        return (uint32_t)(next_random(&dice) % n);
+}
+
+static cuda *open_cuda(void)
+{
+        kernels_conf conf = {};
+        struct kernels *k;
+        char why[160];
+
+        conf.rows_max = 4;
+        conf.slots_max = conf.pages_max = conf.wants_max = 2;
+        conf.vocab_max = 64;
+        device_emu_seed(next_random(&dice));
+        assert_int_equal(samovar_backend_open(LIBRARY_VERSION, &conf, &k, why, sizeof(why)), 0);
+        return cuda_of(k);
+}
+
+/* So few rows to a piece. */
+static void shrink_staging(cuda *cuda, const mat *mat, uint32_t rows)
+{
+        size_t bytes = rows * (mat->row_bytes + mat->row_scales);
+
+        staging_free(cuda->staging);
+        bytes = (bytes + 15) / 16 * 16 + 16 * below(2);
+        assert_int_equal(staging_new(cuda->device, PIECES, bytes, &cuda->staging), 0);
+}
+
+struct part { /* as the file has it */
+        size_t row_bytes;
+        std::vector<uint8_t> rows;
+};
+
+/* Random blocks would have scales that are no numbers. */
+static part random_part(row_type type, uint32_t columns, uint32_t rows)
+{
+        part part = { row_bytes(type, columns), {} };
+        size_t unit = type == ROW_Q8_0 ? 34 : type == ROW_Q4_0 ? 18 : 2;
+
+        part.rows.resize(part.row_bytes * rows);
+        for (size_t i = 0; i < part.rows.size(); i++) {
+                part.rows[i] = (uint8_t)below(256);
+                if (i % unit == 1)
+                        part.rows[i] = (uint8_t)(0x38 + below(4)); /* near one */
+        }
+        return part;
+}
+
+struct world {
+        struct cuda *cuda;
+        struct mat *mat;
+        part parts[MAT_PARTS_MAX];
+};
+
+static void begin(world *w, struct cuda *cuda, const mat_shape *shape, uint32_t rows)
+{
+        w->cuda = cuda;
+        assert_int_equal(cuda_mat_new(&w->cuda->table, shape, &w->mat), 0);
+        shrink_staging(w->cuda, w->mat, rows);
+        for (uint32_t p = 0; p < shape->parts; p++)
+                w->parts[p] = random_part(shape->type[p], shape->columns, shape->rows[p]);
+}
+
+static void end(world *w)
+{
+        cuda_mat_free(&w->cuda->table, w->mat);
+}
+
+/* By the words of linear.h. */
+static uint32_t place_of(const mat_shape *shape, uint32_t part, uint32_t row)
+{
+        if (shape->parts == 2)
+                return row / 8 * 16 + part * 8 + row % 8;
+        for (uint32_t p = 0; p < part; p++)
+                row += shape->rows[p];
+        return row;
+}
+
+static bool is_there(const world *w, uint32_t part, uint32_t row)
+{
+        const mat *mat = w->mat;
+        const mat_shape *shape = &mat->shape;
+        uint32_t place = place_of(shape, part, row);
+        std::vector<uint8_t> is(mat->row_bytes), should(mat->row_bytes);
+        std::vector<uint16_t> scales(mat->row_scales / 2 + 1), right(mat->row_scales / 2 + 1);
+
+        linear_pack_row(mat->w.format, shape->type[part],
+                        &w->parts[part].rows[row * w->parts[part].row_bytes], shape->columns,
+                        should.data(), right.data());
+        device_emu_peek(is.data(), (const uint8_t *)mat->w.weights + place * mat->row_bytes,
+                        mat->row_bytes);
+        if (mat->row_scales)
+                device_emu_peek(scales.data(),
+                                (const uint8_t *)mat->w.scales + place * mat->row_scales,
+                                mat->row_scales);
+        return is == should && !memcmp(scales.data(), right.data(), mat->row_scales);
+}
+
+static int put(const world *w, uint32_t part, uint32_t row, uint32_t rows)
+{
+        const struct part *from = &w->parts[part];
+
+        return cuda_weights_put(&w->cuda->table, w->mat, part, row, rows,
+                                from->rows.data() + row * from->row_bytes);
+}
+
+static const mat_shape shapes[] = {
+        { 70, 1, { 37 }, { ROW_BF16 } },
+        { 96, 3, { 40, 9, 11 }, { ROW_Q8_0, ROW_Q8_0, ROW_Q8_0 } },
+        { 160, 2, { 61, 61 }, { ROW_Q4_0, ROW_Q4_0 } },
+        { 64, 2, { 50, 50 }, { ROW_BF16, ROW_BF16 } },
+        { 64, 2, { 24, 24 }, { ROW_Q8_0, ROW_Q8_0 } },
+        { 64, 2, { 30, 30 }, { ROW_Q4_0, ROW_BF16 } }, /* becomes bfloats */
+};
+
+static void rows_are_there_when_the_put_has_returned(void **)
+{
+        struct cuda *cuda = open_cuda();
+
+        for (const mat_shape &shape : shapes)
+                for (uint32_t seed = 0; seed < SEEDS; seed++) {
+                        world w;
+
+                        begin(&w, cuda, &shape, 1 + below(20));
+                        for (uint32_t p = 0; p < shape.parts; p++)
+                                for (uint32_t row = 0, rows; row < shape.rows[p]; row += rows) {
+                                        rows = 1 + below(shape.rows[p] - row);
+                                        assert_int_equal(put(&w, p, row, rows), 0);
+                                        for (uint32_t i = 0; i < rows; i++)
+                                                assert_true(is_there(&w, p, row + i));
+                                }
+                        assert_int_equal(put(&w, 0, shape.rows[0], 0), 0);
+                        end(&w);
+                }
+        cuda->table.close(&cuda->table);
+}
+
+struct putter {
+        const world *w;
+        uint32_t number;
+        int r;
+        pthread_t thread;
+};
+
+/* Every third group of 13 rows. */
+static void *put_some(void *arg)
+{
+        putter *putter = (struct putter *)arg;
+        const world *w = putter->w;
+        const mat_shape *shape = &w->mat->shape;
+        uint32_t group = 0;
+
+        for (uint32_t p = 0; p < shape->parts; p++)
+                for (uint32_t row = 0, rows; row < shape->rows[p]; row += rows, group++) {
+                        rows = shape->rows[p] - row < 13 ? shape->rows[p] - row : 13;
+                        if (group % CROWD == putter->number && !putter->r)
+                                putter->r = put(w, p, row, rows);
+                }
+        return nullptr;
+}
+
+static void run_crowd(const world *w, putter *crowd)
+{
+        for (uint32_t i = 0; i < CROWD; i++) {
+                crowd[i] = { w, i, 0, {} };
+                assert_int_equal(pthread_create(&crowd[i].thread, nullptr, put_some, &crowd[i]), 0);
+        }
+        for (uint32_t i = 0; i < CROWD; i++)
+                assert_int_equal(pthread_join(crowd[i].thread, nullptr), 0);
+}
+
+static void threads_put_rows_at_the_same_time(void **)
+{
+        struct cuda *cuda = open_cuda();
+
+        for (const mat_shape &shape : shapes)
+                for (uint32_t seed = 0; seed < SEEDS; seed++) {
+                        putter crowd[CROWD];
+                        world w;
+
+                        begin(&w, cuda, &shape, 1 + below(5));
+                        run_crowd(&w, crowd);
+                        for (uint32_t i = 0; i < CROWD; i++)
+                                assert_int_equal(crowd[i].r, 0);
+                        for (uint32_t p = 0; p < shape.parts; p++)
+                                for (uint32_t row = 0; row < shape.rows[p]; row++)
+                                        assert_true(is_there(&w, p, row));
+                        end(&w);
+                }
+        cuda->table.close(&cuda->table);
+}
+
+/* Rows between parts and after the last are zeros: nobody puts them, and products read them. */
+static void rows_that_nobody_puts_are_zeros(void **)
+{
+        struct cuda *cuda = open_cuda();
+
+        for (const mat_shape &shape : shapes) {
+                std::vector<bool> taken;
+                putter crowd[CROWD];
+                world w;
+
+                begin(&w, cuda, &shape, 4);
+                run_crowd(&w, crowd);
+                taken.resize(w.mat->w.rows);
+                for (uint32_t p = 0; p < shape.parts; p++)
+                        for (uint32_t row = 0; row < shape.rows[p]; row++)
+                                taken[place_of(&shape, p, row)] = true;
+                for (uint32_t row = 0; row < w.mat->w.rows; row++) {
+                        std::vector<uint8_t> is(w.mat->row_bytes), zeros(w.mat->row_bytes);
+
+                        device_emu_peek(is.data(),
+                                        (const uint8_t *)w.mat->w.weights + row * w.mat->row_bytes,
+                                        w.mat->row_bytes);
+                        assert_true(taken[row] || is == zeros);
+                }
+                end(&w);
+        }
+        cuda->table.close(&cuda->table);
+}
+
+/* Some operation of the load is the last that is done: all who put after it are told. */
+static void load_on_a_device_that_is_lost_fails_for_who_puts(void **)
+{
+        for (uint32_t operations = 0; operations < 18; operations += 3) {
+                const mat_shape *shape = &shapes[operations / 3];
+                putter crowd[CROWD];
+                bool told = false;
+                world w;
+
+                begin(&w, open_cuda(), shape, 2);
+                device_emu_lose(operations);
+                run_crowd(&w, crowd);
+                for (uint32_t i = 0; i < CROWD; i++) {
+                        assert_true(!crowd[i].r || crowd[i].r == -EIO);
+                        told = told || crowd[i].r;
+                }
+                assert_true(told);
+                assert_int_equal(put(&w, 0, 0, 1), -EIO);
+                device_emu_lose(UINT64_MAX);
+                end(&w);
+                w.cuda->table.close(&w.cuda->table);
+        }
+}
+
+static void row_that_is_longer_than_a_piece_is_refused(void **)
+{
+        const mat_shape shape = { 640, 1, { 4 }, { ROW_BF16 } };
+        struct cuda *cuda = open_cuda();
+        struct mat *mat;
+
+        assert_int_equal(cuda_mat_new(&cuda->table, &shape, &mat), 0);
+        cuda_mat_free(&cuda->table, mat);
+        staging_free(cuda->staging);
+        assert_int_equal(staging_new(cuda->device, PIECES, 640 * 2 - 16, &cuda->staging), 0);
+        assert_int_equal(cuda_mat_new(&cuda->table, &shape, &mat), -EINVAL);
+        cuda->table.close(&cuda->table);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(rows_are_there_when_the_put_has_returned),
+                cmocka_unit_test(threads_put_rows_at_the_same_time),
+                cmocka_unit_test(rows_that_nobody_puts_are_zeros),
+                cmocka_unit_test(load_on_a_device_that_is_lost_fails_for_who_puts),
+                cmocka_unit_test(row_that_is_longer_than_a_piece_is_refused),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
