@@ -184,7 +184,7 @@ static int look(struct opening *o, FILE *to)
                 return r;
         print_tokenizer(o, to);
         print_chat(o, to);
-        r = opening_plan(o);
+        r = opening_plan(o, NULL);
         if (r)
                 return r;
         print_memory(o, to);

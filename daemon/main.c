@@ -57,6 +57,7 @@ static int open_backend(struct house *house, struct kernels_conf *conf)
         bool may_be = !strcmp(name, "auto");
         char *why = house->opening.why;
         size_t why_bytes = sizeof(house->opening.why);
+        uint32_t pages_max = conf->pages_max;
         int r = 0;
 
         if (may_be || !strcmp(name, "cuda")) {
@@ -65,6 +66,9 @@ static int open_backend(struct house *house, struct kernels_conf *conf)
                         r = shipped_library(house->library, sizeof(house->library), why, why_bytes);
                         conf->library = house->library;
                 }
+                /* What it has room for is known when it is open. */
+                if (!house->config.kv_bytes)
+                        conf->pages_max = blocks_for(house->opening.served.context);
                 if (!r && (r = kernels_open("cuda", conf, &house->kernels)))
                         why_say(why, why_bytes, r, "--backend cuda: %s",
                                 *kernels_why() ? kernels_why() : strerror(-r));
@@ -72,6 +76,7 @@ static int open_backend(struct house *house, struct kernels_conf *conf)
                         return r;
                 log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s", why);
                 name = "cpu";
+                conf->pages_max = pages_max;
         }
         r = kernels_open(name, conf, &house->kernels);
         if (r)
@@ -80,7 +85,7 @@ static int open_backend(struct house *house, struct kernels_conf *conf)
         return r;
 }
 
-static int open_model(struct house *house)
+static int open_kernels(struct house *house)
 {
         const struct config *config = &house->config;
         uint32_t pages = blocks_for(house->opening.served.context);
@@ -94,12 +99,15 @@ static int open_model(struct house *house)
                 .vocab_max = house->opening.served.traits.vocab,
                 .wants_max = config->max_seqs,
         };
+
+        return open_backend(house, &conf);
+}
+
+static int open_model(struct house *house)
+{
         char what[256];
         int r;
 
-        r = open_backend(house, &conf);
-        if (r)
-                return r;
         r = model_open(house->opening.checkpoint, &house->opening.served.traits, house->kernels,
                        &house->opening.model_conf, &house->opening.served.model, what,
                        sizeof(what));
@@ -361,7 +369,11 @@ static int start(struct house *house, int argc, char **argv)
         if (!r)
                 r = opening_tokenizer(&house->opening);
         if (!r)
-                r = opening_plan(&house->opening);
+                r = opening_plan(&house->opening, NULL);
+        if (!r)
+                r = open_kernels(house);
+        if (!r && house->kernels->memory)
+                r = opening_plan(&house->opening, house->kernels);
         if (r)
                 return r;
         warn_of_template(&house->opening.served);

@@ -9,6 +9,7 @@
 #include "daemon/error.h"
 #include "daemon/files/chat-source.h"
 #include "daemon/files/vocabulary.h"
+#include "daemon/pool.h"
 #include "daemon/shipped.h"
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
@@ -221,19 +222,6 @@ int opening_traits(struct opening *o)
         return r ? opening_blame(o, o->path, what, r) : 0;
 }
 
-static uint64_t pool_bytes(const struct opening *o, uint64_t block_bytes, uint32_t blocks_one)
-{
-        const struct config *config = o->config;
-        uint64_t wanted = (uint64_t)config->max_seqs / 4 * blocks_one * block_bytes;
-        uint64_t quarter = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / 4;
-
-        if (config->kv_bytes)
-                return config->kv_bytes;
-        if (wanted < blocks_one * block_bytes)
-                wanted = blocks_one * block_bytes;
-        return wanted < quarter ? wanted : quarter;
-}
-
 static uint32_t batch_size(const struct config *config)
 {
         if (config->batching == BATCHING_CONTINUOUS)
@@ -259,45 +247,85 @@ static uint32_t share_of(uint64_t blocks, uint32_t percent)
         return share ? (uint32_t)share : 1;
 }
 
-/* Every size, from the config and the model.  Nothing is taken yet. */
-int opening_plan(struct opening *o)
+static int choose_context(struct opening *o)
 {
-        const struct config *config = o->config;
         struct served *served = &o->served;
-        uint32_t blocks_one;
-        uint64_t blocks;
 
-        served->context = config->ctx ? config->ctx : served->traits.context;
+        served->context = o->config->ctx ? o->config->ctx : served->traits.context;
         if (served->context > served->traits.context) {
                 snprintf(o->why, sizeof(o->why), "--ctx %u: the model was made for %u positions",
                          served->context, served->traits.context);
                 return -EINVAL;
         }
+        return 0;
+}
+
+/* What the model takes there, with a pool of as many blocks as the conf has. */
+static int measure(struct opening *o, struct kernels *kernels)
+{
+        char what[256];
+        int r = 0;
+
+        if (kernels)
+                r = model_measure_in(o->checkpoint, &o->served.traits, kernels, &o->model_conf,
+                                     &o->bytes, what, sizeof(what));
+        else
+                model_measure(o->checkpoint, &o->served.traits, &o->model_conf, &o->bytes);
+        return r ? opening_blame(o, o->path, what, r) : 0;
+}
+
+static int plan_pool(struct opening *o, struct kernels *kernels)
+{
+        const struct config *config = o->config;
+        const struct model_bytes *bytes = &o->bytes;
+        struct pool_conf conf;
+        int r;
+
         o->model_conf = (struct model_conf){ .rows_max = config->step_tokens,
                                              .wants_max = config->max_seqs,
+                                             .blocks = 1,
                                              .kv = config->kv };
-        o->model_conf.blocks = 1;
-        model_measure(o->checkpoint, &served->traits, &o->model_conf, &o->bytes);
+        r = measure(o, kernels);
+        if (r)
+                return error_pass(r);
+        conf = (struct pool_conf){
+                .asked = config->kv_bytes,
+                .block = bytes->block,
+                .blocks_one = blocks_for(o->served.context),
+                .sequences = config->max_seqs,
+                .machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
+                .backend = bytes->left == MODEL_BYTES_HOST ? NULL : kernels->name,
+                .left = bytes->left,
+                .weights = bytes->weights,
+                .activations = bytes->activations,
+                .scratch = bytes->scratch,
+        };
+        r = pool_plan(&conf, &o->model_conf.blocks, o->why, sizeof(o->why));
+        if (r)
+                return error_pass(r);
+        o->bytes.kv = o->model_conf.blocks * o->bytes.block;
+        return 0;
+}
 
-        blocks_one = blocks_for(served->context);
-        blocks = pool_bytes(o, o->bytes.block, blocks_one) / o->bytes.block;
-        if (blocks > UINT32_MAX / 2)
-                blocks = UINT32_MAX / 2;
-        if (blocks == 0) {
-                snprintf(o->why, sizeof(o->why),
-                         "--kv-bytes: one block of 16 positions alone takes %llu bytes",
-                         (unsigned long long)o->bytes.block);
-                return -EINVAL;
-        }
-        o->model_conf.blocks = (uint32_t)blocks;
-        model_measure(o->checkpoint, &served->traits, &o->model_conf, &o->bytes);
+/* Every size, from the config and the model.  Nothing is taken yet. */
+int opening_plan(struct opening *o, struct kernels *kernels)
+{
+        const struct config *config = o->config;
+        uint32_t blocks;
+        int r;
 
+        r = choose_context(o);
+        if (!r)
+                r = plan_pool(o, kernels);
+        if (r)
+                return error_pass(r);
+        blocks = o->model_conf.blocks;
         o->sched = (struct sched_conf){
-                .blocks = (uint32_t)blocks,
+                .blocks = blocks,
                 .user_blocks = share_of(blocks, config->uid_blocks_percent),
                 .slots = config->max_seqs,
                 .rows = config->step_tokens,
-                .context = served->context,
+                .context = o->served.context,
                 .depth = config->depth,
                 .requests_max = config->requests,
                 .channels = config->connections * 2 + 2, /* and the keeper's */
@@ -321,7 +349,12 @@ void opening_print(const struct opening *o, FILE *to)
         const struct served *served = &o->served;
         uint64_t rings = o->config->ring_bytes * o->config->connections;
         double mib = 1 << 20;
+        char memory[128] = "";
 
+        if (bytes->left != MODEL_BYTES_HOST)
+                snprintf(memory, sizeof(memory),
+                         "scratch %.1f MiB, of %.1f MiB that the backend has left; ",
+                         (double)bytes->scratch / mib, (double)bytes->left / mib);
         if (!o->config->model)
                 fprintf(to,
                         "samovard: serving %s, the model that comes with samovar (%s); "
@@ -331,12 +364,12 @@ void opening_print(const struct opening *o, FILE *to)
                 "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
                 "(%.1f MiB more while they are read), "
                 "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes, %.1f full sequences), "
-                "rings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
+                "%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
                 served->name, served->traits.layers, served->traits.vocab, served->context,
                 (double)bytes->weights / mib, (double)bytes->loading / mib,
                 (double)bytes->activations / mib, (double)bytes->kv / mib, o->sched.blocks,
                 (unsigned long long)bytes->block,
-                (double)o->sched.blocks / blocks_for(served->context), (double)rings / mib,
+                (double)o->sched.blocks / blocks_for(served->context), memory, (double)rings / mib,
                 o->sched.slots, o->sched.rows, o->sched.requests_max);
 }
 

@@ -36,7 +36,8 @@ int opening_path(struct opening *o); /* only where it is, or would be */
 int opening_checkpoint(struct opening *o);
 int opening_traits(struct opening *o);
 int opening_tokenizer(struct opening *o);
-int opening_plan(struct opening *o);
+/* For the host's memory; and then, when the backend is known, in its own if it has some. */
+int opening_plan(struct opening *o, struct kernels *kernels);
 void opening_close(struct opening *o);
 
 /* Modules say what is wrong in a file; here is added which file that is.  Returns r. */

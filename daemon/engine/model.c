@@ -18,15 +18,15 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "daemon/engine/model-shapes.h"
 #include "daemon/engine/model.h"
 #include "daemon/engine/tensors.h"
 #include "daemon/engine/weights.h"
 #include "daemon/why.h"
 #include "daemon/error.h"
-#include "kernels/blocks.h"
 
-#define LINE           16u /* floats: 64 bytes */
 #define LOADS_MODEL    2u
 #define LOADS_LAYER    7u
 #define ROPE_TURNS_MAX 256u
@@ -70,84 +70,12 @@ struct opening {
         size_t why_bytes;
 };
 
-static uint32_t q_columns(const struct traits *t)
-{
-        return t->heads * t->head_dim;
-}
-
-static uint32_t kv_columns(const struct traits *t)
-{
-        return t->kv_heads * t->head_dim;
-}
-
-static size_t lines(size_t floats)
-{
-        return (floats + LINE - 1) / LINE * LINE;
-}
-
-/* Room for every vector there may be, present or not. */
-static size_t vectors_count(const struct traits *t)
-{
-        size_t layer = 4 * lines(t->width) + 2 * lines(t->head_dim) +
-                       lines(q_columns(t) + 2 * (size_t)kv_columns(t)) + lines(2 * (size_t)t->ffn);
-
-        return t->layers * layer + lines(t->width) + lines(t->rope.dims / 2);
-}
-
 static size_t vector_max(const struct traits *t)
 {
         size_t n = q_columns(t) > t->width ? q_columns(t) : t->width;
 
         n = n > t->ffn ? n : t->ffn;
         return n > ROPE_TURNS_MAX ? n : ROPE_TURNS_MAX;
-}
-
-static uint64_t mul_or_max(uint64_t a, uint64_t b)
-{
-        uint64_t product;
-
-        return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-static struct kv_shape kv_shape(const struct traits *t, const struct model_conf *conf)
-{
-        return (struct kv_shape){
-                .layers = t->layers,
-                .kv_heads = t->kv_heads,
-                .head_dim = t->head_dim,
-                .pages = conf->blocks,
-                .type = conf->kv,
-        };
-}
-
-/* No backend computes with blocks yet: they are held as floats. */
-static uint64_t held_bytes(const struct tensor *t)
-{
-        if (t->unserved || !block_format(t->type))
-                return t->bytes;
-        return mul_or_max((uint64_t)t->rows * t->columns, sizeof(float));
-}
-
-void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
-                   const struct model_conf *conf, struct model_bytes *ret_bytes)
-{
-        const struct tensor_table *table = checkpoint_tensors(checkpoint);
-        struct kv_shape shape = kv_shape(traits, conf);
-        struct model_bytes bytes = { .block = kv_page_bytes(&shape) };
-        uint64_t row = traits->width + 2 * (uint64_t)q_columns(traits) + traits->ffn;
-
-        for (uint32_t i = 0; i < table->count; i++) {
-                uint64_t piece = table->tensors[i].bytes;
-
-                bytes.weights += held_bytes(&table->tensors[i]);
-                piece = piece < WEIGHTS_PIECE_MAX ? piece : WEIGHTS_PIECE_MAX;
-                if (bytes.loading < piece * WEIGHTS_BUFFERS_MAX)
-                        bytes.loading = piece * WEIGHTS_BUFFERS_MAX;
-        }
-        bytes.activations =
-                (conf->rows_max * row + (uint64_t)conf->wants_max * traits->vocab) * sizeof(float);
-        bytes.kv = mul_or_max(bytes.block, conf->blocks);
-        *ret_bytes = bytes;
 }
 
 static float *vector_take(struct model *m, struct opening *o, size_t floats)
@@ -159,14 +87,24 @@ static float *vector_take(struct model *m, struct opening *o, size_t floats)
         return vector;
 }
 
+/* Out of the scratch. */
+static int vector_send(struct model *m, struct opening *o, float *to, size_t count)
+{
+        int r = m->kernels->put(m->kernels, to, o->scratch, count);
+
+        return r ? error_raise(why_say(o->why, o->why_bytes, r,
+                                       "its vectors did not get into the backend: %s",
+                                       strerror(-r)))
+                 : 0;
+}
+
 static int vector_put(struct model *m, struct opening *o, const struct tensor *tensor, float *to)
 {
         int r = weights_read_floats(o->checkpoint, tensor, o->scratch, o->why, o->why_bytes);
 
         if (r)
                 return error_pass(r);
-        m->kernels->put(m->kernels, to, o->scratch, tensor->columns);
-        return 0;
+        return vector_send(m, o, to, tensor->columns);
 }
 
 /* The next vector, from this tensor; NULL if there is none. */
@@ -215,15 +153,11 @@ static int biases_load(struct model *m, struct opening *o, const struct tensor *
 static int mat_make(struct model *m, const struct tensor *const *parts, uint32_t part_count,
                     struct mat **ret_mat, char *why, size_t why_bytes)
 {
-        struct mat_shape shape = { .columns = parts[0]->columns, .parts = part_count };
+        const struct mat_shape shape = mat_shape(parts, part_count);
         struct kernels *k = m->kernels;
         struct mat *mat;
         int r;
 
-        for (uint32_t i = 0; i < part_count; i++) {
-                shape.rows[i] = parts[i]->rows;
-                shape.type[i] = parts[i]->type;
-        }
         r = k->mat_new(k, &shape, &mat);
         if (r)
                 return error_raise(why_say(why, why_bytes, r,
@@ -261,7 +195,9 @@ static int rope_open(struct model *m, struct opening *o)
                         return error_pass(r);
         }
         rope_frequencies(shape, table ? o->scratch : NULL, o->scratch);
-        m->kernels->put(m->kernels, frequency, o->scratch, shape->dims / 2);
+        r = vector_send(m, o, frequency, shape->dims / 2);
+        if (r)
+                return error_pass(r);
         m->rope = (struct rope){
                 .dims = shape->dims,
                 .pairing = shape->pairing,
@@ -303,7 +239,7 @@ static int attention_open(struct model *m, struct opening *o, struct layer *l, u
                 .head_dim = traits->head_dim,
                 .scale = traits->attend_scale,
                 .softcap = traits->attend_softcap,
-                .window = layer < traits->window_from ? 0 : traits->window,
+                .window = window_of(traits, layer),
         };
         l->output.w = l->output_mat;
         return 0;
@@ -350,21 +286,22 @@ static int buffers_open(struct model *m, struct opening *o)
 {
         struct kv_shape shape = kv_shape(&m->traits, o->conf);
         struct kernels *k = m->kernels;
-        size_t rows = o->conf->rows_max;
+        size_t floats[FLOATS_N];
         int r;
 
-        o->vectors_count = vectors_count(&m->traits);
+        floats_of(&m->traits, o->conf, floats);
+        o->vectors_count = floats[FLOATS_VECTORS];
         o->scratch = calloc(vector_max(&m->traits), sizeof(*o->scratch));
         m->loads = calloc(LOADS_MODEL + (size_t)m->traits.layers * LOADS_LAYER, sizeof(*m->loads));
         m->layers = calloc(m->traits.layers, sizeof(*m->layers));
         if (!o->scratch || !m->loads || !m->layers)
                 r = -ENOMEM;
-        else if (!(r = k->floats_new(k, o->vectors_count, &m->vectors)) &&
-                 !(r = k->floats_new(k, rows * m->traits.width, &m->x)) &&
-                 !(r = k->floats_new(k, rows * q_columns(&m->traits), &m->q)) &&
-                 !(r = k->floats_new(k, rows * q_columns(&m->traits), &m->y)) &&
-                 !(r = k->floats_new(k, rows * m->traits.ffn, &m->h)) &&
-                 !(r = k->floats_new(k, (size_t)o->conf->wants_max * m->traits.vocab, &m->logits)))
+        else if (!(r = k->floats_new(k, floats[FLOATS_VECTORS], &m->vectors)) &&
+                 !(r = k->floats_new(k, floats[FLOATS_X], &m->x)) &&
+                 !(r = k->floats_new(k, floats[FLOATS_Q], &m->q)) &&
+                 !(r = k->floats_new(k, floats[FLOATS_Y], &m->y)) &&
+                 !(r = k->floats_new(k, floats[FLOATS_H], &m->h)) &&
+                 !(r = k->floats_new(k, floats[FLOATS_LOGITS], &m->logits)))
                 r = k->kv_new(k, &shape, &m->kv);
         if (r)
                 return error_raise(why_say(o->why, o->why_bytes, r,

@@ -35,10 +35,21 @@ struct model_conf {
  */
 struct model_bytes {
         uint64_t weights, activations, kv, block;
-        uint64_t loading; /* besides these, at most, until it is loaded */
+        uint64_t loading; /* of the host, besides these, at most, until it is loaded */
+        uint64_t scratch; /* of the backend's own memory, for operators ... */
+        uint64_t left; /* ... and all that it has, before anything is taken; or, of the host's: */
 };
+#define MODEL_BYTES_HOST UINT64_MAX
 void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes);
+
+/*
+ * As this backend will hold it, if it has memory of its own; else the same.  0 or negative errno and
+ * *why: a model that it cannot hold, however much memory it had.
+ */
+int model_measure_in(const struct checkpoint *checkpoint, const struct traits *traits,
+                     struct kernels *kernels, const struct model_conf *conf,
+                     struct model_bytes *ret_bytes, char *why, size_t why_bytes);
 
 /*
  * Takes every tensor it needs, checks names and shapes.  A tensor that is left over is a

@@ -1,0 +1,138 @@
+/*
+ * How much memory a model takes: as files say it, or as a backend with memory of its own does.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/engine/model-shapes.h"
+#include "daemon/engine/model.h"
+#include "daemon/engine/weights.h"
+#include "daemon/error.h"
+#include "daemon/why.h"
+#include "kernels/blocks.h"
+
+#define MATS_MODEL 2u
+#define MATS_LAYER 4u
+
+static uint64_t mul_or_max(uint64_t a, uint64_t b)
+{
+        uint64_t product;
+
+        return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}
+
+/* No backend computes with blocks yet: they are held as floats. */
+static uint64_t held_bytes(const struct tensor *t)
+{
+        if (t->unserved || !block_format(t->type))
+                return t->bytes;
+        return mul_or_max((uint64_t)t->rows * t->columns, sizeof(float));
+}
+
+void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
+                   const struct model_conf *conf, struct model_bytes *ret_bytes)
+{
+        const struct tensor_table *table = checkpoint_tensors(checkpoint);
+        struct kv_shape shape = kv_shape(traits, conf);
+        struct model_bytes bytes = { .block = kv_page_bytes(&shape), .left = MODEL_BYTES_HOST };
+        uint64_t row = traits->width + 2 * (uint64_t)q_columns(traits) + traits->ffn;
+
+        for (uint32_t i = 0; i < table->count; i++) {
+                uint64_t piece = table->tensors[i].bytes;
+
+                bytes.weights += held_bytes(&table->tensors[i]);
+                piece = piece < WEIGHTS_PIECE_MAX ? piece : WEIGHTS_PIECE_MAX;
+                if (bytes.loading < piece * WEIGHTS_BUFFERS_MAX)
+                        bytes.loading = piece * WEIGHTS_BUFFERS_MAX;
+        }
+        bytes.activations =
+                (conf->rows_max * row + (uint64_t)conf->wants_max * traits->vocab) * sizeof(float);
+        bytes.kv = mul_or_max(bytes.block, conf->blocks);
+        *ret_bytes = bytes;
+}
+
+/* Every matrix that there will be; a head of its own among them, for only a load tells if it is one. */
+static uint32_t shapes_of(const struct traits *traits, const struct tensors *tensors,
+                          struct mat_shape *ret_shapes)
+{
+        uint32_t count = 0;
+
+        ret_shapes[count++] = mat_shape(&tensors->at[TOKEN_EMBD], 1);
+        if (tensors->at[OUTPUT])
+                ret_shapes[count++] = mat_shape(&tensors->at[OUTPUT], 1);
+        for (uint32_t i = 0; i < traits->layers; i++) {
+                const struct tensor *const *at = tensors->layers[i].at;
+
+                ret_shapes[count++] = mat_shape(&at[ATTN_Q], 3);
+                ret_shapes[count++] = mat_shape(&at[ATTN_OUTPUT], 1);
+                ret_shapes[count++] = mat_shape(&at[FFN_GATE], 2);
+                ret_shapes[count++] = mat_shape(&at[FFN_DOWN], 1);
+        }
+        return count;
+}
+
+/* One for each window. */
+static uint32_t attends_of(const struct traits *t, struct attend ret_attends[2])
+{
+        uint32_t count = 0;
+
+        for (uint32_t layer = 0; layer < t->layers; layer++) {
+                const struct attend attend = { .heads = t->heads,
+                                               .kv_heads = t->kv_heads,
+                                               .head_dim = t->head_dim,
+                                               .window = window_of(t, layer) };
+
+                if (!count || ret_attends[count - 1].window != attend.window)
+                        ret_attends[count++] = attend;
+        }
+        return count;
+}
+
+static int ask(struct kernels *k, const struct traits *traits, const struct tensors *tensors,
+               const struct model_conf *conf, struct kernels_memory *ret_memory)
+{
+        struct mat_shape *shapes =
+                calloc(MATS_MODEL + (size_t)traits->layers * MATS_LAYER, sizeof(*shapes));
+        struct kernels_needs needs = { .mats = shapes, .floats_count = FLOATS_N };
+        struct attend attends[2];
+        size_t floats[FLOATS_N];
+        int r;
+
+        if (!shapes)
+                return -ENOMEM;
+        floats_of(traits, conf, floats);
+        needs.mat_count = shapes_of(traits, tensors, shapes);
+        needs.floats = floats;
+        needs.attends = attends;
+        needs.attend_count = attends_of(traits, attends);
+        r = k->memory(k, &needs, ret_memory);
+        free(shapes);
+        return r;
+}
+
+int model_measure_in(const struct checkpoint *checkpoint, const struct traits *traits,
+                     struct kernels *kernels, const struct model_conf *conf,
+                     struct model_bytes *ret_bytes, char *why, size_t why_bytes)
+{
+        struct kernels_memory memory;
+        struct tensors tensors;
+        int r;
+
+        model_measure(checkpoint, traits, conf, ret_bytes);
+        if (!kernels->memory)
+                return 0;
+        r = tensors_find(checkpoint, traits, &tensors, why, why_bytes);
+        if (r)
+                return error_pass(r);
+        r = ask(kernels, traits, &tensors, conf, &memory);
+        tensors_deinit(&tensors);
+        if (r)
+                return error_raise(why_say(why, why_bytes, r, "backend %s cannot hold it: %s",
+                                           kernels->name, strerror(-r)));
+        ret_bytes->weights = memory.weights;
+        ret_bytes->activations = memory.floats;
+        ret_bytes->scratch = memory.scratch;
+        ret_bytes->left = memory.left;
+        return 0;
+}
