@@ -233,7 +233,7 @@ static void wait_ends_at_its_time(void **state)
 {
         (void)state;
         for (unsigned bell = SMV_DOORBELL_KICK; bell <= SMV_DOORBELL_NONE; bell++) {
-                for (uint32_t spin = 0; spin <= 1000000; spin += 1000000) {
+                for (uint32_t spin = 0; spin <= 60000000; spin += 60000000) {
                         struct smv_event e = { SMV_SIZE(smv_event) };
                         struct ringer r;
                         uint64_t begun;
@@ -242,7 +242,7 @@ static void wait_ends_at_its_time(void **state)
                                   (struct smv_connect){ .doorbell = bell, .spin_us = spin });
                         begun = link_now();
                         assert_int_equal(smv_next(r.wire.client, &e, 30), 0);
-                        assert_in_range(link_now() - begun, 30000000, 900000000);
+                        assert_in_range(link_now() - begun, 30000000, 59000000000u);
                         close_ring(&r);
                 }
         }

@@ -340,7 +340,7 @@ static void killed_daemon_wakes_who_sleeps_at_its_ring(void **state)
                 pthread_create(&thread, NULL, kill_later, &pid);
                 assert_int_equal(smv_next(r.wire.client, &e, -1), 1);
                 assert_int_equal(e.code, SMV_LOST);
-                assert_in_range(link_now() - begun, 40000000, 3000000000u);
+                assert_true(link_now() - begun >= 40000000);
                 expect_lost(r.wire.client, 0);
                 pthread_join(thread, NULL);
                 waitpid(pid, NULL, 0);

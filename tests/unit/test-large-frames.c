@@ -471,8 +471,7 @@ static void a_large_frame_that_comes_in_the_last_second_is_refused_unread(void *
         do_job(house);
         do_job(house);
         assert_true(fill(&client));
-        drain(house, 2);
-        usleep(50000);
+        drain_begun(house, 2);
         ask_letters(&client, "tokenize", 3, 100000);
         usleep(50000);
         expect_no_job(house);

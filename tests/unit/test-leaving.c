@@ -131,10 +131,10 @@ static void but_not_for_ever(void **state)
         (void)state;
         house->config.stall_ms = 150;
         house_start(house, true);
-        finish_unread(house, &ringer);
         start = sys_clock_ns();
+        finish_unread(house, &ringer);
         expect_hang_up(&ringer);
-        assert_in_range(sys_clock_ns() - start, 100 * 1000000u, 5000 * 1000000ull);
+        assert_true(sys_clock_ns() - start >= 150 * 1000000u);
         ENGINE_UNTIL(house, house->hangups == 1);
         while (!ring_is_zero(&ringer))
                 usleep(1000);
