@@ -380,7 +380,8 @@ static void ends_that_find_no_room_wait_to_be_read(void **state)
         waiting = talk_status(other, "requests.ends_waiting");
         printf("# %u ENDs wait\n", (unsigned)waiting);
         assert_true(waiting > 0 || !talk->ring);
-        assert_int_equal(talk_status(other, "blocks.held"), 0);
+        while (talk_status(other, "blocks.held")) /* they are counted a moment later */
+                assert_true(now_ms() < end);
         assert_int_equal(talk_whole(other, &small)->token_count, 5);
         for (uint32_t id = FIRST; id < FIRST + 2 * ENDS; id += 2) {
                 assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_CANCELLED);
