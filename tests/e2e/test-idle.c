@@ -65,13 +65,35 @@ static struct cost cost_of(pid_t pid)
         return cost;
 }
 
+/*
+ * Whoever had something to do still, the crew's last spin or the last reply, may have been held up:
+ * then it is looked again.  What ticks or spins does so whenever it is looked at.
+ */
+static void expect_quiet(const struct house *house, uint32_t seconds, const char *words)
+{
+        struct cost before, after;
+        uint32_t looks = 0;
+        bool quiet;
+
+        sleep_ms(500);
+        do {
+                before = cost_of(house->pid);
+                sleep_ms(seconds * 1000);
+                after = cost_of(house->pid);
+                printf("# %u s %s, %u threads: %u ticks of CPU, %u context switches\n", seconds,
+                       words, after.threads, (unsigned)(after.ticks - before.ticks),
+                       (unsigned)(after.switches - before.switches));
+                assert_int_equal(after.threads, before.threads);
+                quiet = after.ticks - before.ticks <= 1 && after.switches - before.switches <= 5;
+        } while (!quiet && ++looks < 3);
+        assert_true(quiet);
+}
+
 static void idle_with_eight_clients_it_sleeps(void **state)
 {
         const struct want want = { .prompt = "Once", .max_tokens = 100, .ignore_eos = true };
-        uint32_t seconds = scaled(3, 60);
         struct house *house = *state;
         struct talk *talks[CLIENTS];
-        struct cost before, after;
 
         HOUSE(house, "--threads", "2");
         for (size_t i = 0; i < CLIENTS; i++) {
@@ -79,16 +101,7 @@ static void idle_with_eight_clients_it_sleeps(void **state)
                 if (i & 1)
                         talk_whole(talks[i], &want);
         }
-        sleep_ms(500); /* the crew's last spin, the last reply */
-        before = cost_of(house->pid);
-        sleep_ms(seconds * 1000);
-        after = cost_of(house->pid);
-        printf("# %u s idle, %u threads, %d clients: %u ticks of CPU, %u context switches\n",
-               seconds, after.threads, CLIENTS, (unsigned)(after.ticks - before.ticks),
-               (unsigned)(after.switches - before.switches));
-        assert_int_equal(after.threads, before.threads);
-        assert_true(after.ticks - before.ticks <= 1);
-        assert_true(after.switches - before.switches <= 5);
+        expect_quiet(house, scaled(3, 60), "idle");
         for (size_t i = 0; i < CLIENTS; i++)
                 talk_close(talks[i]);
         house_stop(house);
@@ -97,32 +110,24 @@ static void idle_with_eight_clients_it_sleeps(void **state)
 /* Nor does one whose only stream waits for a reader, but for the deadline that ends it. */
 static void stalled_it_sleeps_too(void **state)
 {
-        uint32_t seconds = scaled(2, 20);
         struct house *house = *state;
-        struct cost before, after;
         struct talk *talk;
         uint64_t end;
 
         HOUSE(house, "--ring-bytes", "64K");
         talk = talk_greet(house);
-        for (uint32_t i = 0; i < 8; i++) {
-                const struct want want = {
-                        .prompt = "Once", .max_tokens = 1900, .seed = i, .ignore_eos = true
-                };
+        for (uint32_t i = 0; i < 2; i++) {
+                const struct want want = { .prompt = "Once",
+                                           .max_tokens = LONG_TOLD,
+                                           .told = TOLD_MOST,
+                                           .seed = i,
+                                           .ignore_eos = true };
 
                 talk_generate(talk, &want);
         }
-        for (end = now_ms() + 60000; house_status(house, "requests.stalled") < 8; sleep_ms(100))
+        for (end = now_ms() + 60000; house_status(house, "requests.stalled") < 2; sleep_ms(100))
                 assert_true(now_ms() < end);
-        sleep_ms(500);
-        before = cost_of(house->pid);
-        sleep_ms(seconds * 1000);
-        after = cost_of(house->pid);
-        printf("# %u s stalled: %u ticks of CPU, %u context switches\n", seconds,
-               (unsigned)(after.ticks - before.ticks),
-               (unsigned)(after.switches - before.switches));
-        assert_true(after.ticks - before.ticks <= 1);
-        assert_true(after.switches - before.switches <= 5);
+        expect_quiet(house, scaled(2, 20), "stalled");
         talk_close(talk);
         house_stop(house);
 }
