@@ -258,8 +258,8 @@ static void on_wake(struct edge *edge, struct channel *channel)
 
 static void on_failed(struct edge *edge, const struct mail *mail)
 {
-        log_error("engine_failed error=%s why=\"%s\"", strerror(-mail->result),
-                  mail->why ? mail->why : "");
+        log_error("engine_failed error=%s why=%s", strerror(-mail->result),
+                  mail->why ? mail->why : "unknown");
         edge->result = mail->result;
         if (mail->why)
                 edge->late = mail->why;
