@@ -5,7 +5,6 @@
 
 #include <pthread.h>
 #include <stdio.h>
-#include <new>
 
 #include "kernels/cuda/device.h"
 
@@ -93,21 +92,6 @@ void place_delete(void *memory)
         for (block *block = blocks; block; block = block->next)
                 if (block->memory == memory)
                         block->taken = false;
-}
-
-void *operator new(size_t bytes)
-{
-        return place_new(bytes);
-}
-
-void operator delete(void *memory) noexcept
-{
-        place_delete(memory);
-}
-
-void operator delete(void *memory, size_t) noexcept
-{
-        place_delete(memory);
 }
 
 /* ---- a stack ---- */
