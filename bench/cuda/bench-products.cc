@@ -30,10 +30,12 @@ static const struct {
         const char *name;
         double bytes; /* of a number */
 } formats[] = {
-        { LINEAR_BFLOAT, "bf16", 2 },
-        { LINEAR_INT8, "Q8_0", 1.0625 },
-        { LINEAR_INT4, "Q4_0", 0.5625 },
+        { LINEAR_BFLOAT, "bf16", 2 },     { LINEAR_INT8, "Q8_0", 1.0625 },
+        { LINEAR_INT4, "Q4_0", 0.5625 },  { LINEAR_K4, "Q4_K", 0.5625 },
+        { LINEAR_K6, "Q6_K", 0.8203125 },
 };
+
+#define FORMATS (sizeof(formats) / sizeof(*formats))
 
 struct operands {
         linear_args args;
@@ -74,6 +76,7 @@ static void operands_open(bench *b, operands *o, const product *p, linear_format
         a->w.columns = k;
         a->n = p->epilogue == LINEAR_GATE ? n / 2 : n;
         a->x_columns = k;
+        a->y_columns = n;
         a->out_columns = (n + 63) / 64 * 64;
         make_sets(b, o, n * linear_row_bytes(format, k), n * linear_row_scales(format, k) * 2);
         o->x = bench_array<uint16_t>(b, FILL_BFLOATS, (size_t)ROWS_MAX * k);
@@ -167,7 +170,7 @@ static void tell_rows(bench *b, const product *p, unsigned which, operands *o, u
 void bench_products(bench *b)
 {
         for (const product &p : products)
-                for (unsigned which = 0; which < 3; which++) {
+                for (unsigned which = 0; which < FORMATS; which++) {
                         operands o;
 
                         if (b->device)
