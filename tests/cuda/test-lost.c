@@ -60,12 +60,15 @@ static int one_step(struct toy *toy, uint64_t number)
         return r ? r : toy->k->step_end(toy->k);
 }
 
-/* Something was refused in the middle of a step: there is no other step any more. */
+/* Something was refused in the middle of a step: there is no other step any more, and it says so. */
 static void all_is_refused(struct toy *toy, uint64_t number, int why)
 {
+        const char *how = toy->k->lost(toy->k);
         float x[TOY_TOKENS];
         uint32_t tokens[2];
 
+        assert_non_null(how);
+        assert_ptr_equal(strstr(how, "the GPU failed: the emulated device "), how);
         assert_int_equal(one_step(toy, number + 1), why);
         assert_int_equal(one_step(toy, number + 2), why);
         assert_int_equal(toy->k->collect(toy->k, number, tokens), why);
@@ -113,8 +116,10 @@ static int live(void)
                 return r;
         }
         r = toy_open(&toy, k, MY_ROWS, MY_ROWS, MY_PAGES);
+        assert_int_equal(k->lost(k) != NULL, r == -EIO); /* more memory may come */
         if (!r)
                 r = play(&toy);
+        assert_true(r || !k->lost(k));
         toy_close(&toy);
         k->close(k);
         return r;

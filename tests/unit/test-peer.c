@@ -374,10 +374,16 @@ static void a_drain_does_not_wait_for_a_client_that_does_not_read(void **state)
         client_close(&client);
 }
 
+/* Who comes while the others still have their ENDs to come is told how it was. */
 static void a_failed_engine_ends_the_daemon_with_its_result(void **state)
 {
+        static const struct mail failed = { .kind = MAIL_FAILED,
+                                            .result = -EIO,
+                                            .why = "it broke in two" };
         struct house *house = house_new();
+        msgpack_unpacked late;
         struct client client;
+        struct mail cancel;
 
         (void)state;
         house_start(house, true);
@@ -385,10 +391,21 @@ static void a_failed_engine_ends_the_daemon_with_its_result(void **state)
         ask_generate(&client, 5);
         ENGINE_UNTIL(house, house->live_count == 1);
         assert_int_equal(reply_code(&client, 5), SMV_OK);
-        end(house, house->live[0], SMV_END_ERROR, SMV_INTERNAL);
-        mailbox_post(house->from_waker, &(struct mail){ .kind = MAIL_FAILED, .result = -EIO });
+        mailbox_post(house->from_waker, &failed);
+        assert_int_equal(
+                mailbox_take(house->to_engine, &cancel, 1, sys_clock_ns() + WAIT_MS * 1000000ull),
+                1);
+        assert_int_equal(cancel.kind, MAIL_CANCEL);
+        house->live[0]->mails_taken++;
+        ask_generate(&client, 6);
+        assert_true(next_reply(&client, &late));
+        assert_int_equal(get_uint(&late.data, "id"), 6);
+        assert_int_equal(get_uint(&late.data, "code"), SMV_SHUTTING_DOWN);
+        assert_true(is_text(get(&late.data, "message"), failed.why));
+        drop_frame(&client, &late);
+        end(house, house->live[0], SMV_END_ERROR, SMV_BACKEND);
         assert_int_equal(house_stop(house), -EIO);
-        assert_int_equal(expect_end(&client, 5)->code, SMV_INTERNAL);
+        assert_int_equal(expect_end(&client, 5)->code, SMV_BACKEND);
         assert_true(is_closed(&client));
         client_close(&client);
 }
