@@ -388,7 +388,7 @@ static int start(struct house *house, int argc, char **argv)
 }
 
 /*
- * The exit status, and a line if there is something to mend.  A backend that was lost has nothing to be
+ * The exit status (docs/users.md), and a line if there is something to mend.  A backend that was lost has nothing to be
  * mended here: a new process may have it back, so whoever starts us is told to try.
  */
 static int tell(const struct house *house, int r)
