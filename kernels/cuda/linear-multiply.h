@@ -11,37 +11,26 @@
 /* ---- the sums of a tile ---- */
 
 /*
- * Where the lane reads in row g of the first eight rows of x, eight columns of each group: those at 8t .. ;
- * or where a product is to have all of 16 columns that share a scale, at 4t .. and 16 + 4t .. .
+ * The lane's eight columns of x, of one group, and of row g of a tile of eight rows: those at 8t ..; or
+ * where a product is to have all of 16 columns that share a scale, at 4t .. and 16 + 4t .. .
  */
-struct lane_x {
-        const uint16_t *from;
-        unsigned row;
-};
-
-template <linear_format FORMAT> DEVICE lane_x find_x(const linear_args &a)
-{
-        unsigned row = blockIdx.x * CHUNK + lane_number() / 4;
-        unsigned t = lane_number() % 4;
-
-        return { a.x + (size_t)row * a.x_columns + t * (FORMAT == LINEAR_K6 ? 4 : 8), row };
-}
-
 template <linear_format FORMAT>
-DEVICE uint4 see(const linear_args &a, const lane_x &x, unsigned tile, unsigned step,
-                 unsigned group)
+DEVICE uint4 see(const linear_args &a, unsigned row, unsigned step, unsigned group)
 {
         unsigned column = (step * GROUPS_OF(FORMAT) + group) * GROUP;
-        const uint16_t *from = x.from + (size_t)(tile * 8) * a.x_columns + column;
+        uint4 zeros = { 0, 0, 0, 0 };
 
-        if (x.row + tile * 8 >= a.rows_max || (FORMAT == LINEAR_INT4 && column >= a.x_columns))
-                return { 0, 0, 0, 0 };
+        row += lane_number() / 4;
+        if (row >= a.rows_max || (FORMAT == LINEAR_INT4 && column >= a.x_columns))
+                return zeros;
         if (FORMAT == LINEAR_K6) {
+                const uint16_t *from =
+                        a.x + (size_t)row * a.x_columns + column + lane_number() % 4 * 4;
                 uint2 first = *(const uint2 *)from, second = *(const uint2 *)(from + 16);
 
                 return { first.x, first.y, second.x, second.y };
         }
-        return *(const uint4 *)from;
+        return *(const uint4 *)(a.x + (size_t)row * a.x_columns + column + lane_number() % 4 * 8);
 }
 
 DEVICE void add_times(float sums[4], const float by[2], const float group[4])
@@ -85,7 +74,7 @@ DEVICE void multiply_group(float sums[4], const uint32_t w[2][4], const uint4 &x
  */
 template <linear_format FORMAT, unsigned TILES>
 DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], const held<FORMAT> &w,
-                          const linear_args &a, const lane_x &from, unsigned step, unsigned next)
+                          const linear_args &a, unsigned row, unsigned step, unsigned next)
 {
         constexpr unsigned GROUPS = GROUPS_OF(FORMAT);
         told<FORMAT> told;
@@ -104,9 +93,9 @@ DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], cons
 
                         if (then < GROUPS * TILES)
                                 x[here % GROUPS] =
-                                        see<FORMAT>(a, from, then % TILES, step, then / TILES);
+                                        see<FORMAT>(a, row + then % TILES * 8, step, then / TILES);
                         else if (next * GROUPS * GROUP < a.w.columns)
-                                x[here % GROUPS] = see<FORMAT>(a, from, then % TILES, next,
+                                x[here % GROUPS] = see<FORMAT>(a, row + then % TILES * 8, next,
                                                                then / TILES - GROUPS);
                         multiply_group<FORMAT>(sums[tile], wide, mine, by);
                 }
@@ -207,9 +196,12 @@ DEVICE void finish(const linear_args &a, const addends &of, unsigned first, unsi
 #define RING_OF(format, tiles)                                                                     \
         ((format) < LINEAR_K4 ? ((tiles) <= 2 ? 4 : 2) : ((tiles) == 1 ? 3 : 2))
 
-/* Two blocks on a multiprocessor, wherever their registers suffice. */
+/* Two blocks on a multiprocessor, wherever their registers suffice: some are a few too many. */
 #define BLOCKS_OF(format, tiles)                                                                   \
-        ((format) == LINEAR_BFLOAT || GROUPS_OF(format) * (tiles) <= 8 ? 2 : 1)
+        ((format) == LINEAR_BFLOAT ||                                                              \
+                         GROUPS_OF(format) * (tiles) <= ((format) == LINEAR_K5 ? 4 : 8)            \
+                 ? 2                                                                               \
+                 : 1)
 
 template <linear_format FORMAT, linear_epilogue EPILOGUE, unsigned TILES>
 KERNEL(WARPS_MAX *LANES, BLOCKS_OF(FORMAT, TILES))
@@ -222,7 +214,6 @@ multiply(linear_args a)
         const unsigned first = blockIdx.z * (blockDim.x / LANES) + warp;
         const unsigned steps = a.w.columns / (GROUPS * GROUP);
         const lane_rows rows = find_rows<FORMAT>(&a.w, blockIdx.y);
-        const lane_x from = find_x<FORMAT>(a);
         held<FORMAT> ring[RING];
         float sums[TILES][4] = {};
         uint4 x[GROUPS] = {};
@@ -237,7 +228,7 @@ multiply(linear_args a)
         UNROLL
         for (unsigned i = 0; i < GROUPS; i++)
                 if (first < steps)
-                        x[i] = see<FORMAT>(a, from, i % TILES, first, i / TILES);
+                        x[i] = see<FORMAT>(a, row + i % TILES * 8, first, i / TILES);
         if (row >= *a.count)
                 return;
         for (unsigned at = first; at < steps; at += RING * stride) {
@@ -247,8 +238,7 @@ multiply(linear_args a)
 
                         if (step >= steps)
                                 break;
-                        multiply_step<FORMAT, TILES>(sums, x, ring[i], a, from, step,
-                                                     step + stride);
+                        multiply_step<FORMAT, TILES>(sums, x, ring[i], a, row, step, step + stride);
                         if (step + RING * stride < steps)
                                 hold(&ring[i], rows, step + RING * stride);
                 }
