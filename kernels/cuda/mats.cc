@@ -88,8 +88,9 @@ static void room_of(const struct cuda *cuda, const mat *mat, mat_room *ret_room)
                 const mat_run *run = &mat->runs[i];
                 size_t sums, arrived;
 
-                ret_room->weights += run->w.rows * run->row_bytes;
-                ret_room->scales += run->w.rows * run->scale_bytes;
+                ret_room->weights += device_memory_of(run->w.rows * run->row_bytes);
+                if (run->scale_bytes)
+                        ret_room->scales += device_memory_of(run->w.rows * run->scale_bytes);
                 if (mat->shape.parts == 3)
                         ret_room->stacked += rows * run->n * sizeof(*cuda->stacked);
                 linear_room(cuda->device, &run->w, cuda->conf.rows_max, &sums, &arrived);

@@ -47,10 +47,15 @@ static cuda *open_cuda(void)
 /* So few rows to a piece. */
 static void shrink_staging(cuda *cuda, const mat *mat, uint32_t rows)
 {
-        size_t bytes = rows * (mat->row_bytes + mat->row_scales);
+        size_t bytes = 0;
 
+        for (uint32_t i = 0; i < mat->run_count; i++) {
+                size_t row = mat->runs[i].row_bytes + mat->runs[i].scale_bytes;
+
+                bytes = row > bytes ? row : bytes;
+        }
         staging_free(cuda->staging);
-        bytes = (bytes + 15) / 16 * 16 + 16 * below(2);
+        bytes = (rows * bytes + 15) / 16 * 16 + 16 * below(2);
         assert_int_equal(staging_new(cuda->device, PIECES, bytes, &cuda->staging), 0);
 }
 
@@ -94,34 +99,39 @@ static void end(world *w)
         cuda_mat_free(&w->cuda->table, w->mat);
 }
 
-/* By the words of linear.h. */
+/* By the words of linear.h: among parts of one type that are neighbours. */
 static uint32_t place_of(const mat_shape *shape, uint32_t part, uint32_t row)
 {
         if (shape->parts == 2)
                 return row / 8 * 16 + part * 8 + row % 8;
-        for (uint32_t p = 0; p < part; p++)
-                row += shape->rows[p];
+        for (uint32_t p = part; p && shape->type[p - 1] == shape->type[part]; p--)
+                row += shape->rows[p - 1];
         return row;
+}
+
+static const mat_run *run_of(const mat *mat, uint32_t part)
+{
+        return &mat->runs[mat->run_of[part]];
 }
 
 static bool is_there(const world *w, uint32_t part, uint32_t row)
 {
-        const mat *mat = w->mat;
-        const mat_shape *shape = &mat->shape;
+        const mat_run *run = run_of(w->mat, part);
+        const mat_shape *shape = &w->mat->shape;
         uint32_t place = place_of(shape, part, row);
-        std::vector<uint8_t> is(mat->row_bytes), should(mat->row_bytes);
-        std::vector<uint16_t> scales(mat->row_scales / 2 + 1), right(mat->row_scales / 2 + 1);
+        std::vector<uint8_t> is(run->row_bytes), should(run->row_bytes);
+        std::vector<uint16_t> scales(run->scale_bytes / 2 + 1), right(run->scale_bytes / 2 + 1);
 
-        linear_pack_row(mat->w.format, shape->type[part],
+        linear_pack_row(run->w.format, shape->type[part],
                         &w->parts[part].rows[row * w->parts[part].row_bytes], shape->columns,
                         should.data(), right.data());
-        device_emu_peek(is.data(), (const uint8_t *)mat->w.weights + place * mat->row_bytes,
-                        mat->row_bytes);
-        if (mat->row_scales)
+        device_emu_peek(is.data(), (const uint8_t *)run->w.weights + place * run->row_bytes,
+                        run->row_bytes);
+        if (run->scale_bytes)
                 device_emu_peek(scales.data(),
-                                (const uint8_t *)mat->w.scales + place * mat->row_scales,
-                                mat->row_scales);
-        return is == should && !memcmp(scales.data(), right.data(), mat->row_scales);
+                                (const uint8_t *)run->w.scales + place * run->scale_bytes,
+                                run->scale_bytes);
+        return is == should && !memcmp(scales.data(), right.data(), run->scale_bytes);
 }
 
 static int put(const world *w, uint32_t part, uint32_t row, uint32_t rows)
@@ -135,6 +145,7 @@ static int put(const world *w, uint32_t part, uint32_t row, uint32_t rows)
 static const mat_shape shapes[] = {
         { 70, 1, { 37 }, { ROW_BF16 } },
         { 96, 3, { 40, 9, 11 }, { ROW_Q8_0, ROW_Q8_0, ROW_Q8_0 } },
+        { 64, 3, { 21, 40, 9 }, { ROW_Q4_0, ROW_Q8_0, ROW_Q8_0 } },
         { 160, 2, { 61, 61 }, { ROW_Q4_0, ROW_Q4_0 } },
         { 64, 2, { 50, 50 }, { ROW_BF16, ROW_BF16 } },
         { 64, 2, { 24, 24 }, { ROW_Q8_0, ROW_Q8_0 } },
@@ -218,30 +229,37 @@ static void threads_put_rows_at_the_same_time(void **)
         cuda->table.close(&cuda->table);
 }
 
+static void check_others(const mat *mat, uint32_t number)
+{
+        const mat_run *run = &mat->runs[number];
+        const mat_shape *shape = &mat->shape;
+        std::vector<bool> taken(run->w.rows);
+
+        for (uint32_t p = 0; p < shape->parts; p++)
+                for (uint32_t row = 0; mat->run_of[p] == number && row < shape->rows[p]; row++)
+                        taken[place_of(shape, p, row)] = true;
+        for (uint32_t row = 0; row < run->w.rows; row++) {
+                std::vector<uint8_t> is(run->row_bytes), zeros(run->row_bytes);
+
+                device_emu_peek(is.data(), (const uint8_t *)run->w.weights + row * run->row_bytes,
+                                run->row_bytes);
+                assert_true(taken[row] || is == zeros);
+        }
+}
+
 /* Rows between parts and after the last are zeros: nobody puts them, and products read them. */
 static void rows_that_nobody_puts_are_zeros(void **)
 {
         struct cuda *cuda = open_cuda();
 
         for (const mat_shape &shape : shapes) {
-                std::vector<bool> taken;
                 putter crowd[CROWD];
                 world w;
 
                 begin(&w, cuda, &shape, 4);
                 run_crowd(&w, crowd);
-                taken.resize(w.mat->w.rows);
-                for (uint32_t p = 0; p < shape.parts; p++)
-                        for (uint32_t row = 0; row < shape.rows[p]; row++)
-                                taken[place_of(&shape, p, row)] = true;
-                for (uint32_t row = 0; row < w.mat->w.rows; row++) {
-                        std::vector<uint8_t> is(w.mat->row_bytes), zeros(w.mat->row_bytes);
-
-                        device_emu_peek(is.data(),
-                                        (const uint8_t *)w.mat->w.weights + row * w.mat->row_bytes,
-                                        w.mat->row_bytes);
-                        assert_true(taken[row] || is == zeros);
-                }
+                for (uint32_t i = 0; i < w.mat->run_count; i++)
+                        check_others(w.mat, i);
                 end(&w);
         }
         cuda->table.close(&cuda->table);
@@ -250,7 +268,7 @@ static void rows_that_nobody_puts_are_zeros(void **)
 /* Some operation of the load is the last that is done: all who put after it are told. */
 static void load_on_a_device_that_is_lost_fails_for_who_puts(void **)
 {
-        for (uint32_t operations = 0; operations < 18; operations += 3) {
+        for (uint32_t operations = 0; operations < 21; operations += 3) {
                 const mat_shape *shape = &shapes[operations / 3];
                 putter crowd[CROWD];
                 bool told = false;
