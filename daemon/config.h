@@ -26,6 +26,7 @@ struct config {
         char *backend;         /* "cpu", "cuda", "auto", "ref" */
         char *backend_library; /* NULL: the one that comes with samovar */
         char *isa;
+        bool deterministic; /* of a GPU: a stream's bits do not depend on who else is served */
         int32_t fd;         /* serve this connected socket alone, end with it; -1: listen */
         bool check;         /* load, print the plan of memory, exit */
         bool inspect;       /* say what the model is and whether it can be served, exit */

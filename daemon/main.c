@@ -98,6 +98,7 @@ static int open_kernels(struct house *house)
                 .pages_max = pages < blocks ? pages : blocks,
                 .vocab_max = house->opening.served.traits.vocab,
                 .wants_max = config->max_seqs,
+                .deterministic = config->deterministic,
         };
 
         return open_backend(house, &conf);

@@ -9,7 +9,11 @@
  * Bits.  A row's result depends on that row, its sequence's pages and the
  * weights alone: every sum has a fixed order, whoever else is in the step,
  * however the prompt was cut into steps, on however many threads.  On this rest
- * "batched == alone" and "chunked == whole", which tests check bit for bit.
+ * "batched == alone" and "chunked == whole", which tests check bit for bit.  "ref" and "cpu" are
+ * always like that.  Where kernels_conf does not ask for it (`deterministic`), another backend may choose
+ * kernels by the number of rows in the step.  A row's numbers are then as near as the weights and
+ * rows that it multiplies are to bfloats, 2^-9 of each, but the bits may be others in another
+ * company; the same step gives the same bits still.
  *
  * Steps.  A step is the set of rows run together.  step_begin() hands over
  * everything that varies from step to step, so that the operator calls
@@ -33,6 +37,7 @@
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -207,6 +212,7 @@ struct kernels_conf {
         uint32_t pages_max;  /* ... of so many entries */
         uint32_t vocab_max;  /* logits of a row */
         uint32_t wants_max;  /* wanted rows in a step */
+        bool deterministic;  /* a row's bits are its own, whatever it costs: see Bits */
         const char *library; /* "cuda": the file that it is in ... */
         uint32_t device;     /* ... and the number of the GPU */
 };

@@ -31,6 +31,7 @@ static inline struct kernels_conf cuda_conf(void)
                 .pages_max = SLOT_PAGES,
                 .vocab_max = VOCAB_MAX,
                 .wants_max = ROWS_MAX,
+                .deterministic = true,
                 .library = cuda_library(),
         };
 }

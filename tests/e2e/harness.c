@@ -375,9 +375,10 @@ void house_start(struct house *house, const char *const *flags)
         int fd, status;
 
         if (library) {
-                static const char *const cuda[] = { "--backend", "cuda", "--backend-library" };
+                static const char *const cuda[] = { "--deterministic", "--backend", "cuda",
+                                                    "--backend-library" };
 
-                for (size_t i = 0; i < 3; i++)
+                for (size_t i = 0; i < 4; i++)
                         all[count++] = cuda[i];
                 all[count++] = library;
         }
