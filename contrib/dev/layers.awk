@@ -23,6 +23,7 @@ BEGIN {
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/scribe.h daemon/text/scribe.c kernels/cpu/crew.h " \
                             "kernels/cpu/crew.c tests/"
         door["cuda"]      = "kernels/cuda/device-cuda.cc"
+        door["cublas"]    = "kernels/cuda/blas-cuda.cc"
 }
 
 function room(path,    part, n)

@@ -26,11 +26,14 @@
 #include "kernels/cuda/linear.h"
 #include "kernels/cuda/staging.h"
 #include "kernels/cuda/step.h"
+#include "kernels/cuda/wide.h"
 #include "kernels/kernels.h"
 #include "kernels/steps.h"
 
-#define BUCKET_MIN 8u  /* rows that launches are made for, at least */
-#define LEVELS     24u /* buckets: none, 8, 16, ... */
+#define BUCKET_MIN    8u                 /* rows that launches are made for, at least */
+#define BUCKET_HALVES 64u                /* from here on there are also those halfway to the next */
+#define LEVELS        24u                /* buckets: none, 8, 16, ... */
+#define WIDE_BYTES    ((size_t)64 << 20) /* scratch of each kind for products of many rows */
 
 /* For what is put and got: as many pieces as threads may pack weights at the same time; a piece has room for
  * a row of a million bfloats, and is large enough for a bus. */
@@ -125,6 +128,9 @@ struct cuda {
         size_t sums_room;
         unsigned *arrived; /* likewise */
         size_t arrived_room;
+        blas *library; /* for many rows; NULL: there is none, or rows are to have bits of their own */
+        wide_scratch wide;
+        size_t wide_weights_room, wide_sums_room;
         uint32_t *tokens;  /* (wants_max) of this step */
         logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
         plan plans[PLANS_MAX];
@@ -180,7 +186,8 @@ int cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, u
 /* Bytes of a matrix, and of what operators make of its rows. */
 struct mat_room {
         size_t weights, scales;                /* its own */
-        size_t narrow, stacked, sums, arrived; /* scratch, for all */
+        size_t narrow, stacked, sums, arrived; /* scratch, for all ... */
+        size_t wide_weights, wide_sums;        /* ... and for products of many rows */
 };
 int cuda_mat_room(const struct cuda *cuda, const mat_shape *shape, mat_room *ret_room);
 

@@ -1,7 +1,9 @@
 /*
- * The device, where there is one.  The only file that knows CUDA's runtime.
+ * The device, where there is one.  The only file that knows CUDA's runtime; what else knows streams
+ * (blas-cuda.cc) has them from here.
  */
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/device-cuda.h"
 
 #include <assert.h>
 #include <cuda_runtime.h>
@@ -29,6 +31,7 @@ struct device {
         bool can_begin_early;
         bool lost; /* by any thread, for good */
         cudaStream_t streams[STREAM_N];
+        bool records[STREAM_N];
         raised raised[STREAM_N][RAISED_MAX];
 };
 
@@ -75,6 +78,21 @@ static int enter(device *device)
                 return -EIO;
         }
         return judge(device, cudaSetDevice(device->number), "to choose it");
+}
+
+int device_cuda_lose(device *device, const char *doing, const char *what)
+{
+        snprintf(why, sizeof(why), "%s, %s: %s", device->name, doing, what);
+        __atomic_store_n(&device->lost, true, __ATOMIC_RELAXED);
+        return -EIO;
+}
+
+int device_cuda_stream(device *device, stream stream, void **ret_stream)
+{
+        int error = enter(device);
+
+        *ret_stream = device->streams[stream];
+        return error;
 }
 
 /* ---- opening ---- */
@@ -407,11 +425,13 @@ int device_record(device *device, stream stream)
 {
         int error = enter(device);
 
-        return error ? error
-                     : judge(device,
-                             cudaStreamBeginCapture(device->streams[stream],
-                                                    cudaStreamCaptureModeThreadLocal),
-                             "to begin a recording");
+        if (!error)
+                error = judge(device,
+                              cudaStreamBeginCapture(device->streams[stream],
+                                                     cudaStreamCaptureModeThreadLocal),
+                              "to begin a recording");
+        device->records[stream] = !error;
+        return error;
 }
 
 int device_recorded(device *device, stream stream, recording **ret_recording)
@@ -420,6 +440,7 @@ int device_recorded(device *device, stream stream, recording **ret_recording)
         recording *recording = nullptr;
         int error = enter(device);
 
+        device->records[stream] = false;
         if (!error)
                 error = judge(device, cudaStreamEndCapture(device->streams[stream], &graph),
                               "to end a recording");
@@ -456,4 +477,9 @@ void device_recording_delete(device *device, recording *recording)
         (void)cudaSetDevice(device->number);
         (void)cudaGraphExecDestroy(recording->graph);
         free(recording);
+}
+
+bool device_records(const device *device, stream stream)
+{
+        return device->records[stream];
 }

@@ -727,3 +727,10 @@ void device_recording_delete(device *, recording *recording)
 {
         delete recording;
 }
+
+bool device_records(const device *device, stream stream)
+{
+        std::lock_guard<std::mutex> guard(device->lock);
+
+        return device->recording && device->recorded == stream;
+}

@@ -13,6 +13,7 @@
 #ifndef KERNELS_CUDA_DEVICE_EMU_H
 #define KERNELS_CUDA_DEVICE_EMU_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -41,6 +42,9 @@ void device_emu_refuse(uint64_t pieces);
  * next operation once there is such a file.
  */
 void device_emu_lose(uint64_t operations);
+
+/* Whether blas_open() finds its library; at first it does. */
+void device_emu_blas(bool there);
 
 /* Memory of a device, as it is now: what was waited for is done. */
 void device_emu_peek(void *to, const void *from, size_t bytes);

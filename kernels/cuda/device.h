@@ -116,6 +116,8 @@ int device_record(device *device, stream stream);
 int device_recorded(device *device, stream stream, recording **ret_recording);
 int device_replay(device *device, stream stream, recording *recording);
 void device_recording_delete(device *device, recording *recording);
+/* Between the begin and the end of one. */
+bool device_records(const device *device, stream stream);
 
 #ifndef __CUDACC__
 #include "kernels/cuda/emu.h"

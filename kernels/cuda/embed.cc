@@ -5,12 +5,6 @@
 
 #define THREADS 256u
 
-/* Bits of number i of a lane's eight, where words have `width` of each. */
-DEVICE uint32_t bits_at(uint32_t words, uint32_t i, unsigned width)
-{
-        return words >> (i / 2 * width + i % 2 * 16) & ((1u << width) - 1);
-}
-
 DEVICE float int8_number(const uint8_t *row, const uint16_t *scales, uint32_t k)
 {
         const uint8_t *eight = row + k / 64 * 64 + k % 32 / 8 * 16 + k / 32 % 2 * 8;

@@ -6,6 +6,8 @@
  *      project         (norm without a norm,) linear
  *      gate            norm, linear
  *      head            norm of the rows that are wanted, linear, cap
+ *
+ * and where there are many rows, wide instead of linear.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -84,12 +86,37 @@ static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epil
         return args;
 }
 
+/* As quick as it can be, where a row's bits may depend on how many there are. */
+static int multiply(struct cuda *cuda, const linear_args *args)
+{
+        int r = cuda->library ? wide_serves(cuda->library, args, &cuda->wide) : 0;
+
+        if (r < 0)
+                return r;
+        return r ? wide(cuda->device, cuda->library, args, &cuda->wide)
+                 : linear(cuda->device, args);
+}
+
+/* Whoever does without the library, does so for good. */
+static int open_blas(struct cuda *cuda)
+{
+        int r = cuda->conf.deterministic || cuda->conf.rows_max < WIDE_ROWS
+                        ? -ENOENT
+                        : blas_open(cuda->device, &cuda->library);
+
+        cuda->wide.bytes = WIDE_BYTES;
+        if (!r)
+                cuda->table.name = "cuda/blas";
+        return r == -ENOENT ? 0 : r;
+}
+
 int cuda_layers_init(struct cuda *cuda)
 {
         uint32_t wants = cuda->conf.wants_max;
-        int r;
+        int r = open_blas(cuda);
 
-        r = device_new(cuda->device, wants * sizeof(uint32_t), (void **)&cuda->tokens);
+        if (!r)
+                r = device_new(cuda->device, wants * sizeof(uint32_t), (void **)&cuda->tokens);
         if (r)
                 return r;
         return device_new(cuda->device, (size_t)wants * PICK_LOGPROBS_MAX * sizeof(logprob),
@@ -108,6 +135,9 @@ void cuda_layers_deinit(struct cuda *cuda)
         device_delete(cuda->device, cuda->arrived);
         device_delete(cuda->device, cuda->parts);
         device_delete(cuda->device, cuda->merged);
+        device_delete(cuda->device, cuda->wide.weights);
+        device_delete(cuda->device, cuda->wide.sums);
+        blas_close(cuda->library);
 }
 
 int cuda_embed(struct kernels *k, const mat *table, float scale, float *x)
@@ -134,7 +164,7 @@ static int multiply_runs(struct cuda *cuda, const mat *w, const linear_args *all
                 args.n = run->n;
                 args.bias = all->bias ? all->bias + run->first : nullptr;
                 args.y = all->y + run->first;
-                r = linear(cuda->device, &args);
+                r = multiply(cuda, &args);
         }
         return r;
 }
@@ -281,7 +311,7 @@ int cuda_project(struct kernels *k, const struct linear *op, float *x, const flo
                 args.x = (const uint16_t *)y;
         else
                 r = narrow(cuda, op->w, y, nullptr, 0);
-        return cuda_outcome(cuda, r ? r : linear(cuda->device, &args));
+        return cuda_outcome(cuda, r ? r : multiply(cuda, &args));
 }
 
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x)
@@ -298,7 +328,7 @@ int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x)
         if ((r = holds(cuda, out, CONTENT_BFLOATS, args.n)) ||
             (r = narrow(cuda, op->w, x, op->norm, op->eps)))
                 return cuda_outcome(cuda, r);
-        return cuda_outcome(cuda, linear(cuda->device, &args));
+        return cuda_outcome(cuda, multiply(cuda, &args));
 }
 
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
@@ -320,7 +350,7 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
         args.y = logits;
         assert(has(cuda, x, CONTENT_FLOATS));
         if ((r = holds(cuda, logits, CONTENT_FLOATS, args.n)) ||
-            (r = norm(cuda->device, &wanted)) || (r = linear(cuda->device, &args)))
+            (r = norm(cuda->device, &wanted)) || (r = multiply(cuda, &args)))
                 return cuda_outcome(cuda, r);
         return op->softcap ? cuda_outcome(cuda, cap(cuda->device, &hold)) : 0;
 }

@@ -97,6 +97,12 @@ DEVICE uint32_t word(const uint4 &of, unsigned i)
         return i == 0 ? of.x : i == 1 ? of.y : i == 2 ? of.z : of.w;
 }
 
+/* Bits of number i of a lane's eight, where words have `width` of each. */
+DEVICE uint32_t bits_at(uint32_t words, uint32_t i, unsigned width)
+{
+        return words >> (i / 2 * width + i % 2 * 16) & ((1u << width) - 1);
+}
+
 DEVICE void hold(held<LINEAR_BFLOAT> *ret, const lane_rows &rows, unsigned step)
 {
         for (unsigned i = 0; i < 4; i++)

@@ -5,6 +5,7 @@
 #ifndef KERNELS_CUDA_LINEAR_MULTIPLY_H
 #define KERNELS_CUDA_LINEAR_MULTIPLY_H
 
+#include "kernels/cuda/act.h"
 #include "kernels/cuda/linear-formats.h"
 #include "kernels/cuda/linear-launch.h"
 
@@ -158,15 +159,6 @@ template <unsigned TILES> DEVICE bool last_of_parts(const linear_args &a, addend
         of->count = gridDim.z;
         of->apart = SUMS_OF(TILES);
         return *last;
-}
-
-/* g / (1 + e^-z): silu is that with z = g, and gelu, by way of tanh, with a polynomial. */
-DEVICE float act(activation which, float g)
-{
-        const float log2_e = 1.44269504f, root = 1.59576912f /* 2 sqrt(2 / pi) */;
-        float z = which == ACT_SILU ? g : root * fmaf(0.044715f * g * g, g, g);
-
-        return g / (1 + power_of_two(-log2_e * z));
 }
 
 template <linear_epilogue EPILOGUE, unsigned WIDTH>

@@ -78,6 +78,19 @@ static size_t most(size_t a, size_t b)
         return a < b ? b : a;
 }
 
+/* For products of many rows with it. */
+static void add_wide_room(const struct cuda *cuda, const mat *mat, const mat_run *run,
+                          mat_room *room)
+{
+        const wide_scratch *wide = &cuda->wide;
+        size_t weights, sums;
+
+        wide_room(&run->w, mat->paired ? LINEAR_GATE : LINEAR_STORE, cuda->conf.rows_max,
+                  wide->bytes, &weights, &sums);
+        room->wide_weights = most(room->wide_weights, weights * sizeof(*wide->weights));
+        room->wide_sums = most(room->wide_sums, sums * sizeof(*wide->sums));
+}
+
 static void room_of(const struct cuda *cuda, const mat *mat, mat_room *ret_room)
 {
         size_t rows = (cuda->conf.rows_max + 63) / 64 * 64;
@@ -96,6 +109,8 @@ static void room_of(const struct cuda *cuda, const mat *mat, mat_room *ret_room)
                 linear_room(cuda->device, &run->w, cuda->conf.rows_max, &sums, &arrived);
                 ret_room->sums = most(ret_room->sums, sums * sizeof(*cuda->sums));
                 ret_room->arrived = most(ret_room->arrived, arrived * sizeof(*cuda->arrived));
+                if (cuda->library)
+                        add_wide_room(cuda, mat, run, ret_room);
         }
 }
 
@@ -112,11 +127,16 @@ int cuda_mat_room(const struct cuda *cuda, const mat_shape *shape, mat_room *ret
 /* Room for what operators make of its rows. */
 static int make_room(struct cuda *cuda, const mat_room *room)
 {
+        wide_scratch *wide = &cuda->wide;
         int r;
 
         if ((r = cuda_grow(cuda, (void **)&cuda->narrow, &cuda->narrow_room, room->narrow, 1)) ||
             (r = cuda_grow(cuda, (void **)&cuda->stacked, &cuda->stacked_room, room->stacked, 1)) ||
             (r = cuda_grow(cuda, (void **)&cuda->sums, &cuda->sums_room, room->sums, 1)) ||
+            (r = cuda_grow(cuda, (void **)&wide->weights, &cuda->wide_weights_room,
+                           room->wide_weights, 1)) ||
+            (r = cuda_grow(cuda, (void **)&wide->sums, &cuda->wide_sums_room, room->wide_sums,
+                           1)) ||
             room->arrived <= cuda->arrived_room)
                 return r;
         r = cuda_grow(cuda, (void **)&cuda->arrived, &cuda->arrived_room, room->arrived, 1);

@@ -29,11 +29,15 @@ static int add_mats(const struct cuda *cuda, const kernels_needs *needs, kernels
                 all.stacked = most(all.stacked, room.stacked);
                 all.sums = most(all.sums, room.sums);
                 all.arrived = most(all.arrived, room.arrived);
+                all.wide_weights = most(all.wide_weights, room.wide_weights);
+                all.wide_sums = most(all.wide_sums, room.wide_sums);
         }
         add(&memory->scratch, all.narrow);
         add(&memory->scratch, all.stacked);
         add(&memory->scratch, all.sums);
         add(&memory->scratch, all.arrived);
+        add(&memory->scratch, all.wide_weights);
+        add(&memory->scratch, all.wide_sums);
         return 0;
 }
 

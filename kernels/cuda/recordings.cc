@@ -7,20 +7,34 @@
  * from step to step is read from the device (step.h), where begin.h has put it, so a recording
  * is right for every step of its bucket.
  *
+ * With 64 rows that are wanted at most, those are 34 of steps of 256 rows, and 64 of 2048.
+ *
  * They are all made by the rehearsal, after the weights came.  Each is run for no rows before: what
- * operators make for themselves when they first run (attention's lists) must not be made while there
- * is a recording, nor should a kernel come to the device then for the first time.
+ * operators make for themselves when they first run (attention's lists, how a library is to
+ * multiply) must not be made while there is a recording, nor should a kernel come to the device then
+ * for the first time.
  */
 #include "kernels/cuda/cuda.h"
 
 #include <assert.h>
+
+/*
+ * Twice as large, or half as large again: products by a library (wide.h) cost what the bucket has,
+ * not what is in it.
+ */
+static uint32_t next_bucket(uint32_t bucket)
+{
+        if (bucket < BUCKET_HALVES)
+                return bucket * 2;
+        return bucket & (bucket - 1) ? bucket / 3 * 4 : bucket / 2 * 3;
+}
 
 uint32_t cuda_bucket(uint32_t count, uint32_t most)
 {
         uint32_t bucket = BUCKET_MIN;
 
         while (bucket < count)
-                bucket *= 2;
+                bucket = next_bucket(bucket);
         return bucket < most ? bucket : most;
 }
 
@@ -29,7 +43,7 @@ static uint32_t level_of(uint32_t bucket)
 {
         uint32_t level = bucket != 0;
 
-        for (uint32_t size = BUCKET_MIN; size < bucket; size *= 2)
+        for (uint32_t size = BUCKET_MIN; size < bucket; size = next_bucket(size))
                 level++;
         assert(level < LEVELS);
         return level;

@@ -290,7 +290,7 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
         m->g = floats_load(k, NULL, ROWS_MAX * s->ff);
         m->logits = floats_load(k, NULL, ROWS_MAX * s->vocab);
         assert_int_equal(k->kv_new(k, &pool, &m->kv), 0);
-        if (strcmp(k->name, "cuda")) /* the emulated device's is like that already */
+        if (strncmp(k->name, "cuda", 4)) /* the emulated device's is like that already */
                 memset(m->kv->pages, 0xff, PAGES * m->kv->page_bytes); /* NaN in f16 and in f32 */
 }
 

@@ -26,7 +26,7 @@
 #include "kernels/kv.h"
 #include "kernels/rows.h"
 
-#define ROWS_MAX   64u
+#define ROWS_MAX   200u
 #define SLOTS      3u
 #define SLOT_PAGES 8u
 #define PAGES      32u

@@ -1,0 +1,271 @@
+/*
+ * cuBLASLt, where it is installed.  The only file that knows it.
+ *
+ * It sees matrices by columns, so ours are turned over to it: rows of w times columns of x make
+ * columns of y.  Whatever it makes for itself it makes while it chooses; the workspace is ours, so that
+ * a product can be recorded.  Once loaded it stays: its kernels are known to the driver until the
+ * process ends.
+ */
+#include "kernels/cuda/blas.h"
+
+#include <assert.h>
+#include <cublasLt.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/cuda/device-cuda.h"
+
+#define WORKSPACE_BYTES ((size_t)32 << 20)
+#define ALIGNED         16u
+
+/* What we call of it, by its names there. */
+struct functions {
+        decltype(cublasLtCreate) *create;
+        decltype(cublasLtDestroy) *destroy;
+        decltype(cublasLtGetStatusString) *words;
+        decltype(cublasLtMatmul) *multiply;
+        decltype(cublasLtMatmulAlgoGetHeuristic) *choose;
+        decltype(cublasLtMatmulDescCreate) *product_new;
+        decltype(cublasLtMatmulDescDestroy) *product_delete;
+        decltype(cublasLtMatmulDescSetAttribute) *product_set;
+        decltype(cublasLtMatrixLayoutCreate) *layout_new;
+        decltype(cublasLtMatrixLayoutDestroy) *layout_delete;
+        decltype(cublasLtMatmulPreferenceCreate) *preference_new;
+        decltype(cublasLtMatmulPreferenceDestroy) *preference_delete;
+        decltype(cublasLtMatmulPreferenceSetAttribute) *preference_set;
+};
+
+struct chosen {
+        blas_shape shape;
+        bool serves;
+        cublasLtMatmulDesc_t product;
+        cublasLtMatrixLayout_t w, x, y;
+        cublasLtMatmulAlgo_t way;
+};
+
+struct blas {
+        struct device *device;
+        void *library;
+        functions call;
+        cublasLtHandle_t handle;
+        void *workspace;
+        chosen *chosen;
+        size_t count;
+};
+
+/* ---- opening ---- */
+
+static bool find_functions(void *library, functions *ret)
+{
+        const struct {
+                void **to;
+                const char *name;
+        } all[] = {
+                { (void **)&ret->create, "cublasLtCreate" },
+                { (void **)&ret->destroy, "cublasLtDestroy" },
+                { (void **)&ret->words, "cublasLtGetStatusString" },
+                { (void **)&ret->multiply, "cublasLtMatmul" },
+                { (void **)&ret->choose, "cublasLtMatmulAlgoGetHeuristic" },
+                { (void **)&ret->product_new, "cublasLtMatmulDescCreate" },
+                { (void **)&ret->product_delete, "cublasLtMatmulDescDestroy" },
+                { (void **)&ret->product_set, "cublasLtMatmulDescSetAttribute" },
+                { (void **)&ret->layout_new, "cublasLtMatrixLayoutCreate" },
+                { (void **)&ret->layout_delete, "cublasLtMatrixLayoutDestroy" },
+                { (void **)&ret->preference_new, "cublasLtMatmulPreferenceCreate" },
+                { (void **)&ret->preference_delete, "cublasLtMatmulPreferenceDestroy" },
+                { (void **)&ret->preference_set, "cublasLtMatmulPreferenceSetAttribute" },
+        };
+
+        for (const auto &one : all)
+                if (!(*one.to = dlsym(library, one.name)))
+                        return false;
+        return true;
+}
+
+static int judge(blas *blas, cublasStatus_t status, const char *doing)
+{
+        if (status == CUBLAS_STATUS_SUCCESS)
+                return 0;
+        return device_cuda_lose(blas->device, doing, blas->call.words(status));
+}
+
+static int start(blas *blas)
+{
+        void *stream; /* which also says for which device it is */
+        int r = device_cuda_stream(blas->device, STREAM_STEPS, &stream);
+
+        if (!r)
+                r = judge(blas, blas->call.create(&blas->handle), "to start cuBLASLt");
+        return r ? r : device_new(blas->device, WORKSPACE_BYTES, &blas->workspace);
+}
+
+int blas_open(device *device, blas **ret_blas)
+{
+        static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
+        blas *blas = (struct blas *)calloc(1, sizeof(*blas));
+        int r = -ENOENT;
+
+        if (!blas)
+                return -ENOMEM;
+        blas->device = device;
+        for (const char *name : names)
+                if (!blas->library)
+                        blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+        if (blas->library && find_functions(blas->library, &blas->call))
+                r = start(blas);
+        if (r) {
+                blas_close(blas);
+                return r;
+        }
+        *ret_blas = blas;
+        return 0;
+}
+
+static void forget(const functions *call, const chosen *one)
+{
+        if (one->product)
+                (void)call->product_delete(one->product);
+        for (cublasLtMatrixLayout_t layout : { one->w, one->x, one->y })
+                if (layout)
+                        (void)call->layout_delete(layout);
+}
+
+void blas_close(blas *blas)
+{
+        if (!blas)
+                return;
+        device_delete(blas->device, blas->workspace); /* waits until nobody uses it */
+        for (size_t i = 0; i < blas->count; i++)
+                forget(&blas->call, &blas->chosen[i]);
+        if (blas->handle)
+                (void)blas->call.destroy(blas->handle);
+        if (blas->library)
+                (void)dlclose(blas->library);
+        free(blas->chosen);
+        free(blas);
+}
+
+/* ---- choosing ---- */
+
+/* What is multiplied, in the library's words. */
+static cublasStatus_t describe(const functions *call, chosen *one)
+{
+        const blas_shape *s = &one->shape;
+        cublasOperation_t turned = CUBLAS_OP_T;
+        cublasLtEpilogue_t bias = CUBLASLT_EPILOGUE_BIAS;
+        cublasStatus_t status;
+
+        if ((status = call->product_new(&one->product, CUBLAS_COMPUTE_32F, CUDA_R_32F)) ||
+            (status = call->product_set(one->product, CUBLASLT_MATMUL_DESC_TRANSA, &turned,
+                                        sizeof(turned))) ||
+            (s->biased && (status = call->product_set(one->product, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                      &bias, sizeof(bias)))) ||
+            (status = call->layout_new(&one->w, CUDA_R_16BF, s->k, s->n, s->w_columns)) ||
+            (status = call->layout_new(&one->x, CUDA_R_16BF, s->k, s->rows, s->x_columns)))
+                return status;
+        return call->layout_new(&one->y, CUDA_R_32F, s->n, s->rows, s->y_columns);
+}
+
+static cublasStatus_t prefer(const functions *call, cublasLtMatmulPreference_t preference)
+{
+        static const cublasLtMatmulPreferenceAttributes_t sides[] = {
+                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+        };
+        const size_t workspace = WORKSPACE_BYTES;
+        const uint32_t aligned = ALIGNED;
+        cublasStatus_t status =
+                call->preference_set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                     &workspace, sizeof(workspace));
+
+        for (cublasLtMatmulPreferenceAttributes_t side : sides)
+                if (!status)
+                        status = call->preference_set(preference, side, &aligned, sizeof(aligned));
+        return status;
+}
+
+/* The first that it suggests is the one that it thinks is quickest. */
+static cublasStatus_t choose(const blas *blas, chosen *one)
+{
+        const functions *call = &blas->call;
+        cublasLtMatmulHeuristicResult_t best = {};
+        cublasLtMatmulPreference_t preference = nullptr;
+        cublasStatus_t status = call->preference_new(&preference);
+        int found = 0;
+
+        if (!status)
+                status = prefer(call, preference);
+        if (!status)
+                status = call->choose(blas->handle, one->product, one->w, one->x, one->y, one->y,
+                                      preference, 1, &best, &found);
+        if (preference)
+                (void)call->preference_delete(preference);
+        if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
+                return CUBLAS_STATUS_SUCCESS; /* that is how it says that it can not */
+        one->serves = !status && found && best.state == CUBLAS_STATUS_SUCCESS;
+        one->way = best.algo;
+        return status;
+}
+
+static const chosen *find_chosen(const blas *blas, const blas_shape *shape)
+{
+        for (size_t i = 0; i < blas->count; i++)
+                if (!memcmp(&blas->chosen[i].shape, shape, sizeof(*shape)))
+                        return &blas->chosen[i];
+        return nullptr;
+}
+
+int blas_serves(blas *blas, const blas_shape *shape)
+{
+        const chosen *before = find_chosen(blas, shape);
+        chosen *more, *one;
+        void *stream;
+        int r;
+
+        if (before)
+                return before->serves;
+        assert(!device_records(blas->device, STREAM_STEPS));
+        r = device_cuda_stream(blas->device, STREAM_STEPS, &stream);
+        if (r)
+                return r;
+        more = (chosen *)realloc(blas->chosen, (blas->count + 1) * sizeof(*more));
+        if (!more)
+                return -ENOMEM;
+        blas->chosen = more;
+        one = &more[blas->count++];
+        *one = {};
+        one->shape = *shape;
+        r = judge(blas, describe(&blas->call, one), "to describe a product to cuBLASLt");
+        if (!r)
+                r = judge(blas, choose(blas, one), "to have cuBLASLt choose a product");
+        return r ? r : one->serves;
+}
+
+/* ---- multiplying ---- */
+
+int blas_multiply(blas *blas, const blas_shape *shape, float *y, const uint16_t *x,
+                  const uint16_t *w, const float *bias)
+{
+        const chosen *one = find_chosen(blas, shape);
+        const float once = 1, was = shape->add;
+        void *stream;
+        int r = device_cuda_stream(blas->device, STREAM_STEPS, &stream);
+
+        assert(one && one->serves && !shape->biased == !bias);
+        if (!r && bias)
+                r = judge(blas,
+                          blas->call.product_set(one->product, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                 &bias, sizeof(bias)),
+                          "to give cuBLASLt a bias");
+        if (r)
+                return r;
+        return judge(blas,
+                     blas->call.multiply(blas->handle, one->product, &once, w, one->w, x, one->x,
+                                         &was, y, one->y, y, one->y, &one->way, blas->workspace,
+                                         WORKSPACE_BYTES, (cudaStream_t)stream),
+                     "to multiply by cuBLASLt");
+}

@@ -1,0 +1,558 @@
+/*
+ * Products of many rows, by the library's stand-in and the kernels around it, against sums in double.
+ * The device is pretended, and runs what it is given at once.
+ *
+ * Scratch is as large as wide_room() says, with what nobody should write behind it; rows of x past those
+ * that there are hold garbage of one kind or another, which is multiplied and shows nowhere.
+ */
+#include "tests/cuda/rig.h"
+
+#include <math.h>
+#include <time.h>
+#include <initializer_list>
+
+#include "kernels/cuda/wide.h"
+#include "kernels/rows.h"
+
+#define PLENTY ((size_t)1 << 20) /* of scratch: nothing here needs pieces */
+#define BEHIND 64u               /* bytes */
+
+static uint64_t dice;
+static unsigned launches;
+
+int device_launch_raw(device *, stream stream, const launch *launch, const void *kernel,
+                      device_run *run, const void *args, size_t)
+{
+        assert_int_equal(stream, STREAM_STEPS);
+        run(launch, kernel, args);
+        launches++;
+        return 0;
+}
+
+unsigned device_processors(const device *)
+{
+        return 1;
+}
+
+bool device_records(const device *, stream)
+{
+        return false;
+}
+
+static uint32_t roll(uint32_t below)
+{
+        return (uint32_t)(next_random(&dice) >> 33) % below;
+}
+
+static float real(void) /* -1 .. 1, exact as a bfloat */
+{
+        return (float)((int)roll(255) - 127) / 128;
+}
+
+/* To nearest, ties to even, by asking both neighbours. */
+static uint16_t nearest_bfloat(double number)
+{
+        uint16_t low = (uint16_t)(float_bits((float)fabs(number)) >> 16), high;
+        double below, above;
+
+        if (bfloat_to_float(low) > fabs(number))
+                low--;
+        high = (uint16_t)(low + 1);
+        below = fabs(number) - bfloat_to_float(low);
+        above = bfloat_to_float(high) - fabs(number);
+        if (above < below || (above <= below && low % 2))
+                low = high;
+        return (uint16_t)(low | (signbit(number) ? 0x8000 : 0));
+}
+
+static uint16_t exact_bfloat(float f)
+{
+        assert_int_equal(float_bits(f) & 0xffff, 0);
+        return (uint16_t)(float_bits(f) >> 16);
+}
+
+/* With something behind that is not to be written. */
+template <class T> static T *make(size_t count, int byte)
+{
+        void *made;
+
+        if (posix_memalign(&made, 256, count * sizeof(T) + BEHIND))
+                abort();
+        memset(made, byte, count * sizeof(T));
+        memset((uint8_t *)made + count * sizeof(T), 0xa5, BEHIND);
+        return (T *)made;
+}
+
+template <class T> static void unmake(T *made, size_t count)
+{
+        for (unsigned i = 0; i < BEHIND; i++)
+                assert_int_equal(((const uint8_t *)(made + count))[i], 0xa5);
+        free((void *)made);
+}
+
+/* ---- a product ---- */
+
+struct world {
+        linear_args a;
+        uint32_t columns, parts;
+        size_t w_bytes, w_scales, x_count;
+        double *w; /* (parts, n, columns): what the library is to multiply */
+        float *was;
+        size_t scratch; /* bytes of each kind */
+};
+
+/* A small number, of either sign. */
+static void roll_half(uint8_t *to)
+{
+        uint16_t half = float_to_half((float)((int)roll(2047) - 1023) / 65536);
+
+        memcpy(to, &half, 2);
+}
+
+/* Blocks of any bytes, but for the halves that multiply them. */
+static void roll_row(row_type type, uint32_t columns, uint8_t *row)
+{
+        size_t block = type == ROW_Q8_0 ? 34 : type == ROW_Q4_0 ? 18 : row_bytes(type, 256);
+
+        for (uint32_t k = 0; type == ROW_BF16 && k < columns; k++) {
+                uint16_t bits = exact_bfloat(real());
+
+                memcpy(row + k * 2, &bits, 2);
+        }
+        if (type == ROW_BF16)
+                return;
+        for (size_t i = 0; i < row_bytes(type, columns); i++)
+                row[i] = (uint8_t)roll(256);
+        for (size_t at = 0; at < row_bytes(type, columns); at += block) {
+                roll_half(row + at + (type == ROW_Q6_K ? 208 : 0));
+                if (type == ROW_Q4_K || type == ROW_Q5_K)
+                        roll_half(row + at + 2);
+        }
+}
+
+static void pack(world *world, row_type type)
+{
+        linear_matrix *w = &world->a.w;
+        uint32_t n = world->a.n, columns = world->columns;
+        size_t bytes, scales;
+        uint8_t *file = make<uint8_t>(row_bytes(type, columns), 0), *to;
+        float *floats = make<float>(columns, 0);
+        uint16_t *scales_to;
+
+        w->format = linear_format_of(type);
+        w->columns = linear_columns(w->format, columns);
+        w->rows = world->parts == 2 ? (n + 7) / 8 * 16 : (n + 15) / 16 * 16;
+        bytes = linear_row_bytes(w->format, columns);
+        scales = linear_row_scales(w->format, columns);
+        world->w_bytes = w->rows * bytes;
+        world->w_scales = w->rows * scales;
+        w->weights = to = make<uint8_t>(world->w_bytes, 0);
+        w->scales = scales_to = make<uint16_t>(world->w_scales, 0);
+        world->w = make<double>((size_t)world->parts * n * columns, 0);
+        for (uint32_t i = 0; i < world->parts * n; i++) {
+                uint32_t at = world->parts == 2 ? linear_gate_row(i / n, i % n) : i;
+
+                roll_row(type, columns, file);
+                row_to_floats(type, file, columns, floats);
+                for (uint32_t k = 0; k < columns; k++)
+                        world->w[(size_t)i * columns + k] =
+                                bfloat_to_float(nearest_bfloat(floats[k]));
+                linear_pack_row(w->format, type, file, columns, to + at * bytes,
+                                scales_to + at * scales);
+        }
+        free(file);
+        free(floats);
+}
+
+/* A matrix, and so many rows of numbers. */
+static world new_world(row_type type, linear_epilogue epilogue, uint32_t columns, uint32_t n,
+                       uint32_t rows, bool bias)
+{
+        world world = {};
+        linear_args *a = &world.a;
+        uint16_t *x;
+        float *biases;
+
+        world.scratch = PLENTY;
+        world.columns = columns;
+        world.parts = epilogue == LINEAR_GATE ? 2 : 1;
+        a->epilogue = epilogue;
+        a->n = n;
+        a->y_columns = n + 3; /* others are beside them */
+        a->out_columns = (n + 63) / 64 * 64;
+        pack(&world, type);
+        a->x_columns = (columns + 63) / 64 * 64;
+        world.x_count = (size_t)rows * a->x_columns;
+        a->x = x = make<uint16_t>(world.x_count, 0);
+        for (uint32_t r = 0; r < rows; r++)
+                for (uint32_t k = 0; k < columns; k++)
+                        x[r * a->x_columns + k] = exact_bfloat(real());
+        a->bias = biases = bias ? make<float>(world.parts * n, 0) : nullptr;
+        for (uint32_t i = 0; bias && i < world.parts * n; i++)
+                biases[i] = real() * (i % 5 ? 4 : 150);
+        world.was = make<float>((size_t)rows * n, 0);
+        for (size_t i = 0; i < (size_t)rows * n; i++)
+                world.was[i] = real() * 16;
+        return world;
+}
+
+static void free_world(world *world)
+{
+        unmake((uint8_t *)world->a.w.weights, world->w_bytes);
+        unmake((uint16_t *)world->a.w.scales, world->w_scales);
+        unmake((uint16_t *)world->a.x, world->x_count);
+        if (world->a.bias)
+                unmake((float *)world->a.bias, world->parts * world->a.n);
+        free(world->w);
+        free(world->was);
+}
+
+static bool is_gate(const world *world)
+{
+        return world->a.epilogue == LINEAR_GATE;
+}
+
+/* Bytes of a row that comes out. */
+static size_t width_of(const world *world)
+{
+        return is_gate(world) ? (size_t)world->a.out_columns * 2 : (size_t)world->a.y_columns * 4;
+}
+
+static void run_once(const linear_args *a, const wide_scratch *scratch)
+{
+        blas *blas;
+
+        assert_int_equal(blas_open(nullptr, &blas), 0);
+        assert_int_equal(wide_serves(blas, a, scratch), 1);
+        assert_int_equal(wide(nullptr, blas, a, scratch), 0);
+        blas_close(blas);
+}
+
+/*
+ * What comes of the first `count` rows in a bucket of `rows_max`, under all schedules the same: y, or
+ * out.  All of x past count is `garbage`.
+ */
+static uint8_t *run(world *world, uint32_t rows_max, uint32_t count, uint16_t garbage)
+{
+        linear_args a = world->a;
+        size_t weights, sums, bytes = rows_max * width_of(world);
+        size_t x_count = (size_t)rows_max * a.x_columns;
+        uint16_t *x = make<uint16_t>(x_count, 0);
+        uint8_t *first = nullptr;
+        wide_scratch scratch;
+
+        world->a.rows_max = a.rows_max = rows_max;
+        for (size_t i = 0; i < x_count; i++)
+                x[i] = garbage;
+        memcpy(x, a.x, (size_t)count * a.x_columns * sizeof(*x));
+        a.x = x;
+        a.count = &count;
+        wide_room(&a.w, a.epilogue, rows_max, world->scratch, &weights, &sums);
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                uint8_t *y = make<uint8_t>(bytes, 0xff);
+
+                for (uint32_t r = 0; r < count && a.epilogue == LINEAR_ADD; r++)
+                        memcpy(y + r * width_of(world), world->was + (size_t)r * a.n,
+                               a.n * sizeof(float));
+                a.y = is_gate(world) ? nullptr : (float *)y;
+                a.out = is_gate(world) ? (uint16_t *)y : nullptr;
+                scratch = { world->scratch, make<uint16_t>(weights, 0xff),
+                            make<float>(sums, 0xff) };
+                emu_use(schedule);
+                run_once(&a, &scratch);
+                unmake(scratch.weights, weights);
+                unmake(scratch.sums, sums);
+                if (first) {
+                        assert_memory_equal(y, first, count * width_of(world));
+                        unmake(y, bytes);
+                } else {
+                        first = y;
+                }
+        }
+        unmake(x, x_count);
+        return first;
+}
+
+/* ---- what comes out, by the book ---- */
+
+/* ... and how much was added up to get there: what rounding is relative to. */
+static double sum_of(const world *world, uint32_t part, uint32_t row, uint32_t n, double *ret_size)
+{
+        const linear_args *a = &world->a;
+        const double *w = world->w + ((size_t)part * a->n + n) * world->columns;
+        double sum = a->bias ? a->bias[part * a->n + n] : 0;
+
+        *ret_size = fabs(sum);
+        for (uint32_t k = 0; k < world->columns; k++) {
+                double one = w[k] * bfloat_to_float(a->x[(size_t)row * a->x_columns + k]);
+
+                sum += one;
+                *ret_size += fabs(one);
+        }
+        return sum;
+}
+
+static double activate(activation which, double g)
+{
+        if (which == ACT_SILU)
+                return g / (1 + exp(-g));
+        return 0.5 * g * (1 + tanh(sqrt(2 / M_PI) * (g + 0.044715 * g * g * g)));
+}
+
+static void check_number(const world *world, const uint8_t *y, uint32_t row, uint32_t n)
+{
+        const linear_args *a = &world->a;
+        const double tiny = 2e-6;
+        double size, sum = sum_of(world, 0, row, n, &size), want = sum, got, allowed;
+
+        if (is_gate(world)) {
+                double up_size, up = sum_of(world, 1, row, n, &up_size);
+                double at = activate(a->act, sum);
+
+                want = at * up;
+                got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
+                /* neither activation is steeper than 1.13 */
+                allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
+                          1e-30;
+        } else {
+                if (a->epilogue == LINEAR_ADD)
+                        want += world->was[(size_t)row * a->n + n];
+                got = ((const float *)y)[(size_t)row * a->y_columns + n];
+                allowed = tiny * (size + fabs(want));
+        }
+        if (!(fabs(got - want) <= allowed)) {
+                print_message("row %u, n %u: %g, not %g, which is more than %g off\n", row, n, got,
+                              want, allowed);
+                fail();
+        }
+}
+
+/* ... and nothing beside them; of out nothing elsewhere. */
+static void check(const world *world, const uint8_t *y, uint32_t count)
+{
+        const linear_args *a = &world->a;
+        size_t number = is_gate(world) ? 2 : 4;
+
+        for (uint32_t r = 0; r < count; r++)
+                for (uint32_t n = 0; n < a->n; n++)
+                        check_number(world, y, r, n);
+        for (uint32_t r = 0; r < a->rows_max; r++)
+                for (size_t i = is_gate(world) && r >= count ? 0 : a->n * number;
+                     i < width_of(world); i++)
+                        assert_int_equal(y[r * width_of(world) + i], 0xff);
+}
+
+static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
+
+/* So many columns, or as many as its blocks have. */
+static uint32_t whole(row_type type, uint32_t columns)
+{
+        bool is_blocks = type == ROW_Q4_K || type == ROW_Q5_K || type == ROW_Q6_K;
+
+        return is_blocks ? (columns + 255) / 256 * 256 : columns;
+}
+
+static void try_one(row_type type, linear_epilogue epilogue, activation activation,
+                    uint32_t columns, uint32_t n, uint32_t rows_max, uint32_t count, bool bias)
+{
+        world world = new_world(type, epilogue, whole(type, columns), n, count, bias);
+        uint8_t *y;
+
+        world.a.act = activation;
+        y = run(&world, rows_max, count, 0xffff);
+        check(&world, y, count);
+        unmake(y, rows_max * width_of(&world));
+        free_world(&world);
+}
+
+static void all_epilogues_of_all_formats_are_what_they_should_be(void **)
+{
+        for (row_type type : kinds) {
+                try_one(type, LINEAR_STORE, ACT_SILU, 192, 24, 65, 65, true);
+                try_one(type, LINEAR_STORE, ACT_SILU, 96, 17, 96, 70, false);
+                try_one(type, LINEAR_ADD, ACT_SILU, 288, 33, 80, 66, true);
+                try_one(type, LINEAR_ADD, ACT_SILU, 32, 16, 66, 66, false);
+                try_one(type, LINEAR_GATE, ACT_SILU, 192, 12, 72, 65, true);
+                try_one(type, LINEAR_GATE, ACT_GELU_TANH, 64, 67, 65, 2, true);
+                try_one(type, LINEAR_GATE, ACT_GELU_TANH, 160, 8, 65, 65, false);
+                try_one(type, LINEAR_GATE, ACT_SILU, 32, 1, 65, 65, true);
+        }
+}
+
+/* More columns than a block widens, and more of out than one finishes. */
+static void matrices_of_many_columns_are_covered_by_several_blocks(void **)
+{
+        try_one(ROW_Q8_0, LINEAR_STORE, ACT_SILU, 2048 + 32, 3, 65, 2, false);
+        try_one(ROW_Q4_0, LINEAR_STORE, ACT_SILU, 2 * 2048 + 32, 3, 65, 2, false);
+        for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
+                try_one(type, LINEAR_STORE, ACT_SILU, 2048 + 256, 3, 65, 2, false);
+        try_one(ROW_BF16, LINEAR_GATE, ACT_SILU, 64, 512 + 3, 65, 2, true);
+}
+
+/* Of rows that have a single 1, in each place: each weight by itself. */
+static void weights_are_rounded_once_to_the_nearest_bfloat(void **)
+{
+        for (row_type type : { ROW_Q8_0, ROW_Q4_0, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K }) {
+                const uint32_t columns = whole(type, 160);
+                world world = new_world(type, LINEAR_STORE, columns, 19, columns, false);
+                uint16_t *x = (uint16_t *)world.a.x;
+                uint8_t *y;
+
+                for (uint32_t r = 0; r < columns; r++)
+                        for (uint32_t k = 0; k < columns; k++)
+                                x[r * world.a.x_columns + k] = r == k ? 0x3f80 : 0;
+                y = run(&world, columns, columns, 0xffff);
+                for (uint32_t r = 0; r < columns; r++)
+                        for (uint32_t n = 0; n < 19; n++)
+                                assert_true(((const float *)y)[r * world.a.y_columns + n] ==
+                                            (float)world.w[(size_t)n * columns + r]);
+                unmake(y, columns * width_of(&world));
+                free_world(&world);
+        }
+}
+
+static void rows_past_the_count_disturb_nobody(void **)
+{
+        for (linear_epilogue epilogue : { LINEAR_STORE, LINEAR_ADD, LINEAR_GATE }) {
+                world world = new_world(ROW_Q4_0, epilogue, 96, 20, 66, true);
+                uint8_t *nans = run(&world, 90, 66, 0xffff), *huge = run(&world, 90, 66, 0x7f7f);
+
+                check(&world, nans, 66);
+                check(&world, huge, 66);
+                assert_memory_equal(nans, huge, 66 * width_of(&world));
+                unmake(nans, 90 * width_of(&world));
+                unmake(huge, 90 * width_of(&world));
+                free_world(&world);
+        }
+}
+
+/* Of `bytes` scratch: as many pieces, and the same as in one. */
+static void try_pieces(row_type type, linear_epilogue epilogue, uint32_t columns, uint32_t n,
+                       size_t bytes, unsigned pieces)
+{
+        world world = new_world(type, epilogue, columns, n, 68, true);
+        unsigned each = 1 + (type != ROW_BF16) + (epilogue == LINEAR_GATE);
+        uint8_t *whole, *cut;
+        size_t weights, sums;
+
+        whole = run(&world, 70, 68, 0xffff);
+        launches = 0;
+        world.scratch = bytes;
+        cut = run(&world, 70, 68, 0xffff);
+        assert_int_equal(launches, EMU_SCHEDULES * pieces * each);
+        check(&world, cut, 68);
+        assert_memory_equal(cut, whole, 68 * width_of(&world));
+        wide_room(&world.a.w, epilogue, 70, bytes, &weights, &sums);
+        assert_true(weights <= bytes / 2 || weights == 16 * world.a.w.columns);
+        assert_true(sums <= bytes / 4 || sums == 16 * 70);
+        unmake(whole, 70 * width_of(&world));
+        unmake(cut, 70 * width_of(&world));
+        free_world(&world);
+}
+
+static void what_scratch_has_no_room_for_goes_in_pieces(void **)
+{
+        try_pieces(ROW_Q8_0, LINEAR_STORE, 128, 83, 32 * 128 * 2, 3);
+        try_pieces(ROW_Q8_0, LINEAR_ADD, 128, 83, 47 * 128 * 2, 3); /* 32 of 47 are whole */
+        try_pieces(ROW_Q4_0, LINEAR_ADD, 64, 65, 16 * 128 * 2, 5);
+        try_pieces(ROW_Q4_0, LINEAR_STORE, 64, 40, 1, 3);             /* 16 at least */
+        try_pieces(ROW_Q8_0, LINEAR_STORE, 64, 300, 150 * 64 * 2, 3); /* whole tiles: 128 */
+        try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 32 * 70 * 4, 3);
+        try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 1, 5);
+        try_pieces(ROW_Q4_0, LINEAR_GATE, 128, 37, 16 * 128 * 2, 5); /* weights are what is short */
+        try_pieces(ROW_Q8_0, LINEAR_GATE, 64, 37, 48 * 70 * 4, 2);
+        for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
+                try_pieces(type, LINEAR_ADD, 256, 37, 16 * 256 * 2, 3);
+        try_pieces(ROW_BF16, LINEAR_STORE, 64, 300, 1, 1); /* needs none */
+}
+
+static void few_rows_are_left_to_linear(void **)
+{
+        world world = new_world(ROW_BF16, LINEAR_STORE, 64, 16, 1, false);
+        const wide_scratch none = { PLENTY, nullptr, nullptr };
+        size_t weights, sums;
+        blas *blas;
+
+        assert_int_equal(blas_open(nullptr, &blas), 0);
+        for (linear_format format :
+             { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_K4, LINEAR_K5, LINEAR_K6 }) {
+                world.a.w.format = format;
+                for (uint32_t rows : { 1u, 8u, 64u }) {
+                        world.a.rows_max = rows;
+                        assert_int_equal(wide_serves(blas, &world.a, &none), 0);
+                        wide_room(&world.a.w, LINEAR_GATE, rows, PLENTY, &weights, &sums);
+                        assert_int_equal(weights, 0);
+                        assert_int_equal(sums, 0);
+                }
+                world.a.rows_max = 65;
+                assert_int_equal(wide_serves(blas, &world.a, &none), 1);
+        }
+        blas_close(blas);
+        free_world(&world);
+}
+
+/* A matrix's rows may begin anywhere, where its parts are of different formats. */
+static void what_lies_at_no_multiple_of_16_bytes_is_left_to_linear(void **)
+{
+        world world = new_world(ROW_BF16, LINEAR_STORE, 64, 16, 65, true);
+        const wide_scratch none = { PLENTY, nullptr, nullptr };
+        const float *bias = world.a.bias;
+        alignas(16) float y[8];
+        blas *blas;
+
+        assert_int_equal(blas_open(nullptr, &blas), 0);
+        world.a.rows_max = 65;
+        for (linear_epilogue epilogue : { LINEAR_STORE, LINEAR_ADD })
+                for (unsigned at : { 0u, 1u, 2u, 3u, 4u }) {
+                        world.a.epilogue = epilogue;
+                        world.a.y = y + at;
+                        assert_int_equal(wide_serves(blas, &world.a, &none), at % 4 == 0);
+                        world.a.y = y;
+                        world.a.bias = bias + at;
+                        assert_int_equal(wide_serves(blas, &world.a, &none), at % 4 == 0);
+                        world.a.bias = bias;
+                }
+        blas_close(blas);
+        free_world(&world);
+}
+
+static void scratch_is_for_what_needs_it(void **)
+{
+        linear_matrix w = { LINEAR_BFLOAT, 4096, 1024, nullptr, nullptr };
+        const size_t room = (size_t)64 << 20;
+        size_t weights, sums;
+
+        wide_room(&w, LINEAR_STORE, 256, room, &weights, &sums);
+        assert_int_equal(weights, 0);
+        assert_int_equal(sums, 0);
+        wide_room(&w, LINEAR_GATE, 256, room, &weights, &sums);
+        assert_int_equal(weights, 0);
+        assert_int_equal(sums, 256 * 4096);
+        w.format = LINEAR_INT4;
+        wide_room(&w, LINEAR_ADD, 256, room, &weights, &sums);
+        assert_int_equal(weights, 4096 * 1024);
+        assert_int_equal(sums, 0);
+        w.rows = 1u << 20;
+        wide_room(&w, LINEAR_GATE, 2048, room, &weights, &sums);
+        assert_int_equal(weights, room / 2);
+        assert_int_equal(sums, room / 4);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(all_epilogues_of_all_formats_are_what_they_should_be),
+                cmocka_unit_test(matrices_of_many_columns_are_covered_by_several_blocks),
+                cmocka_unit_test(weights_are_rounded_once_to_the_nearest_bfloat),
+                cmocka_unit_test(rows_past_the_count_disturb_nobody),
+                cmocka_unit_test(what_scratch_has_no_room_for_goes_in_pieces),
+                cmocka_unit_test(few_rows_are_left_to_linear),
+                cmocka_unit_test(what_lies_at_no_multiple_of_16_bytes_is_left_to_linear),
+                cmocka_unit_test(scratch_is_for_what_needs_it),
+        };
+        const char *seed = getenv("SEED");
+
+        dice = seed ? strtoull(seed, nullptr, 0) : (uint64_t)time(nullptr);
+        print_message("SEED=%llu\n", (unsigned long long)dice);
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
