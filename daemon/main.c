@@ -72,6 +72,8 @@ static int open_backend(struct house *house, struct kernels_conf *conf)
                 if (!r && (r = kernels_open("cuda", conf, &house->kernels)))
                         why_say(why, why_bytes, r, "--backend cuda: %s",
                                 *kernels_why() ? kernels_why() : strerror(-r));
+                if (!r)
+                        log_event(LOG_INFO, "backend name=%s", house->kernels->name);
                 if (!may_be || !r)
                         return r;
                 log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s", why);

@@ -108,7 +108,8 @@ struct chunk { /* a run of a step: rows of a slot, with tokens that follow from 
 
 /* Page i of slot s: scattered over the pool, and no page is used twice. */
 uint32_t page_of(uint32_t slot, uint32_t index);
-void model_begin(struct model *m, const struct chunk *chunks, uint32_t chunk_count);
+/* 0, or STEP_REHEARSED. */
+int model_begin(struct model *m, const struct chunk *chunks, uint32_t chunk_count);
 void model_end(struct model *m);
 
 #endif

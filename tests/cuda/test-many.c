@@ -1,0 +1,309 @@
+/*
+ * Steps of many rows on a GPU, which may be multiplied by a library.
+ *
+ * A small model of two layers is run from tokens to logits, in steps of 65 to 200 rows. Numbers that are
+ * multiplied are bfloats, each off by up to 2^-9 of itself, in five products one after the other and
+ * in each layer: so what comes out is not ref's, but near (NEAR).  A step that was rehearsed has the
+ * very bits of one that was not; and where the library is not, or must not be used, all is as if
+ * there were none.
+ */
+#include "tests/cuda/backend-rig.h"
+
+#define SLOT_MOST (SLOT_PAGES * PAGE_POSITIONS)
+#define NEAR      0.02 /* of the logits' own root mean square: the difference's */
+
+static const uint32_t counts[] = { 65, 97, 130, ROWS_MAX };
+#define COUNTS (sizeof(counts) / sizeof(*counts))
+
+static const struct shape shape = {
+        .columns = 96,
+        .heads = 3,
+        .kv_heads = 1,
+        .head_dim = 32,
+        .ff = 70,
+        .vocab = 91,
+        .kv = KV_F16,
+        .pairing = ROPE_HALVES,
+        .rope_dims = 32,
+        .scale = 1.f / 32, /* or a little more of a score is all the weight there is */
+        .norm = true,
+        .bias = true,
+};
+
+/* Formats that are multiplied one by one, of blocks of 256 columns and of others. */
+static const enum row_type many_types[] = { ROW_Q4_K, ROW_Q6_K, ROW_BF16, ROW_Q5_K,
+                                            ROW_Q4_K, ROW_Q6_K, ROW_Q5_K, ROW_Q6_K };
+static const struct shape of_blocks = {
+        .columns = 256,
+        .heads = 4,
+        .kv_heads = 1,
+        .head_dim = 64,
+        .ff = 256,
+        .vocab = 91,
+        .kv = KV_F16,
+        .pairing = ROPE_HALVES,
+        .rope_dims = 64,
+        .scale = 1.f / 2048, /* such weights are larger */
+        .norm = true,
+        .bias = true,
+        .types = many_types,
+};
+
+static struct kernels *open_way(bool deterministic)
+{
+        struct kernels_conf conf = cuda_conf();
+
+        conf.deterministic = deterministic;
+        return cuda_open(&conf);
+}
+
+static int operators(void *arg)
+{
+        struct model *m = arg;
+        int r = m->k->embed(m->k, m->head, 1, m->x);
+
+        if (r)
+                return r;
+        for (uint32_t layer = 0; layer < 2; layer++) {
+                model_qkv(m, layer);
+                model_attend(m, layer);
+                model_project(m, m->o, m->a);
+                model_gate(m);
+                model_project(m, m->down, m->g);
+        }
+        model_head(m);
+        return m->k->pick(m->k, m->logits, m->host->s.vocab);
+}
+
+/* So many positions of each slot are there before; ret_logits: (rows of the step, vocab). */
+static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_count,
+                    bool rehearsed, float *ret_logits)
+{
+        uint32_t tokens[ROWS_MAX], rows = 0;
+        int r = model_begin(m, chunks, chunk_count);
+
+        assert_int_equal(r, rehearsed ? STEP_REHEARSED : 0);
+        if (!rehearsed)
+                assert_int_equal(operators(m), 0);
+        for (uint32_t c = 0; c < chunk_count; c++)
+                rows += chunks[c].count;
+        m->k->get(m->k, ret_logits, m->logits, (size_t)rows * m->host->s.vocab);
+        assert_int_equal(m->k->step_end(m->k), 0);
+        assert_int_equal(m->k->collect(m->k, m->step, tokens), 0);
+}
+
+/* Sequences of so many rows in all, in one step. */
+static void run_at_once(struct model *m, uint32_t count, bool rehearsed, float *ret_logits)
+{
+        struct chunk chunks[SLOTS];
+        uint32_t n = 0;
+
+        for (uint32_t left = count, most = SLOT_MOST - 30; left; n++) {
+                chunks[n] = (struct chunk){ .slot = n, .count = left < most ? left : most };
+                left -= chunks[n].count;
+        }
+        forward(m, chunks, n, rehearsed, ret_logits);
+}
+
+static float *logits_new(void)
+{
+        float *logits = calloc((size_t)ROWS_MAX * shape.vocab, sizeof(*logits));
+
+        assert_non_null(logits);
+        return logits;
+}
+
+/* Each count of rows, sequences beginning anew each time. */
+static void run_all(struct kernels *k, const struct host *h, bool rehearsed, float *all[COUNTS])
+{
+        struct model m;
+
+        model_open(&m, k, h);
+        if (rehearsed)
+                assert_int_equal(k->rehearse(k, operators, &m), 0);
+        for (size_t i = 0; i < COUNTS; i++) {
+                all[i] = logits_new();
+                run_at_once(&m, counts[i], rehearsed, all[i]);
+        }
+        model_close(&m);
+}
+
+static void free_all(float *all[COUNTS])
+{
+        for (size_t i = 0; i < COUNTS; i++)
+                free(all[i]);
+}
+
+static size_t bytes_of(size_t i)
+{
+        return (size_t)counts[i] * shape.vocab * sizeof(float);
+}
+
+/* Root mean squares: the difference's, of what it should be. */
+static void assert_near(const float *is, const float *should, uint32_t rows)
+{
+        double off = 0, all = 0;
+
+        for (size_t j = 0; j < (size_t)rows * shape.vocab; j++) {
+                double difference = (double)is[j] - (double)should[j];
+
+                off += difference * difference;
+                all += (double)should[j] * (double)should[j];
+        }
+        if (!(sqrt(off / all) <= NEAR))
+                fail_msg("%u rows are off by %g", rows, sqrt(off / all));
+}
+
+static void steps_of_many_rows_are_near_to_ref(void **state)
+{
+        struct kernels *gpu = open_way(false);
+        float *is[COUNTS], *should[COUNTS];
+        struct host h;
+
+        (void)state;
+        assert_string_equal(gpu->name, "cuda/blas");
+        host_make(&h, &shape);
+        run_all(gpu, &h, false, is);
+        run_all(ref, &h, false, should);
+        for (size_t i = 0; i < COUNTS; i++)
+                assert_near(is[i], should[i], counts[i]);
+        free_all(is);
+        free_all(should);
+        host_free(&h);
+        gpu->close(gpu);
+}
+
+static void run_one(struct kernels *k, const struct host *h, uint32_t count, float *ret_logits)
+{
+        struct model m;
+
+        model_open(&m, k, h);
+        run_at_once(&m, count, false, ret_logits);
+        model_close(&m);
+}
+
+/* Parts one by one, by the library. */
+static void matrices_of_several_formats_are_near_to_ref(void **state)
+{
+        struct kernels *gpu = open_way(false), *strict = open_way(true);
+        float *is = logits_new(), *should = logits_new(), *own = logits_new();
+        struct host h;
+
+        (void)state;
+        host_make(&h, &of_blocks);
+        run_one(gpu, &h, counts[0], is);
+        run_one(strict, &h, counts[0], own);
+        run_one(ref, &h, counts[0], should);
+        assert_near(is, should, counts[0]);
+        assert_memory_not_equal(is, own, bytes_of(0));
+        free(is);
+        free(should);
+        free(own);
+        host_free(&h);
+        gpu->close(gpu);
+        strict->close(strict);
+}
+
+static void steps_that_were_rehearsed_have_the_bits_of_those_that_were_not(void **state)
+{
+        struct kernels *gpu = open_way(false), *other = open_way(false);
+        float *is[COUNTS], *should[COUNTS];
+        struct host h;
+
+        (void)state;
+        host_make(&h, &shape);
+        run_all(gpu, &h, true, is);
+        run_all(other, &h, false, should);
+        for (size_t i = 0; i < COUNTS; i++)
+                assert_memory_equal(is[i], should[i], bytes_of(i));
+        free_all(is);
+        free_all(should);
+        host_free(&h);
+        gpu->close(gpu);
+        other->close(other);
+}
+
+/* ... but not those of a step that the library multiplied. */
+static void where_the_library_is_not_a_row_has_its_own_bits(void **state)
+{
+        float *is[COUNTS], *should[COUNTS], *quick[COUNTS];
+        struct kernels *strict = open_way(true), *fast = open_way(false), *without;
+        void (*hide)(bool there);
+        struct host h;
+
+        (void)state;
+        *(void **)&hide = emulated("device_emu_blas");
+        hide(false);
+        without = open_way(false);
+        hide(true);
+        assert_string_equal(without->name, "cuda");
+        assert_string_equal(strict->name, "cuda");
+        host_make(&h, &shape);
+        run_all(without, &h, false, is);
+        run_all(strict, &h, false, should);
+        run_all(fast, &h, false, quick);
+        for (size_t i = 0; i < COUNTS; i++) {
+                assert_memory_equal(is[i], should[i], bytes_of(i));
+                assert_memory_not_equal(quick[i], should[i], bytes_of(i));
+        }
+        free_all(is);
+        free_all(should);
+        free_all(quick);
+        host_free(&h);
+        strict->close(strict);
+        fast->close(fast);
+        without->close(without);
+}
+
+/* All at once, beside another sequence, and in steps of a few; after a rehearsal. */
+static void deterministic_rows_have_the_same_bits_among_many(void **state)
+{
+        struct kernels *gpu = open_way(true);
+        float *once = logits_new(), *cut = logits_new();
+        struct model m;
+        struct host h;
+
+        (void)state;
+        host_make(&h, &shape);
+        model_open(&m, gpu, &h);
+        assert_int_equal(gpu->rehearse(gpu, operators, &m), 0);
+        forward(&m, (const struct chunk[]){ { 0, 0, 100 }, { 1, 0, 90 } }, 2, true, once);
+        for (uint32_t at = 0; at < 100; at += 20)
+                forward(&m, &(const struct chunk){ 0, at, 20 }, 1, true,
+                        cut + (size_t)at * shape.vocab);
+        assert_memory_equal(once, cut, 100 * shape.vocab * sizeof(float));
+        model_close(&m);
+        host_free(&h);
+        gpu->close(gpu);
+        free(once);
+        free(cut);
+}
+
+static int open_ref(void **state)
+{
+        struct kernels_conf conf = cuda_conf();
+
+        (void)state;
+        random_seed();
+        return kernels_open("ref", &conf, &ref);
+}
+
+static int close_ref(void **state)
+{
+        (void)state;
+        ref->close(ref);
+        return 0;
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(steps_of_many_rows_are_near_to_ref),
+                cmocka_unit_test(matrices_of_several_formats_are_near_to_ref),
+                cmocka_unit_test(steps_that_were_rehearsed_have_the_bits_of_those_that_were_not),
+                cmocka_unit_test(where_the_library_is_not_a_row_has_its_own_bits),
+                cmocka_unit_test(deterministic_rows_have_the_same_bits_among_many),
+        };
+
+        return cmocka_run_group_tests(tests, open_ref, close_ref);
+}
