@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "kernels/cuda/blas.h"
 #include "kernels/cuda/device-emu.h"
 #include "tests/cuda/device-kernel.h"
 
@@ -339,10 +340,14 @@ static void a_recording_is_not_done_but_each_replay_is_on_memory_as_it_is_then(v
 
                 fill(w.in, 10);
                 put_in(&w, STREAM_STEPS, w.a);
+                assert_false(device_records(w.device, STREAM_STEPS));
                 assert_int_equal(device_record(w.device, STREAM_STEPS), 0);
+                assert_true(device_records(w.device, STREAM_STEPS));
+                assert_false(device_records(w.device, STREAM_LOADS));
                 put_step(&w, STREAM_STEPS, w.a, 1, 100);
                 assert_int_equal(device_copy(w.device, STREAM_STEPS, w.b, w.a, BYTES), 0);
                 assert_int_equal(device_recorded(w.device, STREAM_STEPS, &recording), 0);
+                assert_false(device_records(w.device, STREAM_STEPS));
                 put_out(&w, STREAM_STEPS, w.a);
                 mark_and_wait(&w, STREAM_STEPS);
                 assert_true(holds(w.out, 10));
@@ -525,6 +530,27 @@ static void deed_make_memory_in_a_recording(void)
         device_new(w.device, 1, &memory);
 }
 
+static void deed_choose_a_product_in_a_recording(void)
+{
+        const blas_shape shape = { 65, 16, 64, 64, 64, 16, 0, 0 };
+        world w = begin(1);
+        blas *blas;
+
+        blas_open(w.device, &blas);
+        device_record(w.device, STREAM_STEPS);
+        blas_serves(blas, &shape);
+}
+
+static void deed_multiply_before_it_is_chosen(void)
+{
+        const blas_shape shape = { 1, 1, 8, 8, 8, 1, 0, 0 };
+        world w = begin(1);
+        blas *blas;
+
+        blas_open(w.device, &blas);
+        blas_multiply(blas, &shape, (float *)w.a, (uint16_t *)w.b, (uint16_t *)w.b, nullptr);
+}
+
 static void deed_too_much_shared_memory(void)
 {
         world w = begin(1);
@@ -548,6 +574,8 @@ static void what_breaks_the_contract_is_told_at_once(void **)
         assert_true(is_deadly(deed_upload_what_is_under_way, "other.fills == fills"));
         assert_true(is_deadly(deed_upload_in_a_recording, "operation->work == LAUNCH"));
         assert_true(is_deadly(deed_make_memory_in_a_recording, "!device->recording"));
+        assert_true(is_deadly(deed_choose_a_product_in_a_recording, "device_records("));
+        assert_true(is_deadly(deed_multiply_before_it_is_chosen, "is_chosen("));
         assert_true(is_deadly(deed_too_much_shared_memory, "SHARED_MAX"));
         assert_true(is_deadly(deed_leave_memory_behind, "memories.empty()"));
 }
