@@ -3,39 +3,21 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "kernels/cuda/attend-tile.h"
-#include "kernels/cuda/lane.h"
+#include "kernels/cuda/attend-warp.h"
 
 #define PAIRS         ATTEND_PAIRS
 #define SLICE         PAGE_POSITIONS
 #define SPLIT_SLICES  (ATTEND_SPLIT / SLICE)
 #define WARPS_MAX     4u
 #define PARTS_AT_ONCE 8u
-#define LOG2_E        1.4426950408889634f
-
-/*
- * Less than any score, but finite: (NOTHING - NOTHING) is 0, and 2^0 exactly 1.  What was not
- * seen has that as its largest score, and 0 as its sums.
- */
-#define NOTHING -1e30f
 
 /* ---- an item ---- */
 
-struct attend_job {
+struct items_job {
+        attend_job op;
         const attend_list *list;
-        const uint32_t *tables;
-        uint32_t pages_max;
-        uint32_t heads, kv_heads, group, window, width;
-        const uint8_t *pages;
-        size_t page_bytes;
-        const uint16_t *q;
-        uint16_t *out;
-        const float *sinks, *slopes;
         float *parts;
         unsigned *arrived;
-        float bend;       /* raw scores are multiplied by that before tanh; 0: there is none */
-        float to_log2;    /* and then by that, to be exponents of 2 */
-        float slope_unit; /* slopes by that, to be added before that */
 };
 
 /* What a block knows of the pairs of its tile. */
@@ -49,9 +31,7 @@ struct alignas(16) shared_pairs {
 };
 
 /*
- * Where things lie in shared memory.  A stage is a K tile and a V tile, in chunks of 8 numbers.
- * Eight lanes read the same chunk of eight rows at once, so rows are staggered: by exclusive-or
- * where chunks are a multiple of 8, by an odd pitch elsewhere.  A stage has just room for
+ * Where things lie in shared memory.  A stage is a K tile and a V tile.  It has just room for
  * 16 rows of floats, too, and that is how warps hand over their sums: in the stage they are done
  * with, while the next ones fill.
  */
@@ -59,81 +39,17 @@ template <int D> struct sizes {
         static constexpr unsigned WARPS = D > 128 ? 2 : WARPS_MAX;
         static constexpr unsigned THREADS = WARPS * LANES;
         static constexpr unsigned STAGES = D > 128 ? 2 : 3;
-        static constexpr unsigned CHUNKS = D / 8;
-        static constexpr unsigned PITCH = CHUNKS % 8 ? CHUNKS | 1 : CHUNKS;
-        static constexpr unsigned TILE = SLICE * PITCH * 16; /* bytes */
+        static constexpr unsigned CHUNKS = row_chunks<D>::CHUNKS;
+        static constexpr unsigned TILE = SLICE * row_chunks<D>::BYTES;
         static constexpr unsigned STAGE = 2 * TILE;
         static constexpr unsigned QUADS = PAIRS * D / 4; /* four floats of a tile's sums ... */
         static constexpr unsigned ROUNDS = (QUADS + THREADS - 1) / THREADS; /* ... a thread has */
         static constexpr unsigned PART = PAIRS * D + 2 * PAIRS;             /* floats */
-        /* q, and the tile's sums, are kept in registers, of which there are not enough for 256. */
-        static constexpr bool ROOMY = D <= 128;
+        static constexpr bool ROOMY = row_chunks<D>::ROOMY;
         static constexpr unsigned WARP = STAGES * STAGE + (ROOMY ? 0 : TILE);
         static constexpr unsigned KEPT = WARPS * WARP + sizeof(shared_pairs);
         static constexpr unsigned SHARED = KEPT + (ROOMY ? 0 : QUADS * 16);
 };
-
-template <int D> DEVICE unsigned chunk_at(unsigned row, unsigned chunk)
-{
-        using S = sizes<D>;
-
-        return row * S::PITCH + (S::CHUNKS % 8 ? chunk : chunk ^ (row & 7));
-}
-
-/* The two rows of a product of which this lane has numbers. */
-struct lane_pairs {
-        int own[2], first[2]; /* own = -1: there is no such pair */
-        float slope[2];
-};
-
-/* What a warp has of its slices of a split. */
-template <int D> struct strand {
-        float sums[D / 8][4];
-        float most[2], sum[2];
-};
-
-DEVICE uint32_t head_of(const attend_job *a, uint32_t kv_head, uint32_t pair)
-{
-        return kv_head * a->group + pair % a->group;
-}
-
-DEVICE lane_pairs pairs_of(const attend_job *a, const attend_item *item, const tile *tile,
-                           uint32_t kv_head)
-{
-        lane_pairs of;
-
-        for (unsigned i = 0; i < 2; i++) {
-                uint32_t number = lane_number() / 4 + i * 8, pair = tile->pair + number;
-                uint32_t own = item->run.position + pair / a->group;
-                bool there = number < tile->pairs;
-
-                of.own[i] = there ? (int)own : -1;
-                of.first[i] = (int)first_seen(own, a->window);
-                of.slope[i] = there && a->slopes
-                                      ? a->slopes[head_of(a, kv_head, pair)] * a->slope_unit
-                                      : 0;
-        }
-        return of;
-}
-
-template <int D>
-DEVICE void fetch_q(const attend_job *a, const attend_item *item, const tile *tile,
-                    uint32_t kv_head, uint8_t *to)
-{
-        using S = sizes<D>;
-
-        UNROLL
-        for (unsigned i = 0; i < D / 16; i++) {
-                unsigned x = i * LANES + lane_number(), row = x / S::CHUNKS, chunk = x % S::CHUNKS;
-                bool there = row < tile->pairs;
-                uint32_t pair = tile->pair + (there ? row : 0);
-                size_t number = (size_t)(item->run.row + pair / a->group) * a->heads +
-                                head_of(a, kv_head, pair);
-
-                copy_begin(to + chunk_at<D>(row, chunk) * 16, a->q + number * D + chunk * 8, there);
-        }
-        copies_end();
-}
 
 /* K and V of a page, which lie one after the other. */
 template <int D> DEVICE void fetch_slice(const uint8_t *from, uint8_t *stage)
@@ -149,171 +65,8 @@ template <int D> DEVICE void fetch_slice(const uint8_t *from, uint8_t *stage)
         }
 }
 
-template <int D> DEVICE void load_q(uint32_t part[4], const uint8_t *q, unsigned k)
-{
-        unsigned lane = lane_number();
-
-        load_matrices<false>(part, q + chunk_at<D>(lane % 16, 2 * k + lane / 16) * 16);
-}
-
-/* Halves that are not finite become 0; which of the two were. */
-DEVICE uint32_t drop_unfit(uint32_t *two)
-{
-        uint32_t low = (*two & 0x7c00) == 0x7c00, high = (*two & 0x7c000000) == 0x7c000000;
-
-        *two &= ~(low * 0xffff | high * 0xffff0000);
-        return low | high << 1;
-}
-
-/* Bit 4 j + i: the pair of score[j][i] sees its position. */
-DEVICE uint32_t seen_of(const lane_pairs *pairs, int position)
-{
-        uint32_t seen = 0;
-
-        UNROLL
-        for (unsigned x = 0; x < 8; x++) {
-                int p = position + (int)(x / 4 * 8 + lane_number() % 4 * 2 + x % 2);
-                bool sees = p <= pairs->own[x / 2 % 2] && p >= pairs->first[x / 2 % 2];
-
-                seen |= (uint32_t)sees << x;
-        }
-        return seen;
-}
-
-/* Softcap and slopes. */
-DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int position,
-                        float score[2][4])
-{
-        UNROLL
-        for (unsigned x = 0; x < 8; x++) {
-                int p = position + (int)(x / 4 * 8 + lane_number() % 4 * 2 + x % 2);
-                float *s = &score[x / 4][x % 4];
-
-                if (a->bend > 0)
-                        *s = tanhf(*s * a->bend);
-                *s = fmaf(pairs->slope[x / 2 % 2], (float)(p - pairs->own[x / 2 % 2]), *s);
-        }
-}
-
-/*
- * Exponents of 2 in place of scores, against the largest so far; what there was is scaled to that.
- * Whether a slice is at an EDGE depends on a row's neighbours, so the numbers that a row
- * sees go through the same operations in both, and none that a compiler may fuse or not.
- */
-template <int D, bool EDGE>
-DEVICE void weigh(strand<D> *s, float to_log2, uint32_t seen, float score[2][4])
-{
-        UNROLL
-        for (unsigned i = 0; i < 2; i++) {
-                float most = s->most[i], scale, sum[2];
-
-                UNROLL
-                for (unsigned x = 0; x < 4; x++) {
-                        if (EDGE && !(seen >> (x / 2 * 4 + i * 2 + x % 2) & 1))
-                                score[x / 2][i * 2 + x % 2] = NOTHING;
-                        most = fmaxf(most, score[x / 2][i * 2 + x % 2]);
-                }
-                most = fmaxf(most, lane_across(most, 1));
-                most = fmaxf(most, lane_across(most, 2));
-                scale = power_of_two((s->most[i] - most) * to_log2);
-                s->most[i] = most;
-                UNROLL
-                for (unsigned d = 0; d < D / 8; d++) {
-                        s->sums[d][i * 2] *= scale;
-                        s->sums[d][i * 2 + 1] *= scale;
-                }
-                UNROLL
-                for (unsigned x = 0; x < 4; x++) {
-                        float *p = &score[x / 2][i * 2 + x % 2];
-
-                        *p = power_of_two((*p - most) * to_log2);
-                        if (EDGE && !(seen >> (x / 2 * 4 + i * 2 + x % 2) & 1))
-                                *p = 0;
-                }
-                UNROLL
-                for (unsigned j = 0; j < 2; j++)
-                        sum[j] = score[j][i * 2] + score[j][i * 2 + 1];
-                s->sum[i] = fmaf(s->sum[i], scale, sum[0] + sum[1]);
-        }
-}
-
-/* Pairs that see what is not fit (bit 2 j + i: position 8 j + 2 t + i of a slice) are NaN. */
-DEVICE void spoil(float sum[2], uint32_t seen, uint32_t unfit)
-{
-        for (unsigned bits = 4; bits < LANES; bits *= 2)
-                unfit |= lane_across(unfit, bits);
-        UNROLL
-        for (unsigned x = 0; x < 8; x++)
-                if (seen >> x & unfit >> (x / 4 * 2 + x % 2) & 1)
-                        sum[x / 2 % 2] = float_of(0x7fc00000);
-}
-
-/*
- * 0 times NaN is NaN, so at an EDGE, where a row may not see all that lies there, V that is not
- * finite is left out, and whoever does see it becomes NaN by his sum.
- */
-template <int D, bool EDGE>
-DEVICE void add_values(strand<D> *s, const uint8_t *v, uint32_t seen, const float weight[2][4])
-{
-        unsigned lane = lane_number();
-        uint32_t unfit = 0, weights[4];
-
-        for (unsigned x = 0; x < 4; x++)
-                weights[x] = two_halves(weight[x / 2][x % 2 * 2], weight[x / 2][x % 2 * 2 + 1]);
-        UNROLL
-        for (unsigned d = 0; d < D / 8; d += 2) {
-                uint32_t part[4];
-
-                load_matrices<true>(part, v + chunk_at<D>(lane % 16, d + lane / 16) * 16);
-                if (EDGE)
-                        unfit |= drop_unfit(part) | drop_unfit(part + 1) << 2 |
-                                 drop_unfit(part + 2) | drop_unfit(part + 3) << 2;
-                multiply_halves(s->sums[d], weights, part);
-                multiply_halves(s->sums[d + 1], weights, part + 2);
-        }
-        if (EDGE)
-                spoil(s->sum, seen, unfit);
-}
-
-template <int D, bool EDGE>
-DEVICE void take_slice(const attend_job *a, strand<D> *s, const lane_pairs *pairs,
-                       const uint32_t (*kept_q)[4], const uint8_t *q, const uint8_t *stage,
-                       int position)
-{
-        unsigned lane = lane_number();
-        uint32_t seen = EDGE ? seen_of(pairs, position) : 0;
-        float score[2][4] = {};
-
-        UNROLL
-        for (unsigned k = 0; k < D / 16; k++) {
-                uint32_t part[4], other[4];
-
-                load_matrices<false>(
-                        part,
-                        stage + chunk_at<D>(lane / 16 * 8 + lane % 8, 2 * k + lane / 8 % 2) * 16);
-                if (!sizes<D>::ROOMY)
-                        load_q<D>(other, q, k);
-                multiply_halves(score[0], sizes<D>::ROOMY ? kept_q[k] : other, part);
-                multiply_halves(score[1], sizes<D>::ROOMY ? kept_q[k] : other, part + 2);
-        }
-        if (a->bend > 0 || a->slopes)
-                bend_scores(a, pairs, position, score);
-        weigh<D, EDGE>(s, a->to_log2, seen, score);
-        add_values<D, EDGE>(s, stage + sizes<D>::TILE, seen, score);
-}
-
-template <int D> DEVICE void begin_strand(strand<D> *s)
-{
-        UNROLL
-        for (unsigned x = 0; x < D / 2; x++)
-                s->sums[x / 4][x % 4] = 0;
-        s->most[0] = s->most[1] = NOTHING;
-        s->sum[0] = s->sum[1] = 0;
-}
-
 /* For others to see: in a stage, and among the block's pairs. */
-template <int D>
-DEVICE void hand_over(strand<D> *s, float to_log2, uint8_t *stage, shared_pairs *pairs)
+template <int D> DEVICE void hand_over(strand<D> *s, uint8_t *stage, shared_pairs *pairs)
 {
         unsigned g = lane_number() / 4, t = lane_number() % 4, warp = threadIdx.x / LANES;
 
@@ -328,7 +81,7 @@ DEVICE void hand_over(strand<D> *s, float to_log2, uint8_t *stage, shared_pairs 
                         *(float2 *)(stage + chunk_at<D>(row, d) * 32 +
                                     t * 8) = { s->sums[d][i * 2], s->sums[d][i * 2 + 1] };
                 if (!t) {
-                        pairs->warp_most[warp][row] = s->most[i] * to_log2;
+                        pairs->warp_most[warp][row] = s->most[i];
                         pairs->warp_sum[warp][row] = s->sum[i];
                 }
         }
@@ -373,11 +126,11 @@ DEVICE void join_pair(shared_pairs *pairs, unsigned pair, float most, float sum,
 
 /* Where the sums of a split lie in memory: those of pairs, then their largest scores, then sums. */
 template <int D>
-DEVICE float *part_at(const attend_job *a, const attend_item *item, const tile *tile,
+DEVICE float *part_at(const items_job *a, const attend_item *item, const tile *tile,
                       uint32_t kv_head, uint32_t split)
 {
         uint32_t first = tile->first / ATTEND_SPLIT, count = tile->last / ATTEND_SPLIT + 1 - first;
-        size_t at = (size_t)item->part * a->kv_heads + (size_t)kv_head * count + (split - first);
+        size_t at = (size_t)item->part * a->op.kv_heads + (size_t)kv_head * count + (split - first);
 
         return a->parts + at * sizes<D>::PART;
 }
@@ -503,16 +256,8 @@ DEVICE void finish(const attend_job *a, shared_pairs *pairs, const attend_item *
         unsigned thread = threadIdx.x;
 
         if (thread < tile->pairs) {
-                float most = pairs->most[thread], sum = pairs->sum[thread], keep = 1;
-
-                if (a->sinks) {
-                        float sink = a->sinks[head_of(a, kv_head, tile->pair + thread)] * LOG2_E;
-                        float top = fmaxf(most, sink);
-
-                        keep = power_of_two(most - top);
-                        sum = fmaf(sum, keep, power_of_two(sink - top));
-                }
-                pairs->keep[0][thread] = keep / sum;
+                pairs->keep[0][thread] = share_of(a, head_of(a, kv_head, tile->pair + thread),
+                                                  pairs->most[thread], pairs->sum[thread]);
         }
         block_meets();
         UNROLL
@@ -581,15 +326,16 @@ DEVICE walk walk_begin(const attend_job *a, const attend_item *item, const tile 
 }
 
 template <int D>
-DEVICE void take_item(const attend_job *a, const attend_item *item, uint32_t kv_head)
+DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv_head)
 {
         using S = sizes<D>;
+        const attend_job *a = &all->op;
         shared_pairs *pairs = (shared_pairs *)(shared() + S::WARPS * S::WARP);
         unsigned warp = threadIdx.x / LANES, stage = 0;
         uint8_t *ring = shared() + warp * S::WARP;
         uint8_t *q = ring + (S::ROOMY ? S::STAGES - 1 : S::STAGES) * S::STAGE;
         const tile tile = tile_of(&item->run, item->tile, a->group, a->window);
-        const lane_pairs mine = pairs_of(a, item, &tile, kv_head);
+        const lane_pairs mine = pairs_of(a, &item->run, &tile, kv_head);
         bool whole = item->part == ATTEND_WHOLE;
         uint32_t kept_q[D / 16][4];
         sums<D> kept;
@@ -600,7 +346,7 @@ DEVICE void take_item(const attend_job *a, const attend_item *item, uint32_t kv_
                 pairs->most[threadIdx.x] = NOTHING;
                 pairs->sum[threadIdx.x] = 0;
         }
-        fetch_q<D>(a, item, &tile, kv_head, q);
+        fetch_q<D>(a, &item->run, &tile, kv_head, q);
         for (unsigned i = 0; i < S::STAGES - 1; i++)
                 walk_fetch<D>(a, &w, ring);
         copies_wait<S::STAGES - 1>();
@@ -623,15 +369,17 @@ DEVICE void take_item(const attend_job *a, const attend_item *item, uint32_t kv_
                 copies_wait<S::STAGES - 1>();
                 lanes_meet();
                 if (position >= tile.sure_first && position + SLICE - 1 <= tile.sure_last)
-                        take_slice<D, false>(a, &s, &mine, kept_q, q, tiles, (int)position);
+                        take_columns<D, 2, false>(a, &s, &mine, kept_q, q, tiles, tiles + S::TILE,
+                                                  (int)position);
                 else if (walk_sees(&w, at))
-                        take_slice<D, true>(a, &s, &mine, kept_q, q, tiles, (int)position);
+                        take_columns<D, 2, true>(a, &s, &mine, kept_q, q, tiles, tiles + S::TILE,
+                                                 (int)position);
                 lanes_meet();
                 if (at % SPLIT_SLICES + S::WARPS >= SPLIT_SLICES) {
-                        float *part =
-                                whole ? nullptr : part_at<D>(a, item, &tile, kv_head, item->begin);
+                        float *part = whole ? nullptr
+                                            : part_at<D>(all, item, &tile, kv_head, item->begin);
 
-                        hand_over<D>(&s, a->to_log2, ring + stage * S::STAGE, pairs);
+                        hand_over<D>(&s, ring + stage * S::STAGE, pairs);
                         join_split<D>(pairs, &tile, shared() + stage * S::STAGE, part, &kept);
                 }
                 stage = stage + 1 == S::STAGES ? 0 : stage + 1;
@@ -642,26 +390,26 @@ DEVICE void take_item(const attend_job *a, const attend_item *item, uint32_t kv_
                 uint32_t count = tile.last / ATTEND_SPLIT + 1 - first;
                 size_t at = (size_t)item->part * a->kv_heads + (size_t)kv_head * count;
 
-                if (!came_last(pairs, &a->arrived[at], count))
+                if (!came_last(pairs, &all->arrived[at], count))
                         return;
-                join_parts<D>(pairs, &tile, part_at<D>(a, item, &tile, kv_head, first), count,
+                join_parts<D>(pairs, &tile, part_at<D>(all, item, &tile, kv_head, first), count,
                               &kept);
         }
         finish<D>(a, pairs, item, &tile, kv_head, &kept);
 }
 
-template <int D> KERNEL(sizes<D>::THREADS) attend_items(attend_job a)
+template <int D> KERNEL(sizes<D>::THREADS) attend_items(items_job a)
 {
         wait_for_predecessor();
-        for (uint32_t i = blockIdx.x; i < a.list->count * a.kv_heads; i += gridDim.x)
-                take_item<D>(&a, &a.list->items[i / a.kv_heads], i % a.kv_heads);
+        for (uint32_t i = blockIdx.x; i < a.list->count * a.op.kv_heads; i += gridDim.x)
+                take_item<D>(&a, &a.list->items[i / a.op.kv_heads], i % a.op.kv_heads);
 }
 
 /* ---- the host ---- */
 
 /* What the host needs to know of one of the kernels. */
 struct kind {
-        void (*kernel)(attend_job);
+        void (*kernel)(items_job);
         uint32_t head_dim;
         unsigned threads, shared, part; /* part: floats */
 };
@@ -724,14 +472,12 @@ int attend_room_of(attend_room *room, uint32_t processors, uint32_t rows_max, ui
         return 0;
 }
 
-int attend(device *device, const attend_args *args)
+attend_job attend_job_of(const attend_args *args)
 {
         const attend_room *room = &args->room;
-        const kind *kind = kind_of(room->head_dim);
         attend_job job = {};
 
-        assert(kind && args->scale > 0);
-        job.list = room->list;
+        assert(args->scale > 0);
         job.tables = args->view.tables;
         job.pages_max = args->view.pages_max;
         job.heads = room->heads;
@@ -745,11 +491,19 @@ int attend(device *device, const attend_args *args)
         job.out = args->out;
         job.sinks = args->sinks;
         job.slopes = args->slopes;
-        job.parts = room->parts;
-        job.arrived = room->arrived;
         job.bend = args->softcap > 0 ? args->scale / args->softcap : 0;
         job.to_log2 = (args->softcap > 0 ? args->softcap : args->scale) * LOG2_E;
         job.slope_unit = 1 / (args->softcap > 0 ? args->softcap : args->scale);
+        return job;
+}
+
+int attend(device *device, const attend_args *args)
+{
+        const attend_room *room = &args->room;
+        const kind *kind = kind_of(room->head_dim);
+        const items_job job = { attend_job_of(args), room->list, room->parts, room->arrived };
+
+        assert(kind);
         return device_launch(device, STREAM_STEPS,
                              { room->blocks, 1, 1, kind->threads, kind->shared, true },
                              kind->kernel, job);

@@ -1,0 +1,357 @@
+/*
+ * What a warp does in attention (attend.h), whichever kernel it is of: 16 pairs against some
+ * positions, whose K and V lie in shared memory.
+ *
+ * Positions are taken in columns of 8, as products are; N of them at once, an even number.  A
+ * pair's numbers go through the same operations whoever is beside it, and a column that it does
+ * not see changes no bit of it.
+ */
+#ifndef KERNELS_CUDA_ATTEND_WARP_H
+#define KERNELS_CUDA_ATTEND_WARP_H
+
+#include "kernels/cuda/attend-tile.h"
+
+#define LOG2_E 1.4426950408889634f
+
+/*
+ * Less than any score, but finite: (NOTHING - NOTHING) is 0, and 2^0 exactly 1.  What was not
+ * seen has that as its largest score, and 0 as its sums.
+ */
+#define NOTHING -1e30f
+
+/* What all kernels want of an operator, made on the host. */
+struct attend_job {
+        const uint32_t *tables;
+        uint32_t pages_max;
+        uint32_t heads, kv_heads, group, window, width;
+        const uint8_t *pages;
+        size_t page_bytes;
+        const uint16_t *q;
+        uint16_t *out;
+        const float *sinks, *slopes;
+        float bend;       /* raw scores are multiplied by that before tanh; 0: there is none */
+        float to_log2;    /* and then by that, to be exponents of 2 */
+        float slope_unit; /* slopes by that, to be added before that */
+};
+
+attend_job attend_job_of(const attend_args *args);
+
+/*
+ * Rows of numbers in shared memory, in chunks of 8.  Eight lanes read the same chunk of eight rows
+ * at once, so rows are staggered: by exclusive-or where chunks are a multiple of 8, by an odd
+ * pitch elsewhere.
+ */
+template <int D> struct row_chunks {
+        static constexpr unsigned CHUNKS = D / 8;
+        static constexpr unsigned PITCH = CHUNKS % 8 ? CHUNKS | 1 : CHUNKS;
+        static constexpr unsigned BYTES = PITCH * 16;
+        /* q, and sums, are kept in registers, of which there are not enough for 256. */
+        static constexpr bool ROOMY = D <= 128;
+};
+
+template <int D> DEVICE unsigned chunk_at(unsigned row, unsigned chunk)
+{
+        using R = row_chunks<D>;
+
+        return row * R::PITCH + (R::CHUNKS % 8 ? chunk : chunk ^ (row & 7));
+}
+
+/* Where that is; rows that are 8 apart lie so many bytes apart. */
+template <int D> DEVICE const uint8_t *row_at(const uint8_t *rows, unsigned row, unsigned chunk)
+{
+        return rows + chunk_at<D>(row, chunk) * 16;
+}
+
+/* The two rows of a product of which this lane has numbers. */
+struct lane_pairs {
+        int own[2]; /* position; -1: there is no such pair */
+        float slope[2];
+};
+
+/* What a warp has of the positions that it took. */
+template <int D> struct strand {
+        float sums[D / 8][4];
+        float most[2], sum[2]; /* most: an exponent of 2, as are all that were scores */
+};
+
+template <int D> DEVICE void begin_strand(strand<D> *s)
+{
+        UNROLL
+        for (unsigned x = 0; x < D / 2; x++)
+                s->sums[x / 4][x % 4] = 0;
+        s->most[0] = s->most[1] = NOTHING;
+        s->sum[0] = s->sum[1] = 0;
+}
+
+/* ---- pairs ---- */
+
+DEVICE uint32_t head_of(const attend_job *a, uint32_t kv_head, uint32_t pair)
+{
+        return kv_head * a->group + pair % a->group;
+}
+
+DEVICE lane_pairs pairs_of(const attend_job *a, const seen_run *run, const tile *tile,
+                           uint32_t kv_head)
+{
+        lane_pairs of;
+
+        for (unsigned i = 0; i < 2; i++) {
+                uint32_t number = lane_number() / 4 + i * 8, pair = tile->pair + number;
+                uint32_t own = run->position + pair / a->group;
+                bool there = number < tile->pairs;
+
+                of.own[i] = there ? (int)own : -1;
+                of.slope[i] = there && a->slopes
+                                      ? a->slopes[head_of(a, kv_head, pair)] * a->slope_unit
+                                      : 0;
+        }
+        return of;
+}
+
+/* Begins to fetch those of a tile; a batch. */
+template <int D>
+DEVICE void fetch_q(const attend_job *a, const seen_run *run, const tile *tile, uint32_t kv_head,
+                    uint8_t *to)
+{
+        constexpr unsigned CHUNKS = row_chunks<D>::CHUNKS;
+
+        UNROLL
+        for (unsigned i = 0; i < D / 16; i++) {
+                unsigned x = i * LANES + lane_number(), row = x / CHUNKS, chunk = x % CHUNKS;
+                bool there = row < tile->pairs;
+                uint32_t pair = tile->pair + (there ? row : 0);
+                size_t number =
+                        (size_t)(run->row + pair / a->group) * a->heads + head_of(a, kv_head, pair);
+
+                copy_begin(to + chunk_at<D>(row, chunk) * 16, a->q + number * D + chunk * 8, there);
+        }
+        copies_end();
+}
+
+template <int D> DEVICE void load_q(uint32_t part[4], const uint8_t *q, unsigned k)
+{
+        unsigned lane = lane_number();
+
+        load_matrices<false>(part, q + chunk_at<D>(lane % 16, 2 * k + lane / 16) * 16);
+}
+
+/* The share of each of its weights in all that a pair sees: what is known, and the sink. */
+DEVICE float share_of(const attend_job *a, uint32_t head, float most, float sum)
+{
+        float keep = 1;
+
+        if (a->sinks) {
+                float sink = a->sinks[head] * LOG2_E, top = fmaxf(most, sink);
+
+                keep = power_of_two(most - top);
+                sum = fmaf(sum, keep, power_of_two(sink - top));
+        }
+        return keep / sum;
+}
+
+/* ---- positions ---- */
+
+/* Halves that are not finite become 0.  Bit 15, bit 31: which of the two were. */
+DEVICE uint32_t drop_unfit(uint32_t *two)
+{
+        uint32_t unfit = ((*two & 0x7c007c00) + 0x04000400) & 0x80008000;
+
+        *two &= ~((unfit >> 15) * 0xffff);
+        return unfit;
+}
+
+/*
+ * Which of some positions this lane's pairs see, counted from its own first one.  A mask of bits
+ * would be a register for each of them, as the compiler likes it.
+ */
+struct lane_sight {
+        int first[2];
+        uint32_t count[2];
+};
+
+DEVICE lane_sight sight_of(const attend_job *a, const lane_pairs *pairs, int position)
+{
+        lane_sight sight;
+
+        for (unsigned i = 0; i < 2; i++) {
+                int own = pairs->own[i],
+                    first = own < 0 ? 0 : (int)first_seen((uint32_t)own, a->window);
+
+                sight.first[i] = first - position - (int)(lane_number() % 4 * 2);
+                sight.count[i] = (uint32_t)(own + 1 - first);
+        }
+        return sight;
+}
+
+/* Score [x / 4][x % 4] of a lane is its position number_of(x), and of its pair x / 2 % 2. */
+DEVICE int number_of(unsigned x)
+{
+        return (int)(x / 4 * 8 + x % 2);
+}
+
+DEVICE bool is_seen(const lane_sight *sight, unsigned x)
+{
+        return (uint32_t)(number_of(x) - sight->first[x / 2 % 2]) < sight->count[x / 2 % 2];
+}
+
+/* Softcap and slopes. */
+template <int N>
+DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int position,
+                        float score[N][4])
+{
+        float behind[2]; /* of the first number, from the row's own position on */
+
+        for (unsigned i = 0; i < 2; i++)
+                behind[i] = (float)(position + (int)(lane_number() % 4 * 2) - pairs->own[i]);
+        UNROLL
+        for (unsigned x = 0; x < 4 * N; x++) {
+                float *s = &score[x / 4][x % 4];
+
+                if (a->bend > 0)
+                        *s = tanhf(*s * a->bend);
+                *s = fmaf(pairs->slope[x / 2 % 2], behind[x / 2 % 2] + (float)number_of(x), *s);
+        }
+}
+
+/*
+ * Weights in place of scores, against the largest so far; what there was is scaled to that.
+ * Whether columns are at an EDGE depends on a row's neighbours, so the numbers that a row
+ * sees go through the same operations in both, and none that a compiler may fuse or not.
+ */
+template <int D, int N, bool EDGE>
+DEVICE void weigh(strand<D> *s, float to_log2, const lane_sight *sight, float score[N][4])
+{
+        UNROLL
+        for (unsigned i = 0; i < 2; i++) {
+                float raw = NOTHING, most, against, scale, sum = 0;
+
+                UNROLL
+                for (unsigned j = 0; j < 2 * N; j++) {
+                        unsigned x = j / 2 * 4 + i * 2 + j % 2;
+
+                        if (EDGE && !is_seen(sight, x))
+                                score[x / 4][x % 4] = NOTHING;
+                        raw = fmaxf(raw, score[x / 4][x % 4]);
+                }
+                raw = fmaxf(raw, lane_across(raw, 1));
+                raw = fmaxf(raw, lane_across(raw, 2));
+                most = raw > NOTHING ? fmaxf(s->most[i], raw * to_log2) : s->most[i];
+                scale = power_of_two(s->most[i] - most);
+                s->most[i] = most;
+                /* Who has seen nothing at all has weights of 0, as for all that is not seen. */
+                against = most > NOTHING ? most : 0;
+                UNROLL
+                for (unsigned d = 0; d < D / 8; d++) {
+                        s->sums[d][i * 2] *= scale;
+                        s->sums[d][i * 2 + 1] *= scale;
+                }
+                UNROLL
+                for (unsigned j = 0; j < 2 * N; j++) {
+                        float *p = &score[j / 2][i * 2 + j % 2];
+
+                        *p = power_of_two(fmaf(*p, to_log2, -against));
+                        sum += *p;
+                }
+                s->sum[i] = fmaf(s->sum[i], scale, sum);
+        }
+}
+
+/*
+ * Bit j: the first number of a lane's in column j, bit 16 + j: the second; those of them that are
+ * before `end`, where numbers of positions are 8 j and 8 j + 1.
+ */
+template <int N> DEVICE uint32_t bits_before(int end)
+{
+        uint32_t n = end < 0 ? 0 : end > 8 * N ? 8 * N : (uint32_t)end;
+
+        return ((1u << (n + 7) / 8) - 1) | ((1u << (n + 6) / 8) - 1) << 16;
+}
+
+/* Pairs that see what is not fit, in such bits, are NaN. */
+template <int N> DEVICE void spoil(float sum[2], const lane_sight *sight, uint32_t unfit)
+{
+        for (unsigned bits = 4; bits < LANES; bits *= 2)
+                unfit |= lane_across(unfit, bits);
+        UNROLL
+        for (unsigned i = 0; i < 2; i++) {
+                int first = sight->first[i], end = first + (int)sight->count[i];
+
+                if (unfit & bits_before<N>(end) & ~bits_before<N>(first))
+                        sum[i] = float_of(0x7fc00000);
+        }
+}
+
+/*
+ * 0 times NaN is NaN, so at an EDGE, where a row may not see all that lies there, V that is not
+ * finite is left out, and whoever does see it becomes NaN by his sum.
+ */
+template <int D, int N, bool EDGE>
+DEVICE void add_values(strand<D> *s, const uint8_t *v, const lane_sight *sight,
+                       const float weight[N][4])
+{
+        unsigned lane = lane_number();
+        uint32_t unfit = 0;
+
+        UNROLL
+        for (unsigned j = 0; j < N / 2; j++) {
+                uint32_t weights[4], low = 0, high = 0; /* unfit, of the two columns */
+
+                UNROLL
+                for (unsigned x = 0; x < 4; x++)
+                        weights[x] = two_halves(weight[2 * j + x / 2][x % 2 * 2],
+                                                weight[2 * j + x / 2][x % 2 * 2 + 1]);
+                UNROLL
+                for (unsigned d = 0; d < D / 8; d += 2) {
+                        uint32_t part[4];
+
+                        load_matrices<true>(part, row_at<D>(v, lane % 16, d + lane / 16) +
+                                                          j * 16 * row_chunks<D>::BYTES);
+                        if (EDGE) {
+                                low |= drop_unfit(part) | drop_unfit(part + 2);
+                                high |= drop_unfit(part + 1) | drop_unfit(part + 3);
+                        }
+                        multiply_halves(s->sums[d], weights, part);
+                        multiply_halves(s->sums[d + 1], weights, part + 2);
+                }
+                unfit |= low >> 15 << 2 * j | high >> 15 << (2 * j + 1);
+        }
+        if (EDGE)
+                spoil<N>(s->sum, sight, unfit);
+}
+
+/* K's rows, and V's, of N columns from `position` on.  q: in registers, or where it lies. */
+template <int D, int N, bool EDGE>
+DEVICE void take_columns(const attend_job *a, strand<D> *s, const lane_pairs *pairs,
+                         const uint32_t (*kept_q)[4], const uint8_t *q, const uint8_t *keys,
+                         const uint8_t *values, int position)
+{
+        unsigned lane = lane_number();
+        const lane_sight sight = sight_of(a, pairs, position);
+        float score[N][4] = {};
+
+        static_assert(N % 2 == 0 && 4 * N <= 32, "");
+        UNROLL
+        for (unsigned k = 0; k < D / 16; k++) {
+                uint32_t other[4];
+
+                if (!row_chunks<D>::ROOMY)
+                        load_q<D>(other, q, k);
+                UNROLL
+                for (unsigned j = 0; j < N; j += 2) {
+                        uint32_t part[4];
+
+                        load_matrices<false>(part, row_at<D>(keys, lane / 16 * 8 + lane % 8,
+                                                             2 * k + lane / 8 % 2) +
+                                                           j * 8 * row_chunks<D>::BYTES);
+                        multiply_halves(score[j], row_chunks<D>::ROOMY ? kept_q[k] : other, part);
+                        multiply_halves(score[j + 1], row_chunks<D>::ROOMY ? kept_q[k] : other,
+                                        part + 2);
+                }
+        }
+        if (a->bend > 0 || a->slopes)
+                bend_scores<N>(a, pairs, position, score);
+        weigh<D, N, EDGE>(s, a->to_log2, &sight, score);
+        add_values<D, N, EDGE>(s, values, &sight, score);
+}
+
+#endif
