@@ -8,7 +8,7 @@ struct plan_job {
         const step_counts *counts;
         const seen_run *runs;
         attend_list *list;
-        uint32_t group, kv_heads, window, blocks, cuts_max;
+        uint32_t group, kv_heads, window, blocks, cuts_max, rows_below;
 };
 
 /* The sum of what threads before this one have; of all, *ret_all.  `warps` is shared by all. */
@@ -96,7 +96,8 @@ KERNEL(PLAN_THREADS) make_list(plan_job a)
         runs = a.counts->runs;
         for (uint32_t base = 0; base < runs; base += PLAN_THREADS) {
                 uint32_t i = base + threadIdx.x;
-                uint32_t pairs = i < runs ? a.runs[i].count * a.group : 0;
+                uint32_t rows = i < runs ? a.runs[i].count : 0;
+                uint32_t pairs = !a.rows_below || rows < a.rows_below ? rows * a.group : 0;
                 uint32_t before =
                         sum_before((pairs + ATTEND_PAIRS - 1) / ATTEND_PAIRS, warps, &some);
 
@@ -132,10 +133,11 @@ KERNEL(PLAN_THREADS) make_list(plan_job a)
 
 int attend_plan(device *device, const step_view *view, const attend_room *room)
 {
-        const plan_job job = { view->counts,   view->runs,
-                               room->list,     room->heads / room->kv_heads,
-                               room->kv_heads, room->window,
-                               room->blocks,   room->cuts_max };
+        const plan_job job = { view->counts,    view->runs,
+                               room->list,      room->heads / room->kv_heads,
+                               room->kv_heads,  room->window,
+                               room->blocks,    room->cuts_max,
+                               room->rows_below };
         size_t shared = ((size_t)PLAN_WARPS + view->rows_max) * sizeof(uint32_t);
 
         return device_launch(device, STREAM_STEPS, { 1, 1, 1, PLAN_THREADS, shared, true },

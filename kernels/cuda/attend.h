@@ -37,7 +37,8 @@
  * finite itself; rows that do not see it are as if it were not there.
  *
  * It can not: serve other head dimensions, read pages of other types, and be quick for long
- * prompts: each tile fetches K and V for itself, out of the L2 cache.
+ * prompts: each tile fetches K and V for itself, out of the L2 cache.  Where bits need not be a
+ * row's own, attend-prompt.h is.
  */
 #ifndef KERNELS_CUDA_ATTEND_H
 #define KERNELS_CUDA_ATTEND_H
@@ -70,7 +71,8 @@ struct attend_list {
  */
 struct attend_room {
         uint32_t heads, kv_heads, head_dim;
-        uint32_t window; /* 0: none */
+        uint32_t window;     /* 0: none */
+        uint32_t rows_below; /* only runs of fewer rows (attend-prompt.h); 0: all */
         uint32_t blocks;
         uint32_t cuts_max; /* splits of tiles that are cut */
         attend_list *list;

@@ -20,6 +20,7 @@
 
 #include <pthread.h>
 
+#include "kernels/cuda/attend-prompt.h"
 #include "kernels/cuda/attend.h"
 #include "kernels/cuda/begin.h"
 #include "kernels/cuda/device.h"
@@ -93,7 +94,8 @@ struct reply { /* of a step, pinned */
 #define PLANS_MAX 8u
 struct plan {
         attend_room room;
-        bool made; /* for the step that runs */
+        attend_prompt_room prompts; /* rows_min 0: there is none, all runs are room's */
+        bool made;                  /* for the step that runs */
 };
 
 struct cuda {
@@ -211,6 +213,9 @@ int cuda_attend(struct kernels *k, const struct attend *op, float *out, const fl
 /* What attention of that shape takes, as attend_room_of() says. */
 int cuda_attend_room(const struct cuda *cuda, const struct attend *op, attend_room *ret_room,
                      attend_bytes *ret_bytes);
+/* Of long runs, if those have a kernel of their own; else no bytes, and rows_min is 0. */
+int cuda_prompt_room(const struct cuda *cuda, const attend_room *of, attend_prompt_room *ret_room,
+                     size_t *ret_bytes);
 int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x);
 int cuda_head(struct kernels *k, const head *op, float *logits, const float *x);

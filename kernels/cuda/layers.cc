@@ -2,7 +2,7 @@
  * The operators of the table, each from kernels of this directory:
  *
  *      qkv             norm, linear, heads
- *      attend          attend
+ *      attend          attend; and attend-prompt, where a row's bits need not be its own
  *      project         (norm without a norm,) linear
  *      gate            norm, linear
  *      head            norm of the rows that are wanted, linear, cap
@@ -125,8 +125,10 @@ int cuda_layers_init(struct cuda *cuda)
 
 void cuda_layers_deinit(struct cuda *cuda)
 {
-        for (uint32_t i = 0; i < cuda->plan_count; i++)
+        for (uint32_t i = 0; i < cuda->plan_count; i++) {
                 device_delete(cuda->device, cuda->plans[i].room.list);
+                device_delete(cuda->device, cuda->plans[i].prompts.list);
+        }
         device_delete(cuda->device, cuda->tokens);
         device_delete(cuda->device, cuda->logprobs);
         device_delete(cuda->device, cuda->narrow);
@@ -218,6 +220,30 @@ int cuda_attend_room(const struct cuda *cuda, const struct attend *op, attend_ro
                               cuda->conf.pages_max, ret_bytes);
 }
 
+int cuda_prompt_room(const struct cuda *cuda, const attend_room *of, attend_prompt_room *ret_room,
+                     size_t *ret_bytes)
+{
+        *ret_room = {};
+        *ret_bytes = 0;
+        if (cuda->conf.deterministic || !attend_prompt_serves(of->head_dim))
+                return 0;
+        ret_room->rows_min = ATTEND_PROMPT_ROWS;
+        return attend_prompt_room_of(ret_room, of, device_processors(cuda->device),
+                                     cuda->conf.rows_max, ret_bytes);
+}
+
+/* Long runs are to have a kernel of their own. */
+static int split_off_prompts(struct cuda *cuda, plan *plan)
+{
+        size_t bytes;
+        int r = cuda_prompt_room(cuda, &plan->room, &plan->prompts, &bytes);
+
+        if (r || !bytes)
+                return r;
+        plan->room.rows_below = plan->prompts.rows_min;
+        return device_new(cuda->device, bytes, (void **)&plan->prompts.list);
+}
+
 /* Made in the first step that has such a layer, or in the rehearsal. */
 static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
 {
@@ -234,7 +260,9 @@ static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
         if (r)
                 return r;
         cuda->plan_count++; /* its list is one to be freed, whatever happens */
-        r = cuda_grow(cuda, (void **)&cuda->parts, &cuda->parts_room, bytes.parts, 1);
+        r = split_off_prompts(cuda, plan);
+        if (!r)
+                r = cuda_grow(cuda, (void **)&cuda->parts, &cuda->parts_room, bytes.parts, 1);
         if (!r && bytes.arrived > cuda->merged_room) {
                 r = cuda_grow(cuda, (void **)&cuda->merged, &cuda->merged_room, bytes.arrived, 1);
                 if (!r)
@@ -267,7 +295,10 @@ static int plan_of(struct cuda *cuda, const struct attend *op, plan **ret_plan)
         plan->made = true;
         plan->room.parts = cuda->parts;
         plan->room.arrived = cuda->merged;
-        return attend_plan(cuda->device, &cuda->view, &plan->room);
+        r = attend_plan(cuda->device, &cuda->view, &plan->room);
+        if (r || !plan->prompts.rows_min)
+                return r;
+        return attend_prompt_plan(cuda->device, &cuda->view, &plan->room, &plan->prompts);
 }
 
 int cuda_attend(struct kernels *k, const struct attend *op, float *out, const float *q)
@@ -295,7 +326,10 @@ int cuda_attend(struct kernels *k, const struct attend *op, float *out, const fl
         args.softcap = op->softcap;
         args.sinks = op->sinks;
         args.slopes = op->slopes;
-        return cuda_outcome(cuda, attend(cuda->device, &args));
+        r = attend(cuda->device, &args);
+        if (!r && plan->prompts.rows_min)
+                r = attend_prompt(cuda->device, &args, &plan->prompts);
+        return cuda_outcome(cuda, r);
 }
 
 int cuda_project(struct kernels *k, const struct linear *op, float *x, const float *y)

@@ -47,14 +47,19 @@ static int add_attends(const struct cuda *cuda, const kernels_needs *needs, kern
         int r;
 
         for (uint32_t i = 0; i < needs->attend_count; i++) {
+                attend_prompt_room prompts;
                 attend_room room;
+                size_t list;
 
                 if (!attend_serves(needs->attends[i].head_dim))
                         return -ENOTSUP;
                 r = cuda_attend_room(cuda, &needs->attends[i], &room, &bytes);
+                if (!r)
+                        r = cuda_prompt_room(cuda, &room, &prompts, &list);
                 if (r)
                         return r;
                 add(&memory->scratch, bytes.list);
+                add(&memory->scratch, list);
                 all.parts = most(all.parts, bytes.parts);
                 all.arrived = most(all.arrived, bytes.arrived);
         }

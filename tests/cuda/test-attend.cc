@@ -3,156 +3,11 @@
  * promise that a row's bits are its own: whoever is beside it, however a prompt was cut, and
  * however the work was.
  */
+#include "tests/cuda/attend-rig.h"
+
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <utility>
-#include <vector>
 
-extern "C" {
-#include <cmocka.h>
-}
-
-#include "kernels/cuda/attend.h"
-#include "kernels/cuda/lane.h"
-
-#define SLOTS      9u
-#define CONTEXT    800u /* positions of a slot, but where one is to be long */
-#define NAN_HALF   0x7e00
-#define UNTOUCHED  0x5a5a
-#define NO_PAGE    0x40000000u /* far outside of everything */
-#define LAYERS     2u
-#define LAYER      1u
 #define PROCESSORS 2u
-
-using std::vector;
-
-/* What is put on a stream is done at once. */
-int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
-                      const void *args, size_t)
-{
-        run(launch, kernel, args);
-        return 0;
-}
-
-/* ---- numbers ---- */
-
-static uint64_t dice;
-
-static double roll(void) /* -1 .. 1 */
-{
-        dice = dice * 6364136223846793005u + 1442695040888963407u;
-        return (double)(int32_t)(dice >> 32) / 2147483648.0;
-}
-
-static uint32_t roll_below(uint32_t n)
-{
-        return (uint32_t)((roll() + 1) / 2 * n) % n;
-}
-
-/* The same some thousand numbers again and again, at places that have nothing in common. */
-static void fill(vector<uint16_t> *to, size_t count)
-{
-        static vector<uint16_t> noise;
-
-        while (noise.size() < 9973)
-                noise.push_back((uint16_t)two_halves((float)roll(), 0));
-        to->resize(count);
-        for (size_t i = 0, at = roll_below(9973); i < count; i++, at = at == 9972 ? 0 : at + 1)
-                (*to)[i] = noise[at];
-}
-
-/* ---- a world: what an operator is, and what has been said in each slot ---- */
-
-struct world {
-        uint32_t heads, kv_heads, head_dim, window;
-        uint32_t context; /* positions of a slot, at most */
-        float scale, softcap;
-        vector<float> sinks, slopes; /* or empty */
-        vector<uint16_t> q[SLOTS];   /* of each position */
-        vector<uint16_t> kv[SLOTS];  /* (positions, K or V, kv_heads, head_dim) */
-};
-
-static world world_new(uint32_t group, uint32_t kv_heads, uint32_t head_dim,
-                       uint32_t context = CONTEXT)
-{
-        world w = {};
-
-        w.heads = group * kv_heads;
-        w.kv_heads = kv_heads;
-        w.head_dim = head_dim;
-        w.context = context;
-        w.scale = 6 / sqrtf((float)head_dim);
-        dice = 7 * group + 1000 * head_dim;
-        print_message("heads %u of %u, %u numbers each, seed %u\n", w.heads, kv_heads, head_dim,
-                      (unsigned)dice);
-        for (uint32_t s = 0; s < SLOTS; s++) {
-                fill(&w.q[s], (size_t)context * w.heads * head_dim);
-                fill(&w.kv[s], (size_t)context * 2 * kv_heads * head_dim);
-        }
-        return w;
-}
-
-static void with_sinks_and_slopes(world *w)
-{
-        for (uint32_t h = 0; h < w->heads; h++) {
-                w->sinks.push_back((float)roll() * 3);
-                w->slopes.push_back((float)(roll() + 1.1) / 40);
-        }
-}
-
-static size_t number_at(const world *w, uint32_t position, uint32_t v, uint32_t head)
-{
-        return (((size_t)position * 2 + v) * w->kv_heads + head) * w->head_dim;
-}
-
-static double number(uint16_t half)
-{
-        return (double)from_half(half);
-}
-
-/* ---- the formula ---- */
-
-/* Of one row and head, head_dim of them. */
-static vector<double> expected(const world *w, uint32_t slot, uint32_t own, uint32_t head)
-{
-        uint32_t kv_head = head / (w->heads / w->kv_heads), d = w->head_dim;
-        const uint16_t *q = &w->q[slot][((size_t)own * w->heads + head) * d];
-        double most = w->sinks.empty() ? -INFINITY : w->sinks[head], below = 0;
-        vector<double> scores(own + 1, -INFINITY), out(d, 0);
-
-        for (uint32_t p = 0; p <= own; p++) {
-                const uint16_t *k = &w->kv[slot][number_at(w, p, 0, kv_head)];
-                double s = 0;
-
-                if (w->window && own - p >= w->window)
-                        continue;
-                for (uint32_t i = 0; i < d; i++)
-                        s += number(q[i]) * number(k[i]);
-                s *= w->scale;
-                if (w->softcap > 0)
-                        s = w->softcap * tanh(s / w->softcap);
-                if (!w->slopes.empty())
-                        s += w->slopes[head] * ((double)p - own);
-                scores[p] = s;
-                most = fmax(most, s);
-        }
-        if (!w->sinks.empty())
-                below = exp(w->sinks[head] - most);
-        for (uint32_t p = 0; p <= own; p++) {
-                const uint16_t *v = &w->kv[slot][number_at(w, p, 1, kv_head)];
-                double weight = exp(scores[p] - most);
-
-                below += weight;
-                for (uint32_t i = 0; i < d && weight > 0; i++)
-                        out[i] += weight * number(v[i]);
-        }
-        for (double &x : out)
-                x /= below;
-        return out;
-}
 
 /* ---- a step ---- */
 
@@ -165,66 +20,19 @@ struct step_of {
         vector<uint16_t> out; /* (rows, width) */
 };
 
-/* Tables of pages in no order, with NaN wherever nobody may look. */
-struct memory {
-        vector<uint32_t> tables;
-        vector<uint16_t> pages;
-        size_t page_bytes;
-};
-
-static memory memory_new(const world *w, const vector<seen_run> &runs)
-{
-        const kv_shape shape = { LAYERS, w->kv_heads, w->head_dim, 0, KV_F16 };
-        size_t tile = kv_tile_bytes(&shape) / 2, layer = kv_tile_offset(&shape, LAYER, 0) / 2;
-        size_t page = kv_page_bytes(&shape) / 2;
-        uint32_t pages_max = w->context / PAGE_POSITIONS;
-        vector<uint32_t> order(SLOTS * pages_max);
-        memory m = {};
-
-        for (uint32_t i = 0; i < order.size(); i++)
-                order[i] = i;
-        for (uint32_t i = (uint32_t)order.size() - 1; i > 0; i--)
-                std::swap(order[i], order[roll_below(i + 1)]);
-        m.tables.assign(SLOTS * pages_max, NO_PAGE);
-        m.pages.assign(order.size() * page, NAN_HALF);
-        m.page_bytes = page * 2;
-        for (const seen_run &run : runs) {
-                uint32_t own = run.position, end = own + run.count;
-                uint32_t first = w->window && own >= w->window ? own - w->window + 1 : 0;
-
-                for (uint32_t p = first; p < end; p++) {
-                        uint32_t at = run.slot * pages_max + p / PAGE_POSITIONS;
-                        uint16_t *to = &m.pages[order[at] * page + layer];
-
-                        m.tables[at] = order[at];
-                        for (uint32_t x = 0; x < 2 * w->kv_heads; x++)
-                                memcpy(to + (x % w->kv_heads * 2 + x / w->kv_heads) * tile +
-                                               (size_t)(p % PAGE_POSITIONS) * w->head_dim,
-                                       &w->kv[run.slot][number_at(w, p, 0, 0) + x * w->head_dim],
-                                       w->head_dim * 2);
-                }
-        }
-        return m;
-}
-
 static void step_run_once(step_of *step)
 {
         const world *w = step->w;
         memory m = memory_new(w, step->runs);
         uint32_t bucket = step->rows + 3, pages_max = w->context / PAGE_POSITIONS;
         step_counts counts = { step->rows, (uint32_t)step->runs.size(), 0 };
-        vector<uint16_t> q((size_t)step->rows * w->heads * w->head_dim);
+        vector<uint16_t> q = queries(w, step->runs, step->rows);
         vector<uint16_t> out((size_t)bucket * step->width, UNTOUCHED);
         attend_args args = {};
         attend_bytes bytes;
 
-        for (const seen_run &run : step->runs)
-                memcpy(&q[(size_t)run.row * w->heads * w->head_dim],
-                       &w->q[run.slot][(size_t)run.position * w->heads * w->head_dim],
-                       (size_t)run.count * w->heads * w->head_dim * 2);
-        args.room = {
-                w->heads, w->kv_heads, w->head_dim, w->window, 0, 0, nullptr, nullptr, nullptr
-        };
+        args.room = { w->heads, w->kv_heads, w->head_dim, w->window, 0,
+                      0,        0,           nullptr,     nullptr,   nullptr };
         assert_int_equal(attend_room_of(&args.room, PROCESSORS, bucket, pages_max, &bytes), 0);
         if (step->cut)
                 args.room.blocks *= 16;
@@ -237,17 +45,10 @@ static void step_run_once(step_of *step)
         args.room.arrived = arrived.data();
         args.view.counts = &counts;
         args.view.runs = step->runs.data();
-        args.view.tables = m.tables.data();
-        args.view.pages_max = pages_max;
         args.view.rows_max = bucket;
         args.q = q.data();
         args.out = out.data();
-        args.pages = (const uint8_t *)m.pages.data() + m.page_bytes / LAYERS * LAYER;
-        args.page_bytes = m.page_bytes;
-        args.scale = w->scale;
-        args.softcap = w->softcap;
-        args.sinks = w->sinks.empty() ? nullptr : w->sinks.data();
-        args.slopes = w->slopes.empty() ? nullptr : w->slopes.data();
+        describe(&args, w, &m);
         assert_int_equal(attend_plan(nullptr, &args.view, &args.room), 0);
         for (uint32_t layers = 0; layers < step->layers; layers++)
                 assert_int_equal(attend(nullptr, &args), 0);
@@ -294,7 +95,9 @@ static void compare(const step_of *step)
         for (const seen_run &run : step->runs) {
                 for (uint32_t i = 0; i < run.count * w->heads; i++) {
                         uint32_t row = i / w->heads, head = i % w->heads;
-                        vector<double> want = expected(w, run.slot, run.position + row, head);
+                        double largest;
+                        vector<double> want =
+                                expected(w, run.slot, run.position + row, head, &largest);
                         const uint16_t *out =
                                 &step->out[(run.row + row) * step->width + head * w->head_dim];
 
@@ -450,7 +253,9 @@ static void splits_before_the_window_are_not_listed(void **)
 static void every_split_of_every_tile_is_listed_once(void **)
 {
         const uint32_t group = 16, kv_heads = 2;
-        attend_room room = { group * kv_heads, kv_heads, 32, 0, 0, 0, nullptr, nullptr, nullptr };
+        attend_room room = {
+                group * kv_heads, kv_heads, 32, 0, 0, 0, 0, nullptr, nullptr, nullptr
+        };
         vector<seen_run> runs;
         step_counts counts = {};
         step_view view = {};
@@ -597,14 +402,6 @@ static void how_the_work_is_cut_changes_no_bit(void **)
 
 /* ---- numbers that are none ---- */
 
-static bool finite(const uint16_t *bfloats, uint32_t count)
-{
-        for (uint32_t i = 0; i < count; i++)
-                if ((bfloats[i] & 0x7f80) == 0x7f80)
-                        return false;
-        return true;
-}
-
 static void a_value_that_is_not_finite_spoils_those_who_see_it(void **)
 {
         for (uint16_t unfit : { 0x7c00, 0xfc00, NAN_HALF }) {
@@ -631,7 +428,7 @@ static void a_value_that_is_not_finite_spoils_those_who_see_it(void **)
 
 static void room_is_told_or_refused(void **)
 {
-        attend_room room = { 32, 8, 128, 0, 0, 0, nullptr, nullptr, nullptr };
+        attend_room room = { 32, 8, 128, 0, 0, 0, 0, nullptr, nullptr, nullptr };
         attend_bytes bytes;
 
         /* 8192 pages are 512 splits: one sequence of that length, on 8 KV heads */

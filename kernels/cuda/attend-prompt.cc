@@ -1,0 +1,334 @@
+#include "kernels/cuda/attend-prompt.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "kernels/cuda/attend-warp.h"
+
+#define SLICE PAGE_POSITIONS
+
+struct prompt_job {
+        attend_job op;
+        attend_prompt_list *list;
+};
+
+/* A stage is K of a step, then V; there are two, behind them q, and which item is taken. */
+template <int D> struct prompt_sizes {
+        static constexpr unsigned WARPS = row_chunks<D>::ROOMY ? 8 : 4;
+        static constexpr unsigned THREADS = WARPS * LANES;
+        static constexpr unsigned PAIRS = WARPS * ATTEND_PAIRS;
+        static constexpr unsigned SLICES = WARPS / 2; /* of a step: one for two warps, K and V */
+        static constexpr unsigned STEP = SLICES * SLICE;
+        static constexpr unsigned TILE = SLICE * row_chunks<D>::BYTES;
+        static constexpr unsigned STAGE = 2 * SLICES * TILE;
+        static constexpr unsigned TAKEN = 2 * STAGE + WARPS * TILE;
+        static constexpr unsigned SHARED = TAKEN + 16;
+};
+
+/* ---- a tile ---- */
+
+/* What some pair of a tile sees, and the pairs of this warp; if it has none, they see nothing. */
+struct prompt_tile {
+        uint32_t first, last;
+        tile mine;
+};
+
+template <int D>
+DEVICE prompt_tile prompt_tile_of(const attend_job *a, const attend_prompt_item *item)
+{
+        using S = prompt_sizes<D>;
+        const seen_run *run = &item->run;
+        uint32_t all = run->count * a->group, pair = item->tile * S::PAIRS;
+        uint32_t end = all - pair < S::PAIRS ? all : pair + S::PAIRS;
+        uint32_t number = item->tile * S::WARPS + threadIdx.x / LANES;
+        prompt_tile of = {};
+
+        of.first = first_seen(run->position + pair / a->group, a->window);
+        of.last = run->position + (end - 1) / a->group;
+        of.mine.first = UINT32_MAX;
+        if (number * ATTEND_PAIRS < all)
+                of.mine = tile_of(run, number, a->group, a->window);
+        return of;
+}
+
+/* The way of a warp over the slices that it fetches. */
+struct prompt_walk {
+        const uint32_t *table;
+        const uint8_t *tiles; /* K's or V's, in page 0 */
+        uint32_t first, last; /* slices that are seen */
+        uint32_t at;          /* the next one ... */
+        uint32_t page;        /* ... and its page */
+};
+
+DEVICE void look_up(prompt_walk *w)
+{
+        if (w->at >= w->first && w->at <= w->last)
+                w->page = w->table[w->at];
+}
+
+template <int D>
+DEVICE prompt_walk walk_begin(const attend_job *a, const seen_run *run, const prompt_tile *tile,
+                              uint32_t kv_head)
+{
+        constexpr unsigned BYTES = SLICE * D * sizeof(uint16_t);
+        unsigned warp = threadIdx.x / LANES;
+        prompt_walk w = {};
+
+        w.table = a->tables + (size_t)run->slot * a->pages_max;
+        w.tiles = a->pages + ((size_t)kv_head * 2 + warp % 2) * BYTES;
+        w.first = tile->first / SLICE;
+        w.last = tile->last / SLICE;
+        w.at = tile->first / prompt_sizes<D>::STEP * prompt_sizes<D>::SLICES + warp / 2;
+        look_up(&w);
+        return w;
+}
+
+/* Begins to fetch this warp's slice of the next step. */
+template <int D> DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
+{
+        using S = prompt_sizes<D>;
+        constexpr unsigned CHUNKS = row_chunks<D>::CHUNKS;
+        unsigned warp = threadIdx.x / LANES;
+        uint8_t *to = stage + (warp % 2 * S::SLICES + warp / 2) * S::TILE;
+        const uint8_t *from = w->tiles + w->page * a->page_bytes;
+
+        if (w->at >= w->first && w->at <= w->last) {
+                UNROLL
+                for (unsigned i = 0; i < D / 16; i++) {
+                        unsigned x = i * LANES + lane_number();
+
+                        copy_begin(to + chunk_at<D>(x / CHUNKS, x % CHUNKS) * 16, from + x * 16,
+                                   true);
+                }
+        }
+        copies_end();
+        /* One ahead: where it is should be known when it is its turn. */
+        w->at += S::SLICES;
+        look_up(w);
+}
+
+/* Sums over lanes, sinks, the division, and out. */
+template <int D>
+DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t kv_head,
+                   strand<D> *s)
+{
+        const tile mine = prompt_tile_of<D>(a, item).mine; /* not worth registers until now */
+        unsigned g = lane_number() / 4, t = lane_number() % 4;
+
+        UNROLL
+        for (unsigned i = 0; i < 2; i++) {
+                uint32_t pair = mine.pair + g + i * 8, head = head_of(a, kv_head, pair);
+                uint16_t *out = a->out + (size_t)(item->run.row + pair / a->group) * a->width;
+                float share;
+
+                s->sum[i] += lane_across(s->sum[i], 1);
+                s->sum[i] += lane_across(s->sum[i], 2);
+                if (g + i * 8 >= mine.pairs)
+                        continue;
+                share = share_of(a, head, s->most[i], s->sum[i]);
+                UNROLL
+                for (unsigned d = 0; d < D / 8; d++)
+                        *(uint32_t *)(out + head * D + d * 8 + t * 2) = two_bfloats(
+                                s->sums[d][i * 2] * share, s->sums[d][i * 2 + 1] * share);
+                if (head == a->heads - 1)
+                        for (uint32_t c = a->heads * D + t * 2; c < a->width; c += 8)
+                                *(uint32_t *)(out + c) = 0;
+        }
+}
+
+/* What this warp sees of a step, at once or page by page. */
+template <int D>
+DEVICE void take_step(const attend_job *a, strand<D> *s, const lane_pairs *pairs, const tile *mine,
+                      const uint32_t (*kept_q)[4], const uint8_t *q, uint32_t step)
+{
+        using S = prompt_sizes<D>;
+        constexpr uint32_t SOME = row_chunks<D>::ROOMY ? S::STEP : SLICE;
+        const uint8_t *keys = shared() + step % 2 * S::STAGE;
+
+        for (uint32_t at = 0; at < S::STEP; at += SOME, keys += S::TILE) {
+                const uint8_t *values = keys + S::SLICES * S::TILE;
+                uint32_t begin = step * S::STEP + at, end = begin + SOME;
+
+                if (begin >= mine->sure_first && end <= mine->sure_last + 1)
+                        take_columns<D, SOME / 8, false>(a, s, pairs, kept_q, q, keys, values,
+                                                         (int)begin);
+                else if (begin <= mine->last && end > mine->first)
+                        take_columns<D, SOME / 8, true>(a, s, pairs, kept_q, q, keys, values,
+                                                        (int)begin);
+        }
+}
+
+template <int D>
+DEVICE void take_tile(const attend_job *a, const attend_prompt_item *item, uint32_t kv_head)
+{
+        using S = prompt_sizes<D>;
+        const prompt_tile tile = prompt_tile_of<D>(a, item);
+        const lane_pairs pairs = pairs_of(a, &item->run, &tile.mine, kv_head);
+        uint8_t *q = shared() + 2 * S::STAGE + threadIdx.x / LANES * S::TILE;
+        uint32_t step = tile.first / S::STEP, last = tile.last / S::STEP;
+        prompt_walk w = walk_begin<D>(a, &item->run, &tile, kv_head);
+        uint32_t kept_q[D / 16][4];
+        strand<D> s;
+
+        fetch_q<D>(a, &item->run, &tile.mine, kv_head, q);
+        walk_fetch<D>(a, &w, shared() + step % 2 * S::STAGE);
+        copies_wait<1>();
+        lanes_meet();
+        if (row_chunks<D>::ROOMY) {
+                UNROLL
+                for (unsigned k = 0; k < D / 16; k++)
+                        load_q<D>(kept_q[k], q, k);
+        }
+        begin_strand(&s);
+        for (; step <= last; step++) {
+                copies_wait<0>();
+                block_meets(); /* and nobody is at the step before any more */
+                walk_fetch<D>(a, &w, shared() + (step + 1) % 2 * S::STAGE);
+                take_step<D>(a, &s, &pairs, &tile.mine, kept_q, q, step);
+        }
+        copies_wait<0>();
+        finish<D>(a, item, kv_head, &s);
+}
+
+/* ---- all of them ---- */
+
+/* Which comes next for this block; all its threads are done with the one before. */
+DEVICE uint32_t next_item(attend_prompt_list *list, uint32_t *taken)
+{
+        if (!threadIdx.x)
+                *taken = add_atomically(&list->next, 1);
+        block_meets();
+        return *taken;
+}
+
+/* Who is the last to find nothing leaves the list as it was, for the next layer. */
+DEVICE void leave(attend_prompt_list *list)
+{
+        if (threadIdx.x || add_atomically(&list->done, 1) != gridDim.x - 1)
+                return;
+        list->next = 0;
+        list->done = 0;
+}
+
+template <int D> KERNEL(prompt_sizes<D>::THREADS) attend_tiles(prompt_job a)
+{
+        uint32_t *taken = (uint32_t *)(shared() + prompt_sizes<D>::TAKEN), i, all;
+
+        wait_for_predecessor();
+        all = a.list->count * a.op.kv_heads;
+        while ((i = next_item(a.list, taken)) < all)
+                take_tile<D>(&a.op, &a.list->items[i / a.op.kv_heads], i % a.op.kv_heads);
+        leave(a.list);
+}
+
+/* ---- the list ---- */
+
+struct prompt_plan_job {
+        const step_counts *counts;
+        const seen_run *runs;
+        attend_prompt_list *list;
+        uint32_t group, rows_min, pairs; /* pairs: of a tile */
+};
+
+/* By one warp.  A run's last tiles come first: they see most. */
+KERNEL(LANES) list_tiles(prompt_plan_job a)
+{
+        uint32_t lane = lane_number(), count = 0, runs;
+
+        wait_for_predecessor();
+        runs = a.counts->runs;
+        for (uint32_t base = 0; base < runs; base += LANES) {
+                uint32_t rows = base + lane < runs ? a.runs[base + lane].count : 0;
+                uint32_t tiles = rows < a.rows_min ? 0 : (rows * a.group - 1) / a.pairs + 1;
+
+                if (!lanes_sum(tiles))
+                        continue;
+                for (unsigned i = 0; i < LANES; i++) {
+                        uint32_t some = lane_from(tiles, i);
+
+                        for (uint32_t t = lane; t < some; t += LANES)
+                                a.list->items[count + t] = { a.runs[base + i], some - 1 - t };
+                        count += some;
+                }
+        }
+        if (!lane) {
+                a.list->count = count;
+                a.list->next = 0;
+                a.list->done = 0;
+        }
+}
+
+/* ---- the host ---- */
+
+struct prompt_kind {
+        void (*kernel)(prompt_job);
+        uint32_t head_dim;
+        unsigned threads, shared, pairs;
+};
+
+#define KIND(D)                                                                                    \
+        {                                                                                          \
+                attend_tiles<D>, D, prompt_sizes<D>::THREADS, prompt_sizes<D>::SHARED,             \
+                        prompt_sizes<D>::PAIRS                                                     \
+        }
+
+static const prompt_kind kinds[] = { KIND(32), KIND(64), KIND(80), KIND(96), KIND(128), KIND(256) };
+
+static const prompt_kind *kind_of(uint32_t head_dim)
+{
+        for (const prompt_kind &kind : kinds)
+                if (kind.head_dim == head_dim)
+                        return &kind;
+        return nullptr;
+}
+
+bool attend_prompt_serves(uint32_t head_dim)
+{
+        return kind_of(head_dim);
+}
+
+/* More than there is room for finds nothing left to take. */
+#define BLOCKS_OF_PROCESSOR 2u
+
+int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint32_t processors,
+                          uint32_t rows_max, size_t *ret_bytes)
+{
+        const prompt_kind *kind = kind_of(of->head_dim);
+        uint32_t group = of->heads / of->kv_heads, tiles, all;
+
+        assert(kind && of->heads % of->kv_heads == 0 && processors && rows_max);
+        /* Every run may have a tile that is not full, so a row counts as a run. */
+        if (__builtin_mul_overflow(processors, BLOCKS_OF_PROCESSOR, &room->blocks) ||
+            __builtin_mul_overflow(rows_max, (group - 1) / kind->pairs + 1, &tiles) ||
+            __builtin_mul_overflow(tiles, of->kv_heads, &all) || all > INT32_MAX ||
+            __builtin_mul_overflow((size_t)tiles, sizeof(attend_prompt_item), ret_bytes) ||
+            __builtin_add_overflow(*ret_bytes, sizeof(attend_prompt_list), ret_bytes))
+                return -EOVERFLOW;
+        return 0;
+}
+
+int attend_prompt_plan(device *device, const step_view *view, const attend_room *of,
+                       const attend_prompt_room *room)
+{
+        const prompt_kind *kind = kind_of(of->head_dim);
+        const prompt_plan_job job = { view->counts,   view->runs,
+                                      room->list,     of->heads / of->kv_heads,
+                                      room->rows_min, kind->pairs };
+
+        if (view->rows_max < room->rows_min)
+                return 0;
+        return device_launch(device, STREAM_STEPS, { 1, 1, 1, LANES, 0, true }, list_tiles, job);
+}
+
+int attend_prompt(device *device, const attend_args *args, const attend_prompt_room *room)
+{
+        const prompt_kind *kind = kind_of(args->room.head_dim);
+        const prompt_job job = { attend_job_of(args), room->list };
+
+        assert(kind && room->rows_min);
+        if (args->view.rows_max < room->rows_min)
+                return 0;
+        return device_launch(device, STREAM_STEPS,
+                             { room->blocks, 1, 1, kind->threads, kind->shared, true },
+                             kind->kernel, job);
+}

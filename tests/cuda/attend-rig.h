@@ -1,0 +1,235 @@
+/*
+ * What tests of attention share: what has been said in some slots, the formula in double, and
+ * memory in which there is NaN wherever nobody may look.
+ */
+#ifndef TESTS_CUDA_ATTEND_RIG_H
+#define TESTS_CUDA_ATTEND_RIG_H
+
+#include <utility>
+#include <vector>
+
+#include "kernels/cuda/attend.h"
+#include "tests/cuda/rig.h"
+
+#define SLOTS     9u
+#define CONTEXT   800u /* positions of a slot, but where one is to be long */
+#define NAN_HALF  0x7e00
+#define UNTOUCHED 0x5a5a
+#define NO_PAGE   0x40000000u /* far outside of everything */
+#define LAYERS    2u
+#define LAYER     1u
+
+using std::vector;
+
+/* What is put on a stream is done at once. */
+int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
+                      const void *args, size_t)
+{
+        run(launch, kernel, args);
+        return 0;
+}
+
+/* ---- numbers ---- */
+
+static uint64_t dice;
+
+static double roll(void) /* -1 .. 1 */
+{
+        dice = dice * 6364136223846793005u + 1442695040888963407u;
+        return (double)(int32_t)(dice >> 32) / 2147483648.0;
+}
+
+static uint32_t roll_below(uint32_t n)
+{
+        return (uint32_t)((roll() + 1) / 2 * n) % n;
+}
+
+/* The same some thousand numbers again and again, at places that have nothing in common. */
+static void fill(vector<uint16_t> *to, size_t count)
+{
+        static vector<uint16_t> noise;
+
+        while (noise.size() < 9973)
+                noise.push_back((uint16_t)two_halves((float)roll(), 0));
+        to->resize(count);
+        for (size_t i = 0, at = roll_below(9973); i < count; i++, at = at == 9972 ? 0 : at + 1)
+                (*to)[i] = noise[at];
+}
+
+/* ---- a world: what an operator is, and what has been said in each slot ---- */
+
+struct world {
+        uint32_t heads, kv_heads, head_dim, window;
+        uint32_t context; /* positions of a slot, at most */
+        float scale, softcap;
+        vector<float> sinks, slopes; /* or empty */
+        vector<uint16_t> q[SLOTS];   /* of each position */
+        vector<uint16_t> kv[SLOTS];  /* (positions, K or V, kv_heads, head_dim) */
+};
+
+static world world_new(uint32_t group, uint32_t kv_heads, uint32_t head_dim,
+                       uint32_t context = CONTEXT)
+{
+        world w = {};
+
+        w.heads = group * kv_heads;
+        w.kv_heads = kv_heads;
+        w.head_dim = head_dim;
+        w.context = context;
+        w.scale = 6 / sqrtf((float)head_dim);
+        dice = 7 * group + 1000 * head_dim;
+        print_message("heads %u of %u, %u numbers each, seed %u\n", w.heads, kv_heads, head_dim,
+                      (unsigned)dice);
+        for (uint32_t s = 0; s < SLOTS; s++) {
+                fill(&w.q[s], (size_t)context * w.heads * head_dim);
+                fill(&w.kv[s], (size_t)context * 2 * kv_heads * head_dim);
+        }
+        return w;
+}
+
+static void with_sinks_and_slopes(world *w)
+{
+        for (uint32_t h = 0; h < w->heads; h++) {
+                w->sinks.push_back((float)roll() * 3);
+                w->slopes.push_back((float)(roll() + 1.1) / 40);
+        }
+}
+
+static size_t number_at(const world *w, uint32_t position, uint32_t v, uint32_t head)
+{
+        return (((size_t)position * 2 + v) * w->kv_heads + head) * w->head_dim;
+}
+
+static double number(uint16_t half)
+{
+        return (double)from_half(half);
+}
+
+/* ---- the formula ---- */
+
+/* Of one row and head, head_dim of them; what a score is a sum of comes to no more than that. */
+static vector<double> expected(const world *w, uint32_t slot, uint32_t own, uint32_t head,
+                               double *ret_largest)
+{
+        uint32_t kv_head = head / (w->heads / w->kv_heads), d = w->head_dim;
+        const uint16_t *q = &w->q[slot][((size_t)own * w->heads + head) * d];
+        double most = w->sinks.empty() ? -INFINITY : w->sinks[head], below = 0;
+        vector<double> scores(own + 1, -INFINITY), out(d, 0);
+
+        *ret_largest = 0;
+        for (uint32_t p = 0; p <= own; p++) {
+                const uint16_t *k = &w->kv[slot][number_at(w, p, 0, kv_head)];
+                double s = 0, all = 0;
+
+                if (w->window && own - p >= w->window)
+                        continue;
+                for (uint32_t i = 0; i < d; i++) {
+                        s += number(q[i]) * number(k[i]);
+                        all += fabs(number(q[i]) * number(k[i]));
+                }
+                s *= w->scale;
+                all *= w->scale;
+                if (w->softcap > 0)
+                        s = w->softcap * tanh(s / w->softcap);
+                if (!w->slopes.empty())
+                        s += w->slopes[head] * ((double)p - own);
+                if (!w->slopes.empty())
+                        all += w->slopes[head] * ((double)own - p);
+                *ret_largest = fmax(*ret_largest, all);
+                scores[p] = s;
+                most = fmax(most, s);
+        }
+        if (!w->sinks.empty())
+                below = exp(w->sinks[head] - most);
+        for (uint32_t p = 0; p <= own; p++) {
+                const uint16_t *v = &w->kv[slot][number_at(w, p, 1, kv_head)];
+                double weight = exp(scores[p] - most);
+
+                below += weight;
+                for (uint32_t i = 0; i < d && weight > 0; i++)
+                        out[i] += weight * number(v[i]);
+        }
+        for (double &x : out)
+                x /= below;
+        return out;
+}
+
+/* ---- memory ---- */
+
+/* Of the rows of these runs, as they lie in a step. */
+static vector<uint16_t> queries(const world *w, const vector<seen_run> &runs, uint32_t rows)
+{
+        size_t row = (size_t)w->heads * w->head_dim;
+        vector<uint16_t> q(rows * row);
+
+        for (const seen_run &run : runs)
+                memcpy(&q[run.row * row], &w->q[run.slot][run.position * row], run.count * row * 2);
+        return q;
+}
+
+/* Tables of pages in no order, with NaN wherever nobody may look. */
+struct memory {
+        vector<uint32_t> tables;
+        vector<uint16_t> pages;
+        size_t page_bytes;
+};
+
+static memory memory_new(const world *w, const vector<seen_run> &runs)
+{
+        const kv_shape shape = { LAYERS, w->kv_heads, w->head_dim, 0, KV_F16 };
+        size_t tile = kv_tile_bytes(&shape) / 2, layer = kv_tile_offset(&shape, LAYER, 0) / 2;
+        size_t page = kv_page_bytes(&shape) / 2;
+        uint32_t pages_max = w->context / PAGE_POSITIONS;
+        vector<uint32_t> order(SLOTS * pages_max);
+        memory m = {};
+
+        for (uint32_t i = 0; i < order.size(); i++)
+                order[i] = i;
+        for (uint32_t i = (uint32_t)order.size() - 1; i > 0; i--)
+                std::swap(order[i], order[roll_below(i + 1)]);
+        m.tables.assign(SLOTS * pages_max, NO_PAGE);
+        m.pages.assign(order.size() * page, NAN_HALF);
+        m.page_bytes = page * 2;
+        for (const seen_run &run : runs) {
+                uint32_t own = run.position, end = own + run.count;
+                uint32_t first = w->window && own >= w->window ? own - w->window + 1 : 0;
+
+                for (uint32_t p = first; p < end; p++) {
+                        uint32_t at = run.slot * pages_max + p / PAGE_POSITIONS;
+                        uint16_t *to = &m.pages[order[at] * page + layer];
+
+                        m.tables[at] = order[at];
+                        for (uint32_t x = 0; x < 2 * w->kv_heads; x++)
+                                memcpy(to + (x % w->kv_heads * 2 + x / w->kv_heads) * tile +
+                                               (size_t)(p % PAGE_POSITIONS) * w->head_dim,
+                                       &w->kv[run.slot][number_at(w, p, 0, 0) + x * w->head_dim],
+                                       w->head_dim * 2);
+                }
+        }
+        return m;
+}
+
+/* What an operator is told of them. */
+static void describe(attend_args *args, const world *w, const memory *m)
+{
+        args->view.tables = m->tables.data();
+        args->view.pages_max = w->context / PAGE_POSITIONS;
+        args->pages = (const uint8_t *)m->pages.data() + m->page_bytes / LAYERS * LAYER;
+        args->page_bytes = m->page_bytes;
+        args->scale = w->scale;
+        args->softcap = w->softcap;
+        args->sinks = w->sinks.empty() ? nullptr : w->sinks.data();
+        args->slopes = w->slopes.empty() ? nullptr : w->slopes.data();
+}
+
+/* ---- numbers that are none ---- */
+
+static bool finite(const uint16_t *bfloats, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++)
+                if ((bfloats[i] & 0x7f80) == 0x7f80)
+                        return false;
+        return true;
+}
+
+#endif
