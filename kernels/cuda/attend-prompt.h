@@ -16,8 +16,8 @@
  * cache of 5.5 TB/s, a tenth of what tensor cores do.  Here it is 128 operations a byte.
  *
  * Order of sums: a pair takes its steps in ascending order, and the numbers of a step in that of
- * the products; each step's sums join what there is, scaled to the largest score so far.  So
- * a row has the same bits in any run that comes here, with any company; but not those that
+ * the products; each step's sums (head_dim 256: each page's) join what there is, scaled to the
+ * largest score so far.  So a row has the same bits in any run that comes here, with any company; but not those that
  * attend() gives it, and who comes here depends on how a prompt is cut.  For deterministic
  * kernels (kernels.h) that is too much.
  *

@@ -43,6 +43,8 @@ static void plan_and_run(step_of *step, attend_args *args, uint32_t bucket)
                 if (step->rows_min > 1)
                         assert_int_equal(attend(nullptr, args), 0);
                 assert_int_equal(attend_prompt(nullptr, args, &prompts), 0);
+                assert_int_equal(prompts.list->next, 0);
+                assert_int_equal(prompts.list->done, 0);
         }
         step->tiles = prompts.list->count;
         for (uint32_t i = 0; i < args->room.list->count; i++)
@@ -217,6 +219,7 @@ static void a_window_hides_what_is_behind_it(void **)
                 vector<seen_run> runs = few();
 
                 w.window = window;
+                runs.push_back({ 0, 9, 3, 120 }); /* of a warp, some see a step and some the next */
                 runs.push_back({ 0, 7, SLOTS - 1, CONTEXT - 7 }); /* to the end of all tables */
                 check(&w, runs, 1);
         }
