@@ -17,9 +17,9 @@
  *
  * Order of sums: a pair takes its steps in ascending order, and the numbers of a step in that of
  * the products; each step's sums (head_dim 256: each page's) join what there is, scaled to the
- * largest score so far.  So a row has the same bits in any run that comes here, with any company; but not those that
- * attend() gives it, and who comes here depends on how a prompt is cut.  For deterministic
- * kernels (kernels.h) that is too much.
+ * largest score so far.  So a row has the same bits in any run that comes here, with any company;
+ * but not those that attend() gives it, and who comes here depends on how a prompt is cut.  For
+ * deterministic kernels (kernels.h) that is too much.
  *
  * Tolerance: weights are rounded to halves before they are multiplied with V, but not in the sum
  * that divides; so of n positions whose values are no larger than v, a number is off by v * (2^-11 +

@@ -18,7 +18,7 @@
 #define HEAD_DIM  32u
 #define OUT       (HEADS * HEAD_DIM)
 #define LONG      128u /* attend-prompt.h */
-#define STEPS     10u
+#define STEPS     6u
 
 struct chat {
         struct kernels *k;
