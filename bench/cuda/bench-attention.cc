@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/cuda/bench.h"
-#include "kernels/cuda/attend.h"
+#include "kernels/cuda/attend-prompt.h"
 #include "kernels/cuda/lane.h"
 
 #define HEADS    32u
@@ -25,6 +25,7 @@ struct shape {
 
 struct operands {
         attend_args args;
+        attend_prompt_room prompts;
         const uint8_t *pages;
         size_t layer_bytes;
         unsigned layers;
@@ -71,7 +72,10 @@ static void make_room(bench *b, operands *o, const shape *s)
         attend_room *room = &o->args.room;
         attend_bytes bytes;
 
-        *room = { HEADS, KV_HEADS, s->head_dim, 0, 0, 0, nullptr, nullptr, nullptr };
+        *room = {};
+        room->heads = HEADS;
+        room->kv_heads = KV_HEADS;
+        room->head_dim = s->head_dim;
         bench_must(attend_room_of(room, device_processors(b->device), o->args.view.rows_max,
                                   o->args.view.pages_max, &bytes),
                    "room for attention");
@@ -79,6 +83,29 @@ static void make_room(bench *b, operands *o, const shape *s)
         room->parts = (float *)keep(o, bench_new(b, bytes.parts));
         room->arrived = (unsigned *)keep(o, bench_new(b, bytes.arrived));
         bench_must(device_clear(b->device, STREAM_STEPS, room->arrived, bytes.arrived), "to clear");
+}
+
+/* Those that have a kernel of their own. */
+static bool is_prompt(const shape *s)
+{
+        return s->rows >= ATTEND_PROMPT_ROWS;
+}
+
+static void make_plan(bench *b, operands *o, const shape *s)
+{
+        attend_args *a = &o->args;
+        size_t bytes;
+
+        if (!is_prompt(s)) {
+                bench_must(attend_plan(b->device, &a->view, &a->room), "a plan");
+                return;
+        }
+        o->prompts.rows_min = ATTEND_PROMPT_ROWS;
+        bench_must(attend_prompt_room_of(&o->prompts, &a->room, device_processors(b->device),
+                                         a->view.rows_max, &bytes),
+                   "room for prompts");
+        o->prompts.list = (attend_prompt_list *)keep(o, bench_new(b, bytes));
+        bench_must(attend_prompt_plan(b->device, &a->view, &a->room, &o->prompts), "a plan");
 }
 
 static void operands_open(bench *b, operands *o, const shape *s)
@@ -96,7 +123,7 @@ static void operands_open(bench *b, operands *o, const shape *s)
         a->q = keep(o, bench_array<uint16_t>(b, FILL_HALVES, a->view.rows_max * numbers));
         a->out = keep(o, bench_array<uint16_t>(b, FILL_HALVES, a->view.rows_max * numbers));
         a->scale = 1 / sqrtf((float)s->head_dim);
-        bench_must(attend_plan(b->device, &a->view, &a->room), "a plan");
+        make_plan(b, o, s);
 }
 
 static void operands_close(bench *b, operands *o)
@@ -126,7 +153,9 @@ static figure time_attention(bench *b, const shape *s)
         figure f;
         auto put = [&](unsigned i) {
                 o.args.pages = o.pages + i % o.layers * o.layer_bytes;
-                bench_must(attend(b->device, &o.args), "attention");
+                bench_must(is_prompt(s) ? attend_prompt(b->device, &o.args, &o.prompts)
+                                        : attend(b->device, &o.args),
+                           "attention");
         };
 
         operands_open(b, &o, s);
@@ -156,7 +185,8 @@ static void tell_decode(bench *b, uint32_t head_dim, uint32_t slots, uint32_t co
 
 static void tell_prompt(bench *b, uint32_t head_dim, uint32_t rows, double predicted)
 {
-        const shape s = { 1, b->tiny ? 20 : rows, b->tiny ? 20 : rows, head_dim };
+        const shape s = { 1, b->tiny ? ATTEND_PROMPT_ROWS : rows,
+                          b->tiny ? ATTEND_PROMPT_ROWS : rows, head_dim };
         double operations = 4.0 * HEADS * head_dim * rows * (rows + 1.0) / 2;
         figure f = {};
         char what[100];
