@@ -133,12 +133,12 @@ static float *answer(struct chat *c)
         return a;
 }
 
-/* Slots one after the other, until there is no more room. */
+/* Slots one after the other; a long run only if all that are left have room for a row. */
 static void add_run(uint32_t slot, uint32_t count)
 {
         struct step_run *run = &my.runs[my.step.run_count];
 
-        if (my.step.row_count + count > MY_ROWS)
+        if (my.step.row_count + count + MY_SLOTS > MY_ROWS)
                 count = 1;
         if (my.lengths[slot] + count > MY_TABLE * PAGE_POSITIONS)
                 my.lengths[slot] = 0;
