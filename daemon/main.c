@@ -72,8 +72,6 @@ static int open_backend(struct house *house, struct kernels_conf *conf)
                 if (!r && (r = kernels_open("cuda", conf, &house->kernels)))
                         why_say(why, why_bytes, r, "--backend cuda: %s",
                                 *kernels_why() ? kernels_why() : strerror(-r));
-                if (!r)
-                        log_event(LOG_INFO, "backend name=%s", house->kernels->name);
                 if (!may_be || !r)
                         return r;
                 log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s", why);
@@ -384,6 +382,8 @@ static int start(struct house *house, int argc, char **argv)
                 opening_print(&house->opening, stdout);
         else if (house->config.log_level >= LOG_INFO)
                 opening_print(&house->opening, stderr);
+        if (house->kernels->memory) /* a GPU's, which may have a library beside it */
+                log_event(LOG_INFO, "backend name=%s", house->kernels->name);
         r = open_model(house);
         if (r)
                 return r;

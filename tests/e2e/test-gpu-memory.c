@@ -29,8 +29,8 @@ static void give_device(uint64_t bytes)
 static struct ran check(const struct house *house, const char *kv_bytes)
 {
         return RUN(house, NULL, given("SAMOVARD"), "--model", given("BABBLE"), "--check",
-                   "--backend", "cuda", "--backend-library", given("SMV_TEST_CUDA_LIBRARY"),
-                   "--max-seqs", "40", "--kv-bytes", kv_bytes);
+                   "--deterministic", "--backend", "cuda", "--backend-library",
+                   given("SMV_TEST_CUDA_LIBRARY"), "--max-seqs", "40", "--kv-bytes", kv_bytes);
 }
 
 /* What it says of memory before it takes any. */
