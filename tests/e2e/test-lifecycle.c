@@ -15,6 +15,11 @@
 
 static const struct want longest = { .prompt = "Once", .max_tokens = 2000, .ignore_eos = true };
 
+/* With a small ring it runs for as long as it is not read. */
+static const struct want unread = {
+        .prompt = "Once", .max_tokens = LONG_TOLD, .told = TOLD_MOST, .ignore_eos = true
+};
+
 /* A daemon that is to refuse: ends with 1, and all of `words` are in what it says. */
 static void assert_refuses(struct house *house, const char *const *flags, const char *words,
                            const char *more)
@@ -249,10 +254,10 @@ static void sigterm_lets_what_runs_finish(void **state)
         struct talk *talk, *idle;
         uint32_t id;
 
-        HOUSE(house, "--threads", "1");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
         idle = talk_greet(house);
         talk = talk_greet(house);
-        id = talk_generate(talk, &longest);
+        id = talk_generate(talk, &unread);
         assert_true(talk_reply(talk, id)->ok);
         kill(house->pid, SIGTERM);
         assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);
@@ -267,22 +272,19 @@ static void sigterm_lets_what_runs_finish(void **state)
 /* It drains as long as one does not read; another asks meanwhile. */
 static void while_it_drains_nothing_new_is_begun(void **state)
 {
-        const struct want want = {
-                .prompt = "Once", .max_tokens = LONG_TOLD, .told = TOLD_MOST, .ignore_eos = true
-        };
         struct house *house = *state;
         struct talk *talk, *other;
         uint32_t id;
 
-        HOUSE(house, "--threads", "1", "--drain-ms", "120000", "--ring-bytes", "64K");
+        QUICK_HOUSE(house, "--threads", "1", "--drain-ms", "120000", "--ring-bytes", "64K");
         talk = talk_greet(house);
         other = talk_greet(house);
-        id = talk_generate(talk, &want);
+        id = talk_generate(talk, &unread);
         assert_true(talk_reply(talk, id)->ok);
         kill(house->pid, SIGTERM);
         while (!house_said(house, "draining"))
                 sleep_ms(1);
-        assert_int_equal(talk_reply(other, talk_generate(other, &want))->code, SMV_SHUTTING_DOWN);
+        assert_int_equal(talk_reply(other, talk_generate(other, &unread))->code, SMV_SHUTTING_DOWN);
         assert_int_equal(connect_raw(house), -1);
         assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);
         talk_close(talk);
@@ -361,7 +363,7 @@ static void ask_and_stop(struct house *house, struct talk **talks)
         uint32_t asked = 10 + random_below(20);
 
         for (uint32_t n = 0; n < asked; n++) {
-                want.max_tokens = 1 + random_below(400);
+                want.max_tokens = 1 + random_below(1900);
                 talk_generate(talks[n % 3], &want);
                 if (n == asked / 2) {
                         sleep_ms(random_below(60));
@@ -371,19 +373,28 @@ static void ask_and_stop(struct house *house, struct talk **talks)
         }
 }
 
+static bool have_hung_up(struct talk *const *talks)
+{
+        return talks[0]->hung_up && talks[1]->hung_up && talks[2]->hung_up;
+}
+
 static void sigterm_under_load_leaves_nobody_without_an_end(void **state)
 {
         uint32_t times = scaled(10, 200), ended = 0, refused = 0;
         struct house *house = *state;
+        uint64_t end;
 
         for (uint32_t i = 0; i < times; i++) {
                 struct talk *talks[3];
 
-                HOUSE(house, "--max-seqs", "6", "--drain-ms", random_below(2) ? "30000" : "20",
-                      "--depth", random_below(2) ? "1" : "2");
+                QUICK_HOUSE(house, "--max-seqs", "6", "--drain-ms",
+                            random_below(2) ? "30000" : "20", "--depth",
+                            random_below(2) ? "1" : "2");
                 for (size_t t = 0; t < 3; t++)
                         talks[t] = talk_greet(house);
                 ask_and_stop(house, talks);
+                for (end = now_ms() + 60000; !have_hung_up(talks); talks_turn(talks, 3, 100))
+                        assert_true(now_ms() < end); /* who is not read is waited for */
                 for (size_t t = 0; t < 3; t++) {
                         ended += judge(talks[t], &refused);
                         talk_close(talks[t]);
@@ -428,10 +439,10 @@ static void closed_terminal_leaves_it_serving(void **state)
         uint32_t id;
 
         signal(SIGHUP, SIG_IGN);
-        HOUSE(house, "--threads", "1");
+        QUICK_HOUSE(house, "--threads", "1", "--ring-bytes", "64K");
         signal(SIGHUP, SIG_DFL);
         talk = talk_greet(house);
-        id = talk_generate(talk, &longest);
+        id = talk_generate(talk, &unread);
         assert_true(talk_reply(talk, id)->ok);
         kill(house->pid, SIGHUP);
         assert_int_equal(talk_end(talk, id)->end.reason, SMV_END_LENGTH);

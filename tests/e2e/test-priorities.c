@@ -135,7 +135,7 @@ static void who_does_not_read_gives_way_and_finds_every_token_later(void **state
         uint64_t end = now_ms() + 60000;
         uint32_t slow;
 
-        HOUSE(house, "--max-seqs", "1", "--ring-bytes", "64K", "--grace-ms", "50");
+        QUICK_HOUSE(house, "--max-seqs", "1", "--ring-bytes", "64K", "--grace-ms", "50");
         other = talk_greet_by(house, TALK_SOCKET);
         still.class = "interactive"; /* no class holds a place that nobody uses */
         still.max_tokens = 1900;
