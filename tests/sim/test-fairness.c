@@ -113,6 +113,20 @@ static void long_prompts_are_charged(void **state)
         sim_close(&sim);
 }
 
+/* One of b is 2 units, one of a 21: when b has had one, a has had nothing; when a has, b had less. */
+static void who_asks_twice_has_had_something_with_the_first_and_waits_with_the_other(void **state)
+{
+        (void)state;
+        world(12);
+        ask("b1", 1);
+        ask("b2", 1);
+        ask("a1", 20);
+        ask("a2", 20);
+        run(200);
+        assert_string_equal(order, "b1 a1 b2 a2 ");
+        sim_close(&sim);
+}
+
 static int clear(void **state)
 {
         (void)state;
@@ -128,6 +142,7 @@ int main(void)
                 story(a_hundred_requests_of_one_user_are_served_as_much_as_one_at_a_time_of_another),
                 story(who_comes_new_is_not_owed_the_past),
                 story(long_prompts_are_charged),
+                story(who_asks_twice_has_had_something_with_the_first_and_waits_with_the_other),
         };
 
         return cmocka_run_group_tests_name("sim-fairness", tests, NULL, NULL);

@@ -9,8 +9,9 @@
  * decodes, or at first no model.  After `steps` steps the faults cease: readers read and
  * nobody is cancelled.  One user goes on asking for all he can, in no better class;
  * somebody who has nothing has to get a slot within as many turns as there were rows to
- * run when he came.  Then nobody comes any more, everybody has to end within such a
- * bound, and nothing may be left behind.
+ * run when he came.  Who comes twice has something once the first of the two is let in: the
+ * other waits for those, too, who come before it until nobody was served less.  Then nobody
+ * comes any more, everybody has to end within such a bound, and nothing may be left behind.
  *
  *      SMV_SIM_SEEDS=n   up to this seed, from SMV_SIM_FIRST=n or 1; SMV_SIM_STEPS=n of each
  *      SMV_SIM_SEED=n    only this one, with a trace
@@ -378,28 +379,55 @@ static void calm_down(struct sim *sim)
                 sim_speed(sim, i, SIM_FAST);
 }
 
-/*
- * In so many turns all who are alive now are over, if nobody comes before them.  Who
- * is parked may have to compute all of it anew.
- */
+/* One who is parked may have to compute all of it anew. */
+static uint64_t turns_of(const struct sim *sim, const struct sim_request *request)
+{
+        uint64_t rows = request->core.prompt_count + request->core.max_tokens;
+
+        return 2 * (rows - request->dealt) + 2 +
+               (sim->conf.parks_max - request->parks) * (2 * rows + 2);
+}
+
+/* In so many turns all who are alive now are over, if nobody comes before them. */
 static uint64_t turns_left(struct sim *sim)
 {
         uint64_t bound = 4;
 
+        each_request(sim, r) bound += turns_of(sim, r);
+        return bound;
+}
+
+/* ... and these, too, who came after this one and were let in just now. */
+static uint64_t turns_before(struct sim *sim, const struct sim_request *request)
+{
+        uint64_t turns = 0;
+
         each_request(sim, r)
         {
-                uint64_t rows = r->core.prompt_count + r->core.max_tokens;
-
-                bound += 2 * (rows - r->dealt) + 2;
-                bound += (sim->conf.parks_max - r->parks) * (2 * rows + 2);
+                if (r->admitted && r->let_in_step == sim->step_count &&
+                    r->arrival > request->arrival)
+                        turns += turns_of(sim, r);
         }
-        return bound;
+        return turns;
 }
 
 /* As far as the next thing that could happen: a batch may have to wait for its window. */
 static void turn(struct sim *sim)
 {
         sim_turn(sim, sim->now_ns + SIM_MS + (sim->conf.batch_size ? sim->conf.window_ns : 0));
+}
+
+/* Its user has a slot, or has been served more than another who is there: others go before it. */
+static bool has_something(struct sim *sim, const struct sim_request *request)
+{
+        each_request(sim, r)
+        {
+                if (r->uid == request->uid && r->admitted)
+                        return true;
+                if (r->class == request->class && audit_served(sim, r) < audit_served(sim, request))
+                        return true;
+        }
+        return false;
 }
 
 /* Somebody who has nothing comes into a flood: those behind him do not make him wait. */
@@ -418,12 +446,16 @@ static void meet_a_flood(struct sim *sim)
         if (!stranger)
                 return; /* hardly anything fits into this world */
         for (bound = turns_left(sim); stranger->alive && !stranger->admitted; bound--) {
+                bool has = has_something(sim, stranger);
+
                 sim_must(sim, bound, "%s has nothing, and waits for ever", stranger->name);
                 for (uint32_t tries = 2 * sim->conf.requests_max; tries; tries--)
                         submit(sim, uids[0],
                                (enum request_class)(class +
                                                     sim_below(sim, REQUEST_CLASS_N - class)));
                 turn(sim);
+                if (has || has_something(sim, stranger))
+                        bound += turns_before(sim, stranger);
         }
 }
 
