@@ -116,8 +116,10 @@ static void anchor(struct sim *sim, struct sim_ask *ask)
                 ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
 }
 
+/* The last of what has come; NULL: it does not fit, or there is no place. */
 static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_class class)
 {
+        struct sim_request *first = NULL, *request;
         struct sim_ask ask = { 0 };
         uint32_t total, blocks, limit = sim->conf.user_blocks;
         enum smv_code code;
@@ -161,8 +163,9 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
         snprintf(name, sizeof(name), "r%u", (unsigned)sim->arrivals % 100000);
         ask.name = name;
         if (sim_below(sim, 100) < moods.twins && !ask.publish) /* that is once at a time */
-                sim_submit(sim, &ask);
-        return sim_submit(sim, &ask);
+                first = sim_submit(sim, &ask);
+        request = sim_submit(sim, &ask);
+        return request ? request : first;
 }
 
 /* Whoever is alive, ending or not; sometimes twice. */
