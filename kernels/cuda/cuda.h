@@ -4,6 +4,7 @@
  *      cuda.cc         opening it, and its table
  *      floats.cc       buffers of activations, and vectors
  *      mats.cc         weights, as operators want them to lie
+ *      needs.cc        how much of the GPU's memory a model will take, before it does
  *      steps.cc        a step's way to the device, and its tokens' way back
  *      layers.cc       each operator of the table, from the kernels of this directory
  *      recordings.cc   those of a step, recorded once for each bucket
@@ -150,6 +151,11 @@ struct cuda {
 static inline struct cuda *cuda_of(struct kernels *k)
 {
         return (struct cuda *)k;
+}
+
+static inline size_t larger(size_t a, size_t b)
+{
+        return a > b ? a : b;
 }
 
 /* So many numbers as whole vectors of a product. */

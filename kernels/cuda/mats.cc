@@ -73,11 +73,6 @@ static int lay_out(const mat_shape *shape, mat *ret_mat)
         return 0;
 }
 
-static size_t most(size_t a, size_t b)
-{
-        return a < b ? b : a;
-}
-
 /* For products of many rows with it. */
 static void add_wide_room(const struct cuda *cuda, const mat *mat, const mat_run *run,
                           mat_room *room)
@@ -87,8 +82,8 @@ static void add_wide_room(const struct cuda *cuda, const mat *mat, const mat_run
 
         wide_room(&run->w, mat->paired ? LINEAR_GATE : LINEAR_STORE, cuda->conf.rows_max,
                   wide->bytes, &weights, &sums);
-        room->wide_weights = most(room->wide_weights, weights * sizeof(*wide->weights));
-        room->wide_sums = most(room->wide_sums, sums * sizeof(*wide->sums));
+        room->wide_weights = larger(room->wide_weights, weights * sizeof(*wide->weights));
+        room->wide_sums = larger(room->wide_sums, sums * sizeof(*wide->sums));
 }
 
 static void room_of(const struct cuda *cuda, const mat *mat, mat_room *ret_room)
@@ -107,8 +102,8 @@ static void room_of(const struct cuda *cuda, const mat *mat, mat_room *ret_room)
                 if (mat->shape.parts == 3)
                         ret_room->stacked += rows * run->n * sizeof(*cuda->stacked);
                 linear_room(cuda->device, &run->w, cuda->conf.rows_max, &sums, &arrived);
-                ret_room->sums = most(ret_room->sums, sums * sizeof(*cuda->sums));
-                ret_room->arrived = most(ret_room->arrived, arrived * sizeof(*cuda->arrived));
+                ret_room->sums = larger(ret_room->sums, sums * sizeof(*cuda->sums));
+                ret_room->arrived = larger(ret_room->arrived, arrived * sizeof(*cuda->arrived));
                 if (cuda->library)
                         add_wide_room(cuda, mat, run, ret_room);
         }

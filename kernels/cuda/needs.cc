@@ -1,11 +1,10 @@
+/*
+ * How much of the GPU's memory a model will take, counted as mats.cc, floats.cc and layers.cc will ask for
+ * it: each says itself what it asks for, and here it is added up.
+ */
 #include "kernels/cuda/cuda.h"
 
 #include <errno.h>
-
-static size_t most(size_t a, size_t b)
-{
-        return a > b ? a : b;
-}
 
 /* No more than can be counted: whoever needs that has not got it. */
 static void add(uint64_t *sum, size_t bytes)
@@ -25,12 +24,12 @@ static int add_mats(const struct cuda *cuda, const kernels_needs *needs, kernels
                         return r;
                 add(&memory->weights, room.weights);
                 add(&memory->weights, room.scales);
-                all.narrow = most(all.narrow, room.narrow);
-                all.stacked = most(all.stacked, room.stacked);
-                all.sums = most(all.sums, room.sums);
-                all.arrived = most(all.arrived, room.arrived);
-                all.wide_weights = most(all.wide_weights, room.wide_weights);
-                all.wide_sums = most(all.wide_sums, room.wide_sums);
+                all.narrow = larger(all.narrow, room.narrow);
+                all.stacked = larger(all.stacked, room.stacked);
+                all.sums = larger(all.sums, room.sums);
+                all.arrived = larger(all.arrived, room.arrived);
+                all.wide_weights = larger(all.wide_weights, room.wide_weights);
+                all.wide_sums = larger(all.wide_sums, room.wide_sums);
         }
         add(&memory->scratch, all.narrow);
         add(&memory->scratch, all.stacked);
@@ -60,8 +59,8 @@ static int add_attends(const struct cuda *cuda, const kernels_needs *needs, kern
                         return r;
                 add(&memory->scratch, bytes.list);
                 add(&memory->scratch, list);
-                all.parts = most(all.parts, bytes.parts);
-                all.arrived = most(all.arrived, bytes.arrived);
+                all.parts = larger(all.parts, bytes.parts);
+                all.arrived = larger(all.arrived, bytes.arrived);
         }
         add(&memory->scratch, all.parts);
         add(&memory->scratch, all.arrived);
