@@ -263,12 +263,13 @@ static int choose_context(struct opening *o)
 /* What the model takes there, with a pool of as many blocks as the conf has. */
 static int measure(struct opening *o, struct kernels *kernels)
 {
+        struct model_bytes host;
         char what[256];
         int r = 0;
 
         if (kernels)
                 r = model_measure_in(o->checkpoint, &o->served.traits, kernels, &o->model_conf,
-                                     &o->bytes, what, sizeof(what));
+                                     &o->bytes, &host, what, sizeof(what));
         else
                 model_measure(o->checkpoint, &o->served.traits, &o->model_conf, &o->bytes);
         return r ? opening_blame(o, o->path, what, r) : 0;

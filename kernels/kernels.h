@@ -238,7 +238,8 @@ struct kernels {
 
         void (*close)(struct kernels *k);
 
-        /* zeroed; columns * rows floats for activations, or anything the model needs */
+        /* zeroed; columns * rows floats for activations, or anything the model needs.  put() and get()
+         * come after what operators were called before */
         int (*floats_new)(struct kernels *k, size_t count, float **ret_floats);
         void (*floats_free)(struct kernels *k, float *floats);
         int (*put)(struct kernels *k, float *to, const float *host, size_t count);
@@ -278,7 +279,8 @@ struct kernels {
          * kept.  Here is made what operators want for themselves, that no step allocates.
          */
         int (*rehearse)(struct kernels *k, int (*operators)(void *arg), void *arg);
-        /* waits for step `number`; ret_tokens[want_count], PICK_NOT_FINITE among them */
+        /* waits for step `number`; ret_tokens[want_count], PICK_NOT_FINITE among them.  Again, if one
+         * likes, until STEPS_BACK more have begun */
         int (*collect)(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
         /* ... then, until STEPS_BACK more have begun: as many as that row's pick asked for; only of a
          * row whose pick was finite */

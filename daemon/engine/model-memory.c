@@ -30,13 +30,19 @@ static uint64_t held_bytes(const struct tensor *t)
         return mul_or_max((uint64_t)t->rows * t->columns, sizeof(float));
 }
 
+/* Of x, q, y and h. */
+static uint64_t row_floats(const struct traits *t)
+{
+        return t->width + 2 * (uint64_t)q_columns(t) + t->ffn;
+}
+
 void model_measure(const struct checkpoint *checkpoint, const struct traits *traits,
                    const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
-        struct kv_shape shape = kv_shape(traits, conf);
+        const struct stage_shape all = { .layers = traits->layers, .begins = true, .ends = true };
+        struct kv_shape shape = kv_shape(traits, conf, &all);
         struct model_bytes bytes = { .block = kv_page_bytes(&shape), .left = MODEL_BYTES_HOST };
-        uint64_t row = traits->width + 2 * (uint64_t)q_columns(traits) + traits->ffn;
 
         for (uint32_t i = 0; i < table->count; i++) {
                 uint64_t piece = table->tensors[i].bytes;
@@ -47,22 +53,46 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
                         bytes.loading = piece * WEIGHTS_BUFFERS_MAX;
         }
         bytes.activations =
-                (conf->rows_max * row + (uint64_t)conf->wants_max * traits->vocab) * sizeof(float);
+                (conf->rows_max * row_floats(traits) + (uint64_t)conf->wants_max * traits->vocab) *
+                sizeof(float);
         bytes.kv = mul_or_max(bytes.block, conf->blocks);
         *ret_bytes = bytes;
 }
 
+/* Of the first stage, if that is on the host; x is there twice, since it is carried over. */
+static void measure_host(const struct traits *traits, const struct tensors *tensors,
+                         const struct model_conf *conf, struct model_bytes *ret_bytes)
+{
+        const struct stage_shape stage = stage_on_host(conf);
+        struct kv_shape shape = kv_shape(traits, conf, &stage);
+        uint64_t row = row_floats(traits) + traits->width;
+
+        *ret_bytes = (struct model_bytes){ .left = MODEL_BYTES_HOST };
+        if (!stage.layers)
+                return;
+        ret_bytes->weights = held_bytes(tensors->at[TOKEN_EMBD]);
+        for (uint32_t i = 0; i < stage.layers; i++)
+                for (uint32_t t = 0; t < LAYER_TENSOR_N; t++)
+                        if (tensors->layers[i].at[t])
+                                ret_bytes->weights += held_bytes(tensors->layers[i].at[t]);
+        ret_bytes->activations = conf->rows_max * row * sizeof(float);
+        ret_bytes->block = kv_page_bytes(&shape);
+        ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);
+}
+
 /* Every matrix that there will be; a head of its own among them, for only a load tells if it is one. */
-static uint32_t shapes_of(const struct traits *traits, const struct tensors *tensors,
+static uint32_t shapes_of(const struct tensors *tensors, const struct stage_shape *stage,
                           struct mat_shape *ret_shapes)
 {
+        const struct tensor *head = stage->ends ? head_tensor(tensors, stage) : NULL;
         uint32_t count = 0;
 
-        ret_shapes[count++] = mat_shape(&tensors->at[TOKEN_EMBD], 1);
-        if (tensors->at[OUTPUT])
-                ret_shapes[count++] = mat_shape(&tensors->at[OUTPUT], 1);
-        for (uint32_t i = 0; i < traits->layers; i++) {
-                const struct tensor *const *at = tensors->layers[i].at;
+        if (stage->begins)
+                ret_shapes[count++] = mat_shape(&tensors->at[TOKEN_EMBD], 1);
+        if (head)
+                ret_shapes[count++] = mat_shape(&head, 1);
+        for (uint32_t i = 0; i < stage->layers; i++) {
+                const struct tensor *const *at = tensors->layers[stage->first + i].at;
 
                 ret_shapes[count++] = mat_shape(&at[ATTN_Q], 3);
                 ret_shapes[count++] = mat_shape(&at[ATTN_OUTPUT], 1);
@@ -73,15 +103,16 @@ static uint32_t shapes_of(const struct traits *traits, const struct tensors *ten
 }
 
 /* One for each window. */
-static uint32_t attends_of(const struct traits *t, struct attend ret_attends[2])
+static uint32_t attends_of(const struct traits *t, const struct stage_shape *stage,
+                           struct attend ret_attends[2])
 {
         uint32_t count = 0;
 
-        for (uint32_t layer = 0; layer < t->layers; layer++) {
+        for (uint32_t i = 0; i < stage->layers; i++) {
                 const struct attend attend = { .heads = t->heads,
                                                .kv_heads = t->kv_heads,
                                                .head_dim = t->head_dim,
-                                               .window = window_of(t, layer) };
+                                               .window = window_of(t, stage->first + i) };
 
                 if (!count || ret_attends[count - 1].window != attend.window)
                         ret_attends[count++] = attend;
@@ -92,20 +123,21 @@ static uint32_t attends_of(const struct traits *t, struct attend ret_attends[2])
 static int ask(struct kernels *k, const struct traits *traits, const struct tensors *tensors,
                const struct model_conf *conf, struct kernels_memory *ret_memory)
 {
+        const struct stage_shape stage = stage_of_rest(traits, conf);
         struct mat_shape *shapes =
-                calloc(MATS_MODEL + (size_t)traits->layers * MATS_LAYER, sizeof(*shapes));
-        struct kernels_needs needs = { .mats = shapes, .floats_count = FLOATS_N };
+                calloc(MATS_MODEL + (size_t)stage.layers * MATS_LAYER, sizeof(*shapes));
+        struct kernels_needs needs = { .mats = shapes };
         struct attend attends[2];
         size_t floats[FLOATS_N];
         int r;
 
         if (!shapes)
                 return -ENOMEM;
-        floats_of(traits, conf, floats);
-        needs.mat_count = shapes_of(traits, tensors, shapes);
+        needs.floats_count = floats_of(traits, conf, &stage, floats);
+        needs.mat_count = shapes_of(tensors, &stage, shapes);
         needs.floats = floats;
         needs.attends = attends;
-        needs.attend_count = attends_of(traits, attends);
+        needs.attend_count = attends_of(traits, &stage, attends);
         r = k->memory(k, &needs, ret_memory);
         free(shapes);
         return r;
@@ -113,18 +145,20 @@ static int ask(struct kernels *k, const struct traits *traits, const struct tens
 
 int model_measure_in(const struct checkpoint *checkpoint, const struct traits *traits,
                      struct kernels *kernels, const struct model_conf *conf,
-                     struct model_bytes *ret_bytes, char *why, size_t why_bytes)
+                     struct model_bytes *ret_bytes, struct model_bytes *ret_host, char *why,
+                     size_t why_bytes)
 {
+        const struct stage_shape stage = stage_of_rest(traits, conf);
+        struct kv_shape shape = kv_shape(traits, conf, &stage);
         struct kernels_memory memory;
         struct tensors tensors;
         int r;
 
         model_measure(checkpoint, traits, conf, ret_bytes);
-        if (!kernels->memory)
-                return 0;
         r = tensors_find(checkpoint, traits, &tensors, why, why_bytes);
         if (r)
                 return error_pass(r);
+        measure_host(traits, &tensors, conf, ret_host);
         r = ask(kernels, traits, &tensors, conf, &memory);
         tensors_deinit(&tensors);
         if (r)
@@ -132,6 +166,8 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
                                            kernels->name, strerror(-r)));
         ret_bytes->weights = memory.weights;
         ret_bytes->activations = memory.floats;
+        ret_bytes->block = kv_page_bytes(&shape);
+        ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);
         ret_bytes->scratch = memory.scratch;
         ret_bytes->left = memory.left;
         return 0;

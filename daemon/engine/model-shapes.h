@@ -28,16 +28,40 @@ static inline size_t lines(size_t floats)
         return (floats + LINE - 1) / LINE * LINE;
 }
 
+/* Which layers of a model are a stage, and what else is in it. */
+struct stage_shape {
+        uint32_t first, layers;
+        bool begins; /* from tokens, with the embedding; else from what the stage before it has left */
+        bool ends; /* with the head and the pick */
+};
+
+static inline struct stage_shape stage_on_host(const struct model_conf *conf)
+{
+        return (struct stage_shape){ .layers = conf->host_layers, .begins = true };
+}
+
+/* The last one; all of the model if there is no other. */
+static inline struct stage_shape stage_of_rest(const struct traits *t,
+                                               const struct model_conf *conf)
+{
+        return (struct stage_shape){
+                .first = conf->host_layers,
+                .layers = t->layers - conf->host_layers,
+                .begins = !conf->host_layers,
+                .ends = true,
+        };
+}
+
 /* Room for every vector there may be, present or not. */
-static inline size_t vectors_count(const struct traits *t)
+static inline size_t vectors_count(const struct traits *t, const struct stage_shape *shape)
 {
         size_t layer = 4 * lines(t->width) + 2 * lines(t->head_dim) +
                        lines(q_columns(t) + 2 * (size_t)kv_columns(t)) + lines(2 * (size_t)t->ffn);
 
-        return t->layers * layer + lines(t->width) + lines(t->rope.dims / 2);
+        return shape->layers * layer + lines(t->width) + lines(t->rope.dims / 2);
 }
 
-/* Buffers of floats. */
+/* Buffers of floats; a stage without the head has none of the last. */
 enum floats {
         FLOATS_VECTORS,
         FLOATS_X,
@@ -48,17 +72,19 @@ enum floats {
         FLOATS_N,
 };
 
-static inline void floats_of(const struct traits *t, const struct model_conf *conf,
-                             size_t ret_floats[FLOATS_N])
+/* How many buffers those are. */
+static inline uint32_t floats_of(const struct traits *t, const struct model_conf *conf,
+                                 const struct stage_shape *shape, size_t ret_floats[FLOATS_N])
 {
         size_t rows = conf->rows_max;
 
-        ret_floats[FLOATS_VECTORS] = vectors_count(t);
+        ret_floats[FLOATS_VECTORS] = vectors_count(t, shape);
         ret_floats[FLOATS_X] = rows * t->width;
         ret_floats[FLOATS_Q] = rows * q_columns(t);
         ret_floats[FLOATS_Y] = rows * q_columns(t);
         ret_floats[FLOATS_H] = rows * t->ffn;
         ret_floats[FLOATS_LOGITS] = (size_t)conf->wants_max * t->vocab;
+        return shape->ends ? FLOATS_N : FLOATS_LOGITS;
 }
 
 /* A matrix of stacked tensors. */
@@ -73,15 +99,28 @@ static inline struct mat_shape mat_shape(const struct tensor *const *parts, uint
         return shape;
 }
 
+/*
+ * What the head multiplies by in a stage that ends: the file's own, or the embedding's again where that
+ * is elsewhere.  NULL: the embedding itself.
+ */
+static inline const struct tensor *head_tensor(const struct tensors *tensors,
+                                               const struct stage_shape *shape)
+{
+        if (tensors->at[OUTPUT])
+                return tensors->at[OUTPUT];
+        return shape->begins ? NULL : tensors->at[TOKEN_EMBD];
+}
+
 static inline uint32_t window_of(const struct traits *t, uint32_t layer)
 {
         return layer < t->window_from ? 0 : t->window;
 }
 
-static inline struct kv_shape kv_shape(const struct traits *t, const struct model_conf *conf)
+static inline struct kv_shape kv_shape(const struct traits *t, const struct model_conf *conf,
+                                       const struct stage_shape *shape)
 {
         return (struct kv_shape){
-                .layers = t->layers,
+                .layers = shape->layers,
                 .kv_heads = t->kv_heads,
                 .head_dim = t->head_dim,
                 .pages = conf->blocks,

@@ -42,7 +42,6 @@ struct worker {
 
 struct load {
         const struct checkpoint *checkpoint;
-        struct kernels *kernels;
         const struct weights_load *loads;
         uint32_t load_count;
         struct weights_conf conf;
@@ -347,8 +346,8 @@ static int put(struct worker *worker, struct piece *piece)
         struct load *load = worker->load;
         const struct slice *slice = &load->slices[worker->slices[piece - worker->pieces]];
         const struct weights_load *to = &load->loads[slice->load];
-        int r = load->kernels->weights_put(load->kernels, to->mat, to->part, slice->row,
-                                           slice->rows, piece->buffer);
+        int r = to->kernels->weights_put(to->kernels, to->mat, to->part, slice->row, slice->rows,
+                                         piece->buffer);
 
         if (r)
                 return error_raise(r);
@@ -457,13 +456,12 @@ static int read_all(struct load *load)
         return error_pass(r);
 }
 
-int weights_read(const struct checkpoint *checkpoint, struct kernels *kernels,
-                 struct weights_load *loads, uint32_t load_count, const struct weights_conf *conf,
-                 enum load_way *ret_way, char *why, size_t why_bytes)
+int weights_read(const struct checkpoint *checkpoint, struct weights_load *loads,
+                 uint32_t load_count, const struct weights_conf *conf, enum load_way *ret_way,
+                 char *why, size_t why_bytes)
 {
         struct load load = {
                 .checkpoint = checkpoint,
-                .kernels = kernels,
                 .loads = loads,
                 .load_count = load_count,
                 .conf = *conf,

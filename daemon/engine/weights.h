@@ -1,5 +1,5 @@
 /*
- * Weights: a checkpoint's tensors on their way into a backend's matrices.
+ * Weights: a checkpoint's tensors on their way into the matrices of backends.
  *
  * Which tensor goes where is engine/model.c's knowledge; how bytes get from the files to
  * weights_put() is this module's.  Tensors are cut into pieces, whole rows of at most 8 MiB, in
@@ -35,8 +35,10 @@
 #define WEIGHTS_BUFFERS_MAX 16u
 #define WEIGHTS_PIECE_MAX   ((size_t)8 << 20)
 
+/* A tensor that two want is read for each of them. */
 struct weights_load {
         const struct tensor *tensor;
+        struct kernels *kernels; /* whose matrix it is */
         struct mat *mat;
         uint32_t part;
 };
@@ -65,9 +67,9 @@ struct weights_conf {
  * errno and *why; -EIO: a file became shorter, or changed; or what weights_put() said.  Where
  * the backend was lost over it, it knows more (kernels.h: lost).
  */
-int weights_read(const struct checkpoint *checkpoint, struct kernels *kernels,
-                 struct weights_load *loads, uint32_t load_count, const struct weights_conf *conf,
-                 enum load_way *ret_way, char *why, size_t why_bytes);
+int weights_read(const struct checkpoint *checkpoint, struct weights_load *loads,
+                 uint32_t load_count, const struct weights_conf *conf, enum load_way *ret_way,
+                 char *why, size_t why_bytes);
 
 /* A small tensor of one row (a norm, a bias) as floats on the host, at ret_floats[0 .. columns). */
 int weights_read_floats(const struct checkpoint *checkpoint, const struct tensor *tensor,

@@ -19,7 +19,7 @@
 struct rig {
         struct checkpoint *checkpoint;
         struct traits traits;
-        struct kernels *kernels;
+        struct kernels *kernels, *host; /* NULL: all is with one */
         struct model *model;
         uint32_t pages; /* a slot */
         uint64_t number;
@@ -40,8 +40,10 @@ static inline int rig_load(struct rig *rig)
         return model_load(rig->model, &conf, &way, rig->why, sizeof(rig->why));
 }
 
-static inline int rig_open_kv(struct rig *rig, const char *path, const char *backend,
-                              uint32_t threads, uint32_t context, enum kv_type kv)
+/* The first `host_layers` are with another backend. */
+static inline int rig_open_split(struct rig *rig, const char *path, const char *host,
+                                 uint32_t host_layers, const char *backend, uint32_t threads,
+                                 uint32_t context, enum kv_type kv)
 {
         struct kernels_conf conf = {
                 .threads = threads,
@@ -54,6 +56,7 @@ static inline int rig_open_kv(struct rig *rig, const char *path, const char *bac
                 .rows_max = RIG_ROWS,
                 .wants_max = RIG_ROWS,
                 .kv = kv,
+                .host_layers = host_layers,
         };
         int r;
 
@@ -66,12 +69,21 @@ static inline int rig_open_kv(struct rig *rig, const char *path, const char *bac
         model.blocks = rig->pages * RIG_SLOTS;
         if (!r)
                 r = kernels_open(backend, &conf, &rig->kernels);
+        if (!r && host_layers)
+                r = kernels_open(host, &conf, &rig->host);
+        model.host = rig->host;
         if (!r)
                 r = model_open(rig->checkpoint, &rig->traits, rig->kernels, &model, &rig->model,
                                rig->why, sizeof(rig->why));
         if (!r)
                 r = rig_load(rig);
         return r;
+}
+
+static inline int rig_open_kv(struct rig *rig, const char *path, const char *backend,
+                              uint32_t threads, uint32_t context, enum kv_type kv)
+{
+        return rig_open_split(rig, path, NULL, 0, backend, threads, context, kv);
 }
 
 static inline int rig_open(struct rig *rig, const char *path, const char *backend, uint32_t threads,
@@ -85,6 +97,8 @@ static inline void rig_close(struct rig *rig)
         model_close(rig->model);
         if (rig->kernels)
                 rig->kernels->close(rig->kernels);
+        if (rig->host)
+                rig->host->close(rig->host);
         checkpoint_close(rig->checkpoint);
         *rig = (struct rig){ 0 };
 }

@@ -159,7 +159,8 @@ static void rig_open(struct rig *rig)
                                              .rows = calloc(1, size_of(t)),
                                              .times = calloc(made[t].rows, 1) };
                 /* Not in the order of the files. */
-                rig->loads[TENSORS - 1 - t] = (struct weights_load){ tensor, &rig->mats[t], t % 3 };
+                rig->loads[TENSORS - 1 - t] =
+                        (struct weights_load){ tensor, &rig->kernels, &rig->mats[t], t % 3 };
         }
 }
 
@@ -175,8 +176,8 @@ static void rig_close(struct rig *rig)
 static int rig_read(struct rig *rig, const struct weights_conf *conf)
 {
         why[0] = '\0';
-        return weights_read(rig->checkpoint, &rig->kernels, rig->loads, TENSORS, conf, &rig->way,
-                            why, sizeof(why));
+        return weights_read(rig->checkpoint, rig->loads, TENSORS, conf, &rig->way, why,
+                            sizeof(why));
 }
 
 static void assert_right(const struct rig *rig)
