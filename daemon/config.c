@@ -32,7 +32,8 @@ enum kind {
         KIND_SWITCH, /* bool: --name alone is yes */
         KIND_INT,    /* int32_t */
         KIND_COUNT,  /* uint32_t */
-        KIND_BYTES,  /* uint64_t, with K, M or G */
+        KIND_SOME, /* uint32_t, a number, or one of words: the first is UINT32_MAX, then downwards */
+        KIND_BYTES, /* uint64_t, with K, M or G */
 };
 
 struct setting {
@@ -62,6 +63,7 @@ static const struct setting settings[] = {
         { "socket_group",       KIND_TEXT,   AT(socket_group),       NULL,    0, 0, { "GROUP" }, false, "the group of the socket, a name or a number; else the daemon's own" },
         { "backend",            KIND_NAME,   AT(backend),            "cpu",   0, 0, { "cpu", "cuda", "auto", "ref" }, false, "who computes; cuda: an NVIDIA GPU; auto: that, if there is one, else the cpu" },
         { "backend_library",    KIND_TEXT,   AT(backend_library),    NULL,    0, 0, { "FILE" }, false, "the library of the cuda backend; else the one that comes with samovar" },
+        { "gpu_layers",         KIND_SOME,   AT(gpu_layers),         "auto",  0, 65536, { "auto", "all" }, false, "the last so many layers are the GPU's, the others the cpu's; auto: all that fit" },
         { "isa",                KIND_NAME,   AT(isa),                "auto",  0, 0, { "auto", "avx512", "avx2", "c" }, false, "instructions of the cpu backend" },
         { "deterministic",      KIND_SWITCH, AT(deterministic),      "no",    0, 0, { NULL }, false, "a stream's tokens are the same bits whoever else is served; the cpu always does that, a GPU reads prompts more slowly for it" },
         { "fd",                 KIND_INT,    AT(fd),                 NULL,    0, INT32_MAX, { NULL }, true, "serve this connected socket alone, end with it" },
@@ -328,6 +330,25 @@ static int read_number(const struct setting *s, const struct place *at, const ch
         return 0;
 }
 
+static int read_some(const struct setting *s, const struct place *at, const char *value,
+                     uint32_t *ret_number)
+{
+        char as[48];
+        uint64_t n;
+
+        for (uint32_t i = 0; s->words[i]; i++)
+                if (!strcmp(s->words[i], value)) {
+                        *ret_number = UINT32_MAX - i;
+                        return 0;
+                }
+        if (!read_digits(s->kind, value, &n) || n < s->low || n > s->high)
+                return refuse(at, "%s is %.40s; it may be %s, %s, or from %" PRIu64 " to %" PRIu64,
+                              shown(at, s->name, as, sizeof(as)), value, s->words[0], s->words[1],
+                              s->low, s->high);
+        *ret_number = (uint32_t)n;
+        return 0;
+}
+
 static int read_switch(const struct setting *s, const struct place *at, const char *value,
                        bool *ret_on)
 {
@@ -363,6 +384,8 @@ static int set(struct config *config, const struct setting *s, const struct plac
                 return read_mode(s, at, value, to);
         case KIND_SWITCH:
                 return read_switch(s, at, value, to);
+        case KIND_SOME:
+                return read_some(s, at, value, to);
         default:
                 break;
         }
@@ -545,6 +568,13 @@ static int read_flags(struct config *config, int argc, char **argv, const struct
 /* What no single row can say. */
 static int check_together(const struct config *c, const struct place *at)
 {
+        bool no_gpu = !strcmp(c->backend, "cpu") || !strcmp(c->backend, "ref");
+
+        if (no_gpu && c->gpu_layers && c->gpu_layers != CONFIG_AUTO)
+                return refuse(at,
+                              "gpu_layers says that layers are a GPU's and backend is %s, which "
+                              "has none; cuda and auto do",
+                              c->backend);
         if (c->step_tokens < c->max_seqs)
                 return refuse(at,
                               "step_tokens is %u and max_seqs is %u; a step needs a row for "
@@ -615,6 +645,10 @@ static void help_values(const struct setting *s, FILE *to)
                 for (uint32_t i = 0; s->words[i]; i++)
                         fprintf(to, "%s%s", i ? ", " : "; ", s->words[i]);
                 break;
+        case KIND_SOME:
+                fprintf(to, "; %s, %s, %" PRIu64 " to %" PRIu64, s->words[0], s->words[1], s->low,
+                        s->high);
+                break;
         default:
                 fprintf(to, "; %s to %s", sized(s->kind, s->low, low, sizeof(low)),
                         sized(s->kind, s->high, high, sizeof(high)));
@@ -629,7 +663,7 @@ void config_help(FILE *to)
         static const char *const stands_for[] = {
                 [KIND_NAME] = "WORD",  [KIND_WORD] = "WORD",    [KIND_MODE] = "MODE",
                 [KIND_INT] = "NUMBER", [KIND_COUNT] = "NUMBER", [KIND_BYTES] = "SIZE",
-                [KIND_SWITCH] = "",
+                [KIND_SWITCH] = "",    [KIND_SOME] = "NUMBER",
         };
         struct place flag = { .file = NULL };
 

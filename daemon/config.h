@@ -14,6 +14,10 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* Instead of a number, where a setting may be one of these words as well. */
+#define CONFIG_AUTO UINT32_MAX
+#define CONFIG_ALL  (UINT32_MAX - 1)
+
 enum batching { BATCHING_CONTINUOUS, BATCHING_DYNAMIC, BATCHING_STATIC };
 
 struct config {
@@ -25,6 +29,7 @@ struct config {
         char *socket_group;    /* a name or a number; NULL: that of whom the daemon runs as */
         char *backend;         /* "cpu", "cuda", "auto", "ref" */
         char *backend_library; /* NULL: the one that comes with samovar */
+        uint32_t gpu_layers;   /* the last ones, or CONFIG_AUTO, CONFIG_ALL */
         char *isa;
         bool deterministic; /* of a GPU: a stream's bits do not depend on who else is served */
         int32_t fd;         /* serve this connected socket alone, end with it; -1: listen */

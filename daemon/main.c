@@ -35,6 +35,7 @@ struct house {
         struct config config;
         struct opening opening;
         struct kernels *kernels;
+        struct kernels *host; /* NULL, or whose the layers are that are not theirs */
         struct stats stats;
         int bell;
         struct board *board;
@@ -50,39 +51,116 @@ struct house {
         char library[4096]; /* of the backend, if it is one */
 };
 
-/* A GPU, if it was asked for, or if there is one. */
-static int open_backend(struct house *house, struct kernels_conf *conf)
+static bool may_be_cpu(const struct config *config)
 {
-        const char *name = house->config.backend;
-        bool may_be = !strcmp(name, "auto");
+        return !strcmp(config->backend, "auto");
+}
+
+static bool wants_gpu(const struct config *config)
+{
+        return config->gpu_layers && (may_be_cpu(config) || !strcmp(config->backend, "cuda"));
+}
+
+static int open_gpu(struct house *house, struct kernels_conf conf)
+{
         char *why = house->opening.why;
         size_t why_bytes = sizeof(house->opening.why);
-        uint32_t pages_max = conf->pages_max;
         int r = 0;
 
-        if (may_be || !strcmp(name, "cuda")) {
-                conf->library = house->config.backend_library;
-                if (!conf->library) {
-                        r = shipped_library(house->library, sizeof(house->library), why, why_bytes);
-                        conf->library = house->library;
-                }
-                /* What it has room for is known when it is open. */
-                if (!house->config.kv_bytes)
-                        conf->pages_max = blocks_for(house->opening.served.context);
-                if (!r && (r = kernels_open("cuda", conf, &house->kernels)))
-                        why_say(why, why_bytes, r, "--backend cuda: %s",
-                                *kernels_why() ? kernels_why() : strerror(-r));
-                if (!may_be || !r)
-                        return r;
-                log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s", why);
-                name = "cpu";
-                conf->pages_max = pages_max;
+        conf.library = house->config.backend_library;
+        if (!conf.library) {
+                r = shipped_library(house->library, sizeof(house->library), why, why_bytes);
+                conf.library = house->library;
         }
-        r = kernels_open(name, conf, &house->kernels);
-        if (r)
-                snprintf(why, why_bytes, "--backend %s --isa %s: %s", name, house->config.isa,
-                         strerror(-r));
+        /* What it has room for is known when it is open. */
+        if (!house->config.kv_bytes)
+                conf.pages_max = blocks_for(house->opening.served.context);
+        if (!r && (r = kernels_open("cuda", &conf, &house->kernels)))
+                why_say(why, why_bytes, r, "--backend cuda: %s",
+                        *kernels_why() ? kernels_why() : strerror(-r));
         return r;
+}
+
+/* One that computes in the host's memory. */
+static int open_on_host(struct house *house, const char *name, const struct kernels_conf *conf,
+                        struct kernels **ret_kernels)
+{
+        int r = kernels_open(name, conf, ret_kernels);
+
+        if (r)
+                snprintf(house->opening.why, sizeof(house->opening.why),
+                         "--backend %s --isa %s: %s", name, house->config.isa, strerror(-r));
+        return r;
+}
+
+static void close_kernels(struct kernels **kernels)
+{
+        if (*kernels)
+                (*kernels)->close(*kernels);
+        *kernels = NULL;
+}
+
+/* What its memory is to hold; the layers that are left are the cpu's. */
+static int share_layers(struct house *house, struct kernels_conf *conf)
+{
+        struct opening *o = &house->opening;
+        int r = opening_plan(o, house->kernels);
+
+        if (r || !o->model_conf.host_layers)
+                return r;
+        if (!house->config.kv_bytes)
+                conf->pages_max = blocks_for(o->served.context);
+        r = open_on_host(house, "cpu", conf, &house->host);
+        o->model_conf.host = house->host;
+        return r;
+}
+
+/* The cpu instead of a GPU that is not there, or has no room for a layer. */
+static int open_cpu_instead(struct house *house, const struct kernels_conf *conf, int r)
+{
+        log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s",
+                  house->opening.why);
+        house->opening.why[0] = '\0';
+        close_kernels(&house->kernels);
+        r = opening_plan(&house->opening, NULL);
+        return r ? r : open_on_host(house, "cpu", conf, &house->kernels);
+}
+
+static int open_backend(struct house *house, struct kernels_conf *conf)
+{
+        const struct config *config = &house->config;
+        int r;
+
+        if (!wants_gpu(config))
+                return open_on_host(house, strcmp(config->backend, "ref") ? "cpu" : "ref", conf,
+                                    &house->kernels);
+        r = open_gpu(house, *conf);
+        if (r)
+                return may_be_cpu(config) ? open_cpu_instead(house, conf, r) : r;
+        r = share_layers(house, conf);
+        if (r == OPENING_E_NO_ROOM)
+                return may_be_cpu(config) ? open_cpu_instead(house, conf, r) : -EINVAL;
+        return r;
+}
+
+/* For people: in `status`, and in the log where a GPU is in it, which may have a library beside it. */
+static void tell_backend(struct house *house)
+{
+        const struct opening *o = &house->opening;
+        uint32_t layers = o->served.traits.layers, host = o->model_conf.host_layers;
+        char *to = house->opening.served.backend;
+        size_t bytes = sizeof(house->opening.served.backend);
+
+        if (!house->host) {
+                snprintf(to, bytes, "%s", house->kernels->name);
+        } else {
+                snprintf(to, bytes, "%s %u of %u layers, %s %u", house->kernels->name,
+                         layers - host, layers, house->host->name, host);
+        }
+        if (house->kernels->memory && o->fewer[0])
+                log_info("backend name=%s why=%s", to, o->fewer);
+        else if (house->kernels->memory)
+                log_info("backend name=%s", to);
 }
 
 static int open_kernels(struct house *house)
@@ -330,8 +408,8 @@ static void close_house(struct house *house)
         board_free(house->board);
         sys_close(house->bell);
         model_close(house->opening.served.model);
-        if (house->kernels)
-                house->kernels->close(house->kernels);
+        close_kernels(&house->kernels);
+        close_kernels(&house->host);
         opening_close(&house->opening);
         config_deinit(&house->config);
 }
@@ -373,8 +451,6 @@ static int start(struct house *house, int argc, char **argv)
                 r = opening_plan(&house->opening, NULL);
         if (!r)
                 r = open_kernels(house);
-        if (!r && house->kernels->memory)
-                r = opening_plan(&house->opening, house->kernels);
         if (r)
                 return r;
         warn_of_template(&house->opening.served);
@@ -382,8 +458,7 @@ static int start(struct house *house, int argc, char **argv)
                 opening_print(&house->opening, stdout);
         else if (house->config.log_level >= LOG_INFO)
                 opening_print(&house->opening, stderr);
-        if (house->kernels->memory) /* a GPU's, which may have a library beside it */
-                log_event(LOG_INFO, "backend name=%s", house->kernels->name);
+        tell_backend(house);
         r = open_model(house);
         if (r)
                 return r;

@@ -9,14 +9,10 @@
 #include "daemon/error.h"
 #include "daemon/files/chat-source.h"
 #include "daemon/files/vocabulary.h"
-#include "daemon/pool.h"
 #include "daemon/shipped.h"
-#include "daemon/sys.h"
 #include "daemon/text/chat.h"
 #include "daemon/text/tokenizer.h"
 #include "daemon/utf8.h"
-
-#define MS UINT64_C(1000000) /* in ns */
 
 static bool may_be_shown(const char *name, size_t bytes)
 {
@@ -222,140 +218,25 @@ int opening_traits(struct opening *o)
         return r ? opening_blame(o, o->path, what, r) : 0;
 }
 
-static uint32_t batch_size(const struct config *config)
-{
-        if (config->batching == BATCHING_CONTINUOUS)
-                return 0;
-        return config->batch_size ? config->batch_size : config->max_seqs;
-}
-
-/* Dynamic and static batches differ by how long they are waited for, and that is all. */
-static uint32_t window_ms(const struct config *config)
-{
-        if (config->batch_window_ms)
-                return config->batch_window_ms;
-        return config->batching == BATCHING_STATIC ? 10000 : 50;
-}
-
-/* Of the pool, for one user: never nothing, and 0 is all of it, as the core has it. */
-static uint32_t share_of(uint64_t blocks, uint32_t percent)
-{
-        uint64_t share = blocks * percent / 100;
-
-        if (percent == 100)
-                return 0;
-        return share ? (uint32_t)share : 1;
-}
-
-static int choose_context(struct opening *o)
-{
-        struct served *served = &o->served;
-
-        served->context = o->config->ctx ? o->config->ctx : served->traits.context;
-        if (served->context > served->traits.context) {
-                snprintf(o->why, sizeof(o->why), "--ctx %u: the model was made for %u positions",
-                         served->context, served->traits.context);
-                return -EINVAL;
-        }
-        return 0;
-}
-
-/* What the model takes there, with a pool of as many blocks as the conf has. */
-static int measure(struct opening *o, struct kernels *kernels)
-{
-        struct model_bytes host;
-        char what[256];
-        int r = 0;
-
-        if (kernels)
-                r = model_measure_in(o->checkpoint, &o->served.traits, kernels, &o->model_conf,
-                                     &o->bytes, &host, what, sizeof(what));
-        else
-                model_measure(o->checkpoint, &o->served.traits, &o->model_conf, &o->bytes);
-        return r ? opening_blame(o, o->path, what, r) : 0;
-}
-
-static int plan_pool(struct opening *o, struct kernels *kernels)
-{
-        const struct config *config = o->config;
-        const struct model_bytes *bytes = &o->bytes;
-        struct pool_conf conf;
-        int r;
-
-        o->model_conf = (struct model_conf){ .rows_max = config->step_tokens,
-                                             .wants_max = config->max_seqs,
-                                             .blocks = 1,
-                                             .kv = config->kv };
-        r = measure(o, kernels);
-        if (r)
-                return error_pass(r);
-        conf = (struct pool_conf){
-                .asked = config->kv_bytes,
-                .block = bytes->block,
-                .blocks_one = blocks_for(o->served.context),
-                .sequences = config->max_seqs,
-                .machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE),
-                .backend = bytes->left == MODEL_BYTES_HOST ? NULL : kernels->name,
-                .left = bytes->left,
-                .weights = bytes->weights,
-                .activations = bytes->activations,
-                .scratch = bytes->scratch,
-        };
-        r = pool_plan(&conf, &o->model_conf.blocks, o->why, sizeof(o->why));
-        if (r)
-                return error_pass(r);
-        o->bytes.kv = o->model_conf.blocks * o->bytes.block;
-        return 0;
-}
-
-/* Every size, from the config and the model.  Nothing is taken yet. */
-int opening_plan(struct opening *o, struct kernels *kernels)
-{
-        const struct config *config = o->config;
-        uint32_t blocks;
-        int r;
-
-        r = choose_context(o);
-        if (!r)
-                r = plan_pool(o, kernels);
-        if (r)
-                return error_pass(r);
-        blocks = o->model_conf.blocks;
-        o->sched = (struct sched_conf){
-                .blocks = blocks,
-                .user_blocks = share_of(blocks, config->uid_blocks_percent),
-                .slots = config->max_seqs,
-                .rows = config->step_tokens,
-                .context = o->served.context,
-                .depth = config->depth,
-                .requests_max = config->requests,
-                .channels = config->connections * 2 + 2, /* and the keeper's */
-                .stall_ns = config->stall_ms * MS,
-                .grace_ns = config->grace_ms * MS,
-                .parks_max = config->max_parks,
-                .gap_ns = config->gap_ms * MS,
-                .batch_size = batch_size(config),
-                .window_ns = window_ms(config) * MS,
-                .prefix = { .world = config->kv,
-                            .keeps = share_of(blocks, config->uid_cached_percent),
-                            .anchors = config->requests }
-        };
-        return error_pass(sys_random(o->sched.prefix.key, sizeof(o->sched.prefix.key)));
-}
-
 /* What is served unasked, and one line with the sums: what it will hold, before it takes it. */
 void opening_print(const struct opening *o, FILE *to)
 {
-        const struct model_bytes *bytes = &o->bytes;
+        const struct model_bytes *bytes = &o->bytes, *host = &o->host;
         const struct served *served = &o->served;
         uint64_t rings = o->config->ring_bytes * o->config->connections;
         double mib = 1 << 20;
-        char memory[128] = "";
+        char memory[128] = "", beside[128] = "";
 
         if (bytes->left != MODEL_BYTES_HOST)
                 snprintf(memory, sizeof(memory),
                          "scratch %.1f MiB, of %.1f MiB that the backend has left; ",
                          (double)bytes->scratch / mib, (double)bytes->left / mib);
+        if (o->model_conf.host_layers)
+                snprintf(beside, sizeof(beside),
+                         "on the host: layers %u, weights %.1f MiB, activations %.1f MiB, KV "
+                         "%.1f MiB; ",
+                         o->model_conf.host_layers, (double)host->weights / mib,
+                         (double)host->activations / mib, (double)host->kv / mib);
         if (!o->config->model)
                 fprintf(to,
                         "samovard: serving %s, the model that comes with samovar (%s); "
@@ -365,13 +246,13 @@ void opening_print(const struct opening *o, FILE *to)
                 "samovard: model %s, %u layers, vocabulary %u, context %u; weights %.1f MiB "
                 "(%.1f MiB more while they are read), "
                 "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes, %.1f full sequences), "
-                "%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
+                "%s%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
                 served->name, served->traits.layers, served->traits.vocab, served->context,
                 (double)bytes->weights / mib, (double)bytes->loading / mib,
                 (double)bytes->activations / mib, (double)bytes->kv / mib, o->sched.blocks,
                 (unsigned long long)bytes->block,
-                (double)o->sched.blocks / blocks_for(served->context), memory, (double)rings / mib,
-                o->sched.slots, o->sched.rows, o->sched.requests_max);
+                (double)o->sched.blocks / blocks_for(served->context), memory, beside,
+                (double)rings / mib, o->sched.slots, o->sched.rows, o->sched.requests_max);
 }
 
 void opening_close(struct opening *o)

@@ -3,7 +3,8 @@
  *
  * The files are read as far as they say what they are; the weights are not, and
  * nothing large is taken.  So the daemon, its --inspect and its --template ask the same questions
- * in the same order.  With main.c, inspect.c and preview.c it is one of the four that know everyone.
+ * in the same order.  With main.c, inspect.c and preview.c it is one of those that know everyone; opening-plan.c
+ * is its second half.
  */
 #ifndef DAEMON_OPENING_H
 #define DAEMON_OPENING_H
@@ -27,8 +28,10 @@ struct opening {
         uint32_t entries; /* of the vocabulary */
         struct model_conf model_conf;
         struct model_bytes bytes;
+        struct model_bytes host; /* of the layers that are there, while the others are elsewhere */
         struct sched_conf sched;
-        char why[512]; /* one line for people, where the cause is theirs to mend */
+        char why[512];   /* one line for people, where the cause is theirs to mend */
+        char fewer[512]; /* why no more layers are where they might be; or empty */
 };
 
 /* In this order, the first left out or not.  0 or a negative errno, and mostly `why`. */
@@ -36,7 +39,12 @@ int opening_path(struct opening *o); /* only where it is, or would be */
 int opening_checkpoint(struct opening *o);
 int opening_traits(struct opening *o);
 int opening_tokenizer(struct opening *o);
-/* For the host's memory; and then, when the backend is known, in its own if it has some. */
+/*
+ * For the host's memory, with NULL.  And then, with a backend that has memory of its own, for that: layers
+ * that do not fit there, or are not to be there, are left to the host (model_conf: host_layers).
+ * OPENING_E_NO_ROOM, and `why`: not one fits, and the settings do not say how many should.
+ */
+enum { OPENING_E_NO_ROOM = 1 };
 int opening_plan(struct opening *o, struct kernels *kernels);
 void opening_close(struct opening *o);
 

@@ -8,6 +8,7 @@
 #define SPARE_PART 16u
 #define SPARE_MAX  ((uint64_t)1 << 30)
 #define BLOCKS_MAX (UINT32_MAX / 2)
+#define ENOUGH     512u /* blocks: 8192 positions */
 #define MIB        1048576.0
 
 static uint64_t add_or_max(uint64_t a, uint64_t b)
@@ -24,72 +25,127 @@ static uint64_t mul_or_max(uint64_t a, uint64_t b)
         return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
 uint64_t pool_spare(uint64_t left)
 {
-        return left / SPARE_PART < SPARE_MAX ? left / SPARE_PART : SPARE_MAX;
+        return least(left / SPARE_PART, SPARE_MAX);
 }
 
-/* Bytes of that many sequences at full length, of one at least. */
+/* Blocks of that many sequences at full length, of one at least. */
 static uint64_t full(const struct pool_conf *conf, uint32_t sequences)
 {
-        return mul_or_max((uint64_t)(sequences ? sequences : 1) * conf->blocks_one, conf->block);
+        return (uint64_t)(sequences ? sequences : 1) * conf->blocks_one;
 }
 
-static uint64_t bytes_on_host(const struct pool_conf *conf)
+static uint64_t asked_blocks(const struct pool_conf *conf)
 {
-        uint64_t wanted = full(conf, conf->sequences / 4);
-
-        if (conf->asked)
-                return conf->asked;
-        return wanted < conf->machine / 4 ? wanted : conf->machine / 4;
+        return conf->asked / (conf->host.block + conf->own.block);
 }
 
-/* What is left there and for what it is needed, behind what does not fit. */
-static int refuse(const struct pool_conf *conf, const char *what, char *why, size_t why_bytes)
+/* Bytes that are taken of it, whatever the pool is. */
+static uint64_t taken_of(const struct pool_conf *conf, const struct pool_memory *memory)
 {
+        uint64_t taken =
+                add_or_max(add_or_max(memory->weights, memory->activations), memory->scratch);
+
+        return memory == &conf->own ? add_or_max(taken, pool_spare(memory->there)) : taken;
+}
+
+/* What is there and for what it is needed, behind what does not fit. */
+static int refuse(const struct pool_conf *conf, const struct pool_memory *memory, const char *what,
+                  uint64_t blocks, char *why, size_t why_bytes)
+{
+        uint64_t needed = add_or_max(taken_of(conf, memory), mul_or_max(blocks, memory->block));
+        double missing = (double)(needed - memory->there) / MIB;
+
+        if (memory == &conf->host)
+                return error_raise(
+                        why_say(why, why_bytes, -EINVAL,
+                                "%s not fit this machine: of %.1f MiB, weights take %.1f and "
+                                "activations %.1f; %.1f MiB are missing",
+                                what, (double)memory->there / MIB, (double)memory->weights / MIB,
+                                (double)memory->activations / MIB, missing));
         return error_raise(why_say(
                 why, why_bytes, -EINVAL,
                 "%s not fit backend %s: of %.1f MiB that are left there, weights take %.1f, "
-                "activations %.1f, scratch %.1f, and %.1f stay free",
-                what, conf->backend, (double)conf->left / MIB, (double)conf->weights / MIB,
-                (double)conf->activations / MIB, (double)conf->scratch / MIB,
-                (double)pool_spare(conf->left) / MIB));
+                "activations %.1f, scratch %.1f, and %.1f stay free; %.1f MiB are missing",
+                what, conf->backend, (double)memory->there / MIB, (double)memory->weights / MIB,
+                (double)memory->activations / MIB, (double)memory->scratch / MIB,
+                (double)pool_spare(memory->there) / MIB, missing));
 }
 
-static int plan_on_backend(const struct pool_conf *conf, uint64_t *ret_bytes, char *why,
-                           size_t why_bytes)
+/* Of this memory, that so many blocks are in it, and of the pool that was asked for all. */
+static int check_room(const struct pool_conf *conf, const struct pool_memory *memory,
+                      uint64_t blocks, char *why, size_t why_bytes)
 {
-        uint64_t taken = add_or_max(add_or_max(conf->weights, conf->activations),
-                                    add_or_max(conf->scratch, pool_spare(conf->left)));
-        uint64_t room = taken < conf->left ? conf->left - taken : 0;
-        uint64_t wanted = full(conf, conf->sequences);
-        char what[64];
+        uint64_t taken = taken_of(conf, memory);
+        uint64_t room = taken < memory->there ? memory->there - taken : 0;
+        bool shared = conf->host.block && conf->own.block;
+        char what[96];
 
-        if (room < conf->block)
-                return refuse(conf, "the model and a block of KV do", why, why_bytes);
-        if (conf->asked > room) {
-                snprintf(what, sizeof(what), "--kv-bytes: %.1f MiB do", (double)conf->asked / MIB);
-                return refuse(conf, what, why, why_bytes);
+        if (room / memory->block < blocks) {
+                snprintf(what, sizeof(what), "%s and %s of KV do",
+                         shared ? "the layers that are to be there" : "the model",
+                         blocks > 1 ? "a sequence's blocks" : "a block");
+                return refuse(conf, memory, what, blocks, why, why_bytes);
         }
-        *ret_bytes = wanted < room ? wanted : room;
-        if (conf->asked)
-                *ret_bytes = conf->asked;
+        if (room / memory->block < asked_blocks(conf)) {
+                snprintf(what, sizeof(what), "--kv-bytes: %.1f MiB do", (double)conf->asked / MIB);
+                return refuse(conf, memory, what, asked_blocks(conf), why, why_bytes);
+        }
         return 0;
+}
+
+int pool_fits_backend(const struct pool_conf *conf, char *why, size_t why_bytes)
+{
+        uint64_t blocks = conf->asked ? 1 : least(conf->blocks_one, ENOUGH);
+
+        return error_pass(check_room(conf, &conf->own, blocks, why, why_bytes));
+}
+
+/* As many as there is room for, of those that are wanted. */
+static uint64_t fill_own(const struct pool_conf *conf)
+{
+        return least((conf->own.there - taken_of(conf, &conf->own)) / conf->own.block,
+                     full(conf, conf->sequences));
+}
+
+/* The rest of the machine may need the rest of its memory; if layers are here only in part, we know ours. */
+static uint64_t fill_host(const struct pool_conf *conf)
+{
+        uint64_t quarter = conf->host.there / 4 / conf->host.block;
+
+        if (!conf->own.block)
+                return least(full(conf, conf->sequences / 4), quarter);
+        return least(quarter, (conf->host.there - taken_of(conf, &conf->host)) / conf->host.block);
 }
 
 int pool_plan(const struct pool_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes)
 {
-        uint64_t bytes = bytes_on_host(conf);
-        int r = conf->backend ? plan_on_backend(conf, &bytes, why, why_bytes) : 0;
+        uint64_t blocks = UINT64_MAX;
+        int r = 0;
 
+        if (conf->own.block)
+                r = check_room(conf, &conf->own, 1, why, why_bytes);
+        if (!r && conf->own.block && conf->host.block)
+                r = check_room(conf, &conf->host, 1, why, why_bytes);
         if (r)
                 return error_pass(r);
-        bytes /= conf->block;
-        if (!bytes)
+        if (conf->asked)
+                blocks = asked_blocks(conf);
+        if (!conf->asked && conf->own.block)
+                blocks = fill_own(conf);
+        if (!conf->asked && conf->host.block)
+                blocks = least(blocks, fill_host(conf));
+        if (!blocks)
                 return error_raise(
                         why_say(why, why_bytes, -EINVAL,
                                 "--kv-bytes: one block of 16 positions alone takes %llu bytes",
-                                (unsigned long long)conf->block));
-        *ret_blocks = bytes < BLOCKS_MAX ? (uint32_t)bytes : BLOCKS_MAX;
+                                (unsigned long long)(conf->host.block + conf->own.block)));
+        *ret_blocks = (uint32_t)least(blocks, BLOCKS_MAX);
         return 0;
 }

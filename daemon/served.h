@@ -18,6 +18,7 @@ struct model;     /* daemon/engine/model.h */
 
 struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
+        char backend[96]; /* who computes it, and how much each, for people */
         uint32_t holds;
         uint32_t context; /* positions a sequence may have here: traits.context or --ctx */
         struct traits traits;

@@ -13,6 +13,7 @@ BEGIN {
         may["daemon/edge"]   = "include shm daemon daemon/core daemon/text daemon/edge"
 
         knows["daemon/main.c"] = knows["daemon/opening.c"] = knows["daemon/opening.h"] = 1
+        knows["daemon/opening-plan.c"] = 1
         knows["daemon/inspect.c"] = knows["daemon/inspect.h"] = 1
         knows["daemon/preview.c"] = knows["daemon/preview.h"] = 1
 

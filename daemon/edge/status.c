@@ -54,9 +54,11 @@ static void put_model(struct wire_writer *writer, const struct served *served)
         };
 
         wire_put_text(writer, "model");
-        wire_put_map(writer, 2 + COUNT_OF(pairs));
+        wire_put_map(writer, 3 + COUNT_OF(pairs));
         wire_put_text(writer, "name");
         wire_put_text(writer, served->name);
+        wire_put_text(writer, "backend");
+        wire_put_text(writer, served->backend);
         wire_put_text(writer, "chat");
         wire_put_bool(writer, !chat_missing(served->chat));
         put_pairs(writer, pairs, COUNT_OF(pairs));

@@ -371,6 +371,7 @@ void house_start(struct house *house, const char *const *flags)
         const char *all[ARGV_MAX] = { "--model", given("BABBLE"), "--socket", house->socket };
         uint64_t end = now_ms() + START_MS;
         const char *library = getenv("SMV_TEST_CUDA_LIBRARY");
+        const char *layers = getenv("SMV_TEST_GPU_LAYERS");
         size_t count = 4;
         int fd, status;
 
@@ -381,6 +382,10 @@ void house_start(struct house *house, const char *const *flags)
                 for (size_t i = 0; i < 4; i++)
                         all[count++] = cuda[i];
                 all[count++] = library;
+        }
+        if (layers) {
+                all[count++] = "--gpu-layers";
+                all[count++] = layers;
         }
         while (*flags) {
                 all[count++] = *flags++;

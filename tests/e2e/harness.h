@@ -5,7 +5,8 @@
  * happens, nothing is left behind: no process, no file.
  *
  * Programs come from the environment: SAMOVARD, SAMOVAR, BABBLE, BABBLE_MAKER, SOURCES.
- * SMV_TEST_CUDA_LIBRARY, if set, is a library that the daemon is to compute with.
+ * SMV_TEST_CUDA_LIBRARY, if set, is a library that the daemon is to compute with; SMV_TEST_GPU_LAYERS how many
+ * layers.
  * SMV_TEST_SCALE, 20 or 1/10, multiplies the counts that a test may have more or fewer of;
  * SMV_TEST_SEED is the seed that a failing test has printed.
  */

@@ -30,7 +30,8 @@ static struct ran check(const struct house *house, const char *kv_bytes)
 {
         return RUN(house, NULL, given("SAMOVARD"), "--model", given("BABBLE"), "--check",
                    "--deterministic", "--backend", "cuda", "--backend-library",
-                   given("SMV_TEST_CUDA_LIBRARY"), "--max-seqs", "40", "--kv-bytes", kv_bytes);
+                   given("SMV_TEST_CUDA_LIBRARY"), "--gpu-layers", "all", "--max-seqs", "40",
+                   "--kv-bytes", kv_bytes);
 }
 
 /* What it says of memory before it takes any. */
@@ -119,7 +120,7 @@ static void full_gpu_serves(void **state)
 
         give_device(5 * MIB);
         sums = plan(house, "0");
-        HOUSE(house, "--max-seqs", "40", "--threads", "1");
+        HOUSE(house, "--gpu-layers", "all", "--max-seqs", "40", "--threads", "1");
         talk = talk_greet(house);
         assert_int_equal(talk_status(talk, "blocks.total"), sums.blocks);
         talk_close(talk);

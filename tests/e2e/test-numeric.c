@@ -25,9 +25,9 @@ static const char *mad_model(const struct house *house)
         struct ran ran;
 
         snprintf(path, sizeof(path), "%s/mad.gguf", house->directory);
-        ran = RUN(house, NULL, given("BABBLE_MAKER"), path, "--layers", "1", "--width", "32",
-                  "--heads", "2", "--kv-heads", "1", "--head-dim", "32", "--ffn", "32", "--mad",
-                  MAD);
+        ran = RUN(house, NULL, given("BABBLE_MAKER"), path, "--layers",
+                  getenv("SMV_TEST_GPU_LAYERS") ? "2" : "1", "--width", "32", "--heads", "2",
+                  "--kv-heads", "1", "--head-dim", "32", "--ffn", "32", "--mad", MAD);
         assert_int_equal(ran.status, 0);
         ran_free(&ran);
         return path;

@@ -53,6 +53,7 @@ static void defaults_are_those_that_are_documented(void **state)
         assert_int_equal(c.socket_mode, 0600);
         assert_null(c.socket_group);
         assert_string_equal(c.backend, "cpu");
+        assert_true(c.gpu_layers == CONFIG_AUTO);
         assert_string_equal(c.isa, "auto");
         assert_int_equal(c.fd, -1);
         assert_false(c.check || c.help || c.version);
@@ -112,6 +113,33 @@ static void flag_takes_its_value_either_way(void **state)
         ACCEPTS(uid_blocks_percent, 1, "--uid-blocks-percent", "1");
         ACCEPTS(uid_cached_percent, 100, "--uid-cached-percent=100");
         ACCEPTS(max_tokens, UINT32_MAX, "--max-tokens", "4294967295");
+}
+
+static void layers_of_a_gpu_are_a_number_or_a_word(void **state)
+{
+        struct config c;
+
+        (void)state;
+        ACCEPTS(gpu_layers, 20, "--backend", "cuda", "--gpu-layers", "20");
+        ACCEPTS(gpu_layers, CONFIG_ALL, "--backend", "auto", "--gpu-layers=all");
+        ACCEPTS(gpu_layers, CONFIG_AUTO, "--backend", "cuda", "--gpu-layers=3",
+                "--gpu-layers=auto");
+        ACCEPTS(gpu_layers, 0, "--gpu-layers", "0");
+        ACCEPTS(gpu_layers, CONFIG_AUTO, "--gpu-layers", "auto");
+        assert_int_equal(parse(&c, "backend = cuda\ngpu_layers = 7\n"), 0);
+        assert_int_equal(c.gpu_layers, 7);
+        config_deinit(&c);
+        REFUSES("--gpu-layers is some; it may be auto, all, or from 0 to 65536", "--gpu-layers",
+                "some");
+        REFUSES("--gpu-layers is -1; it may be auto, all, or from 0 to 65536", "--gpu-layers=-1");
+        REFUSES("--gpu-layers is 65537; it may be auto, all, or from 0 to 65536", "--backend",
+                "cuda", "--gpu-layers", "65537");
+        REFUSES("gpu_layers says that layers are a GPU's and backend is cpu, which has none; cuda "
+                "and auto do",
+                "--gpu-layers", "1");
+        REFUSES("gpu_layers says that layers are a GPU's and backend is ref, which has none; cuda "
+                "and auto do",
+                "--backend", "ref", "--gpu-layers", "all");
 }
 
 static void help_and_version_need_no_model(void **state)
@@ -346,6 +374,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(defaults_are_those_that_are_documented),
                 cmocka_unit_test(flag_takes_its_value_either_way),
+                cmocka_unit_test(layers_of_a_gpu_are_a_number_or_a_word),
                 cmocka_unit_test(help_and_version_need_no_model),
                 cmocka_unit_test(unknown_name_is_refused_with_the_nearest_one),
                 cmocka_unit_test(value_out_of_range_is_refused_with_the_range),
