@@ -29,6 +29,14 @@ static char sign[96];      /* once this file is there, the GPU is not */
 static const struct want longest = { .prompt = "Once", .max_tokens = LONG, .ignore_eos = true };
 static const char said[] = "samovard: the GPU failed: the emulated device was lost";
 
+/* That the GPU has; as for daemons that the harness starts. */
+static const char *layers(void)
+{
+        const char *asked = getenv("SMV_TEST_GPU_LAYERS");
+
+        return asked ? asked : "all";
+}
+
 static void plan_loss(const struct house *house)
 {
         snprintf(sign, sizeof(sign), "%s/lost", house->directory);
@@ -64,6 +72,7 @@ static void at_any_moment_of_the_start_it_says_so_and_ends(void **state)
                                       "--socket",          house->socket,
                                       "--backend",         "cuda",
                                       "--backend-library", given("SMV_TEST_CUDA_LIBRARY"),
+                                      "--gpu-layers",      layers(),
                                       "--check",           NULL };
         uint32_t n = 0;
         int status;
@@ -108,6 +117,8 @@ static void be_daemon(const struct house *house)
                          "cuda",
                          "--backend-library",
                          (char *)given("SMV_TEST_CUDA_LIBRARY"),
+                         "--gpu-layers",
+                         (char *)layers(),
                          NULL };
         int log = open(house->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 

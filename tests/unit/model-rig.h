@@ -51,6 +51,8 @@ static inline int rig_open_split(struct rig *rig, const char *path, const char *
                 .rows_max = RIG_ROWS,
                 .slots_max = RIG_SLOTS,
                 .wants_max = RIG_ROWS,
+                .deterministic = true,
+                .library = getenv("CUDA_LIBRARY"), /* of "cuda" */
         };
         struct model_conf model = {
                 .rows_max = RIG_ROWS,

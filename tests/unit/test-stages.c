@@ -104,6 +104,47 @@ static void every_split_has_the_bits_of_the_whole(void **state)
         }
 }
 
+/* Opened again, by what the rig says now, and not loaded. */
+static void reopen(struct rig *rig, uint32_t host_layers)
+{
+        struct model_conf conf = { .rows_max = RIG_ROWS,
+                                   .wants_max = RIG_ROWS,
+                                   .blocks = rig->pages * RIG_SLOTS,
+                                   .kv = KV_F32,
+                                   .host_layers = host_layers,
+                                   .host = rig->host };
+
+        rig->model = model_close(rig->model);
+        assert_int_equal(model_open(rig->checkpoint, &rig->traits, rig->kernels, &conf, &rig->model,
+                                    rig->why, sizeof(rig->why)),
+                         0);
+}
+
+/* Behind the third layer a row sees its last few positions only. */
+static void windows_stay_with_their_layers(void **state)
+{
+        static float whole[RIG_SLOTS][LEN][VOCAB], split[RIG_SLOTS][LEN][VOCAB];
+        struct rig rig;
+
+        (void)state;
+        make(SMALL);
+        for (uint32_t layers = 0; layers < LAYERS; layers++) {
+                open_split(&rig, "cpu", layers, "cpu");
+                if (!layers)
+                        run_all(&rig, split);
+                rig.traits.window = 5;
+                rig.traits.window_from = 3;
+                reopen(&rig, layers);
+                assert_int_equal(rig_load(&rig), 0);
+                run_all(&rig, layers ? split : whole);
+                rig_close(&rig);
+                if (layers)
+                        assert_memory_equal(whole, split, sizeof(whole));
+                else
+                        assert_memory_not_equal(whole, split, sizeof(whole));
+        }
+}
+
 static void two_backends_agree_with_one(void **state)
 {
         static float whole[RIG_SLOTS][LEN][VOCAB], split[RIG_SLOTS][LEN][VOCAB];
@@ -322,22 +363,6 @@ static const struct tensor *tensor_of(const struct rig *rig, const char *name)
         return checkpoint_tensor(rig->checkpoint, name);
 }
 
-/* Opened again, and not loaded. */
-static void reopen(struct rig *rig, uint32_t host_layers)
-{
-        struct model_conf conf = { .rows_max = RIG_ROWS,
-                                   .wants_max = RIG_ROWS,
-                                   .blocks = 1,
-                                   .kv = KV_F32,
-                                   .host_layers = host_layers,
-                                   .host = rig->host };
-
-        rig->model = model_close(rig->model);
-        assert_int_equal(model_open(rig->checkpoint, &rig->traits, rig->kernels, &conf, &rig->model,
-                                    rig->why, sizeof(rig->why)),
-                         0);
-}
-
 /* An embedding that is the head as well is brought to both. */
 static void what_is_to_be_loaded_is_what_is_read(void **state)
 {
@@ -471,6 +496,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_split_has_the_bits_of_the_whole),
+                cmocka_unit_test(windows_stay_with_their_layers),
                 cmocka_unit_test(two_backends_agree_with_one),
                 cmocka_unit_test(picks_that_nobody_has_collected_feed_it),
                 cmocka_unit_test(where_a_pick_is_no_number_token_0_stands_in),
