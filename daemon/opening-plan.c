@@ -139,7 +139,7 @@ static int choose_layers(struct opening *o, struct kernels *kernels)
         if (!fit)
                 return why_say(o->why, sizeof(o->why), OPENING_E_NO_ROOM, "%s", why);
         if (fit < layers)
-                snprintf(o->fewer, sizeof(o->fewer), "%s", why);
+                why_say(o->fewer, sizeof(o->fewer), 0, "with %u: %s", fit + 1, why);
         o->model_conf.host_layers = layers - fit;
         return 0;
 }
