@@ -3,9 +3,9 @@
  * account on the host has of them.
  *
  * Sequences grow, are forked with their last page copied, and begin anew; tables change by
- * differences, some of them twice and some all at once; tokens come from the host, and from picks of
- * the last two steps, which nobody has collected yet; some of those picks are not finite.  All that
- * again with steps that were rehearsed, whose operators nobody calls.
+ * differences, some of them twice, and some all at once, when sequences change slots; tokens come from
+ * the host, and from picks of the last two steps, which nobody has collected yet; some of those picks
+ * are not finite.  All that again with steps that were rehearsed, whose operators nobody calls.
  */
 #include "tests/cuda/backend-rig.h"
 #include "tests/cuda/toy.h"
@@ -120,14 +120,21 @@ static void fork_line(uint32_t slot, uint32_t from)
         to->length = of->length;
 }
 
-/* Every entry of every table, and before that other pages there. */
+/* Sequences go on in other slots, so every table is another while steps are under way; and at times each
+ * entry is some other page before that. */
 static void change_all(void)
 {
-        for (uint32_t twice = 0; twice < 2; twice++)
+        static struct line lines[MY_SLOTS];
+        uint32_t by = 1 + random_below(MY_SLOTS - 1);
+
+        memcpy(lines, my.lines, sizeof(lines));
+        for (uint32_t slot = 0; slot < MY_SLOTS; slot++)
+                my.lines[slot] = lines[(slot + by) % MY_SLOTS];
+        for (uint32_t last = random_below(2); last < 2; last++)
                 for (uint32_t slot = 0; slot < MY_SLOTS; slot++)
                         for (uint32_t i = 0; i < MY_TABLE; i++)
                                 change(slot, i,
-                                       twice && i < pages_of(&my.lines[slot])
+                                       last && i < pages_of(&my.lines[slot])
                                                ? my.lines[slot].pages[i]
                                                : random_below(MY_PAGES));
 }
