@@ -50,6 +50,10 @@ static void pack_bfloats(row_type type, const uint8_t *row, uint32_t columns, ui
         float piece[256]; /* whole blocks of any type */
         const uint32_t most = sizeof(piece) / sizeof(*piece);
 
+        if (type == ROW_BF16) { /* they are some already */
+                memcpy(to, row, columns * sizeof(*to));
+                return;
+        }
         for (uint32_t at = 0; at < columns; at += most) {
                 uint32_t count = columns - at < most ? columns - at : most;
 

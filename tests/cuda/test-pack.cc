@@ -1,6 +1,8 @@
 /* File rows as they are packed for products, number by number, by the words of linear.h. */
 #include "tests/cuda/linear-rig.h"
 
+#include <vector>
+
 /* Number k of a packed row, by the words of linear.h: bits, and what comes of them. */
 static uint32_t bits_in(const uint8_t *from, size_t first, unsigned count)
 {
@@ -165,12 +167,28 @@ static void numbers_become_bfloats_by_rounding_to_the_nearest(void **)
         }
 }
 
+/* Whatever they are; behind them are zeros up to the end of a step. */
+static void bfloats_stay_as_they_are(void **)
+{
+        enum { COLUMNS = 65521 };
+        const size_t end = linear_columns(LINEAR_BFLOAT, COLUMNS);
+        std::vector<uint16_t> file(COLUMNS), row(end, 0x5a5a);
+
+        for (uint32_t i = 0; i < COLUMNS; i++)
+                file[i] = (uint16_t)(65535 - i);
+        linear_pack_row(LINEAR_BFLOAT, ROW_BF16, file.data(), COLUMNS, row.data(), nullptr);
+        assert_memory_equal(row.data(), file.data(), COLUMNS * sizeof(uint16_t));
+        for (size_t i = COLUMNS; i < end; i++)
+                assert_int_equal(row[i], 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(packed_rows_are_what_their_file_says),
                 cmocka_unit_test(packed_rows_are_no_larger_than_in_their_file),
                 cmocka_unit_test(numbers_become_bfloats_by_rounding_to_the_nearest),
+                cmocka_unit_test(bfloats_stay_as_they_are),
         };
 
         roll_from_seed();
