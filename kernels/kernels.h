@@ -64,6 +64,9 @@ enum row_type {
 size_t row_bytes(enum row_type type, uint32_t columns);
 const char *row_type_name(enum row_type type);
 
+/* As a setting has it: "f16". */
+const char *kv_type_name(enum kv_type type);
+
 /*
  * A weight matrix of one or more parts, stacked: {q, k, v}, {gate, up}.  Parts
  * may have different types.  How they lie in memory is the backend's business.
@@ -235,6 +238,7 @@ struct kernels_memory {
 struct kernels {
         const char *name; /* "ref", "cpu/avx512" */
         enum kv_layout layout;
+        uint32_t kv_types; /* that kv_new() knows: bit 1 << type; of others it is -ENOTSUP */
 
         void (*close)(struct kernels *k);
 

@@ -24,6 +24,12 @@ struct kv *kv_pool_free(struct kv *kv);
 /* Whole pages, in order: a later copy sees an earlier one. */
 void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count);
 
+/* KV_INT8: the scales of a tile, one for each position. */
+static inline float *kv_scales(const struct kv *kv, const uint8_t *tile)
+{
+        return (float *)(tile + kv_scales_offset(&kv->shape));
+}
+
 /* Number 0 of the K tile of a layer and head; its V tile is kv->tile_bytes further. */
 static inline uint8_t *kv_tile(const struct kv *kv, uint32_t page, uint32_t layer, uint32_t head)
 {

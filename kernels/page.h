@@ -2,13 +2,28 @@
  * The page: the bytes of one KV block.
  *
  *      page     [layer][kv head] K tile | V tile
- *      tile     16 positions x head_dim numbers
+ *      tile     16 positions x head_dim numbers; KV_INT8: and then 16 scales, floats
  *
  * Offsets are the same for every backend, so that a page moves between GPU,
  * host and disk in one copy.  The order of numbers inside a tile is the
  * backend's own and has an id, the layout: pages of another layout are never
  * read.  Numbers of positions that were not written yet may be anything, NaN
  * included: they are masked, never multiplied.
+ *
+ * KV_INT8: a number is an integer of a signed byte times the scale of its position,
+ * which is that of this head, and of K or V, alone.  Scales are in the order of
+ * positions, in every layout.
+ *
+ *      scale    max |x| / 127 of the head's numbers x; 0 where that is less than 2^-126,
+ *               NaN where some x is not finite
+ *      integer  x / scale to nearest, ties to even: -127 .. 127; 0 where scale is 0 or NaN
+ *
+ * x, scale and quotient are floats, each rounded to nearest, so the bits are defined.  A number that is
+ * not finite makes NaN of its whole head; f16 and bf16, which round to nearest, ties to even,
+ * keep it where it is, and f16 makes infinity of what is too large for it.
+ *
+ * A tile begins at a multiple of its numbers' own 16 positions: of 16 bytes at least, whatever head_dim
+ * is, and so do its scales.
  */
 #ifndef KERNELS_PAGE_H
 #define KERNELS_PAGE_H
@@ -18,7 +33,8 @@
 
 #define PAGE_POSITIONS 16u
 
-enum kv_type { KV_F16 = 0, KV_F32 = 1 };
+enum kv_type { KV_F16 = 0, KV_BF16 = 1, KV_INT8 = 2, KV_F32 = 3 };
+#define KV_TYPES 4
 
 enum kv_layout {
         KV_LAYOUT_NATURAL = 1, /* K and V: [position][head_dim] */
@@ -35,12 +51,19 @@ struct kv_shape {
 
 static inline size_t kv_number_bytes(enum kv_type type)
 {
-        return type == KV_F32 ? 4 : 2;
+        return type == KV_F32 ? 4 : type == KV_INT8 ? 1 : 2;
+}
+
+/* Where the scales begin in a tile, if it has any. */
+static inline size_t kv_scales_offset(const struct kv_shape *shape)
+{
+        return (size_t)PAGE_POSITIONS * shape->head_dim * kv_number_bytes(shape->type);
 }
 
 static inline size_t kv_tile_bytes(const struct kv_shape *shape)
 {
-        return (size_t)PAGE_POSITIONS * shape->head_dim * kv_number_bytes(shape->type);
+        return kv_scales_offset(shape) +
+               (shape->type == KV_INT8 ? PAGE_POSITIONS * sizeof(float) : 0);
 }
 
 static inline size_t kv_page_bytes(const struct kv_shape *shape)

@@ -60,6 +60,15 @@ uint16_t float_to_half(float f)
         return (uint16_t)(sign + shift_round(fraction | 0x800000, 127 - 1 - exponent));
 }
 
+uint16_t float_to_bfloat(float f)
+{
+        uint32_t bits = float_bits(f);
+
+        if ((bits & 0x7fffffff) > 0x7f800000)
+                return (uint16_t)(bits >> 16 | 0x40);
+        return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 size_t row_bytes(enum row_type type, uint32_t columns)
 {
         const struct block_format *blocks = block_format(type);
@@ -86,6 +95,16 @@ const char *row_type_name(enum row_type type)
         };
 
         assert(type < ROW_TYPE_N);
+        return names[type];
+}
+
+const char *kv_type_name(enum kv_type type)
+{
+        static const char *const names[KV_TYPES] = {
+                [KV_F16] = "f16", [KV_BF16] = "bf16", [KV_INT8] = "int8", [KV_F32] = "f32"
+        };
+
+        assert(type < KV_TYPES);
         return names[type];
 }
 

@@ -41,6 +41,9 @@ static inline float bfloat_to_float(uint16_t bfloat)
         return bits_float((uint32_t)bfloat << 16);
 }
 
+/* To nearest, ties to even, as to half. */
+uint16_t float_to_bfloat(float f);
+
 /* `columns` numbers of a file row, whole blocks of them; `row` need not be aligned. */
 void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats);
 

@@ -100,6 +100,8 @@ static void attend_block(const struct attention *a, uint32_t thread, const struc
                 tile.k = kv_tile(op->kv, steps_page(&a->cpu->steps, slot, tile.base), op->layer,
                                  kv_head);
                 tile.v = (const uint8_t *)tile.k + op->kv->tile_bytes;
+                tile.k_scales = kv_scales(op->kv, tile.k);
+                tile.v_scales = kv_scales(op->kv, tile.v);
                 isa->attend_tile(s, &tile, queries, n);
         }
         isa->attend_end(s, op->head_dim, queries, n);

@@ -172,34 +172,80 @@ static void attend_begin(struct attend_scratch *s, uint32_t head_dim, uint32_t q
                 s->max[i] = -INFINITY;
 }
 
-/* The tile as floats, V's rows padded to whole vectors; converted once for all queries. */
-static void tile_load(struct attend_scratch *s, const struct attend_tile *tile)
+/* Numbers of a tile from `at` on, integers as they are. */
+LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at)
+{
+        switch (type) {
+        case KV_F16:
+                return load_half((const uint16_t *)numbers + at);
+        case KV_BF16:
+                return load_bfloat((const uint16_t *)numbers + at);
+        case KV_INT8:
+                return load_bytes((const int8_t *)numbers + at);
+        case KV_F32:
+                break;
+        }
+        return load((const float *)numbers + at);
+}
+
+static float kv_one(enum kv_type type, const void *numbers, size_t at)
+{
+        switch (type) {
+        case KV_F16:
+                return half_to_float(((const uint16_t *)numbers)[at]);
+        case KV_BF16:
+                return bfloat_to_float(((const uint16_t *)numbers)[at]);
+        case KV_INT8:
+                return ((const int8_t *)numbers)[at];
+        case KV_F32:
+                break;
+        }
+        return ((const float *)numbers)[at];
+}
+
+LANES_INLINE void tile_load_as(const enum kv_type type, struct attend_scratch *s,
+                               const struct attend_tile *tile)
 {
         uint32_t dim = tile->head_dim, wide = round_up(dim, SUMS);
 
-        if (tile->type == KV_F32)
-                memcpy(s->k, tile->k, sizeof(*s->k) * dim * PAGE_POSITIONS);
-        else
-                for (uint32_t i = 0; i < dim * PAGE_POSITIONS; i += LANES)
-                        store(s->k + i, load_half((const uint16_t *)tile->k + i));
+        for (size_t i = 0; i < (size_t)dim * PAGE_POSITIONS; i += LANES) {
+                vec k = load_kv(type, tile->k, i);
 
-        for (uint32_t j = 0; j < PAGE_POSITIONS; j++) {
-                float *to = s->v + j * wide;
+                if (type == KV_INT8)
+                        k *= load(tile->k_scales + i % PAGE_POSITIONS);
+                store(s->k + i, k);
+        }
+        for (size_t j = 0; j < PAGE_POSITIONS; j++) {
+                float scale = type == KV_INT8 ? tile->v_scales[j] : 1, *to = s->v + j * wide;
                 uint32_t i = 0;
 
-                if (tile->type == KV_F32) {
-                        memcpy(to, (const float *)tile->v + j * dim, sizeof(*to) * dim);
-                        i = dim;
-                } else {
-                        const uint16_t *from = (const uint16_t *)tile->v + j * dim;
+                for (; i + LANES <= dim; i += LANES) {
+                        vec v = load_kv(type, tile->v, j * dim + i);
 
-                        for (; i + LANES <= dim; i += LANES)
-                                store(to + i, load_half(from + i));
-                        for (; i < dim; i++)
-                                to[i] = half_to_float(from[i]);
+                        store(to + i, type == KV_INT8 ? v * scale : v);
                 }
+                for (; i < dim; i++)
+                        to[i] = kv_one(type, tile->v, j * dim + i) * scale;
                 for (; i < wide; i++)
                         to[i] = 0;
+        }
+}
+
+/* The tile as floats, V's rows padded to whole vectors; converted once for all queries. */
+static void tile_load(struct attend_scratch *s, const struct attend_tile *tile)
+{
+        switch (tile->type) {
+        case KV_F16:
+                tile_load_as(KV_F16, s, tile);
+                break;
+        case KV_BF16:
+                tile_load_as(KV_BF16, s, tile);
+                break;
+        case KV_INT8:
+                tile_load_as(KV_INT8, s, tile);
+                break;
+        case KV_F32:
+                tile_load_as(KV_F32, s, tile);
         }
 }
 

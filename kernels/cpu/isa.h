@@ -43,7 +43,8 @@ struct attend_scratch {
 
 struct attend_tile {
         const void *k, *v;
-        uint32_t base; /* the tile's first position */
+        const float *k_scales, *v_scales; /* KV_INT8: of its positions */
+        uint32_t base;                    /* the tile's first position */
         uint32_t head_dim;
         enum kv_type type;
         float scale, softcap;

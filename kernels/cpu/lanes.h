@@ -22,6 +22,7 @@ typedef float vec __attribute__((vector_size(4 * LANES)));
 typedef int32_t ivec __attribute__((vector_size(4 * LANES)));
 typedef uint32_t uvec __attribute__((vector_size(4 * LANES)));
 typedef uint16_t hvec __attribute__((vector_size(2 * LANES)));
+typedef int8_t bvec __attribute__((vector_size(LANES)));
 
 LANES_INLINE vec splat(float x)
 {
@@ -62,6 +63,14 @@ LANES_INLINE vec load_bfloat(const uint16_t *p)
 
         memcpy(&h, p, sizeof(h));
         return (vec)(__builtin_convertvector(h, uvec) << 16);
+}
+
+LANES_INLINE vec load_bytes(const int8_t *p)
+{
+        bvec b;
+
+        memcpy(&b, p, sizeof(b));
+        return __builtin_convertvector(b, vec);
 }
 
 LANES_INLINE vec load_half(const uint16_t *p)

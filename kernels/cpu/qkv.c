@@ -7,8 +7,11 @@
  */
 #include "kernels/cpu/cpu.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
+
+#include "kernels/rows.h"
 
 #define ROWS_SHARE 8u /* rows of a crew item: neighbours share cache lines of a K tile */
 #define HALVES     64u
@@ -97,24 +100,61 @@ static void heads_finish(const struct finish *f, float *heads, uint32_t count, c
         }
 }
 
-/* Numbers of a head into a tile: `at` the first, each next one `stride` further. */
-static void tile_put(const struct finish *f, uint8_t *tile, size_t at, size_t stride,
-                     const float *head)
+static void halves_put(const struct isa *isa, uint16_t *to, size_t stride, const float *head,
+                       uint32_t dim)
 {
-        uint32_t dim = f->op->head_dim;
         uint16_t halves[HALVES];
 
-        if (f->op->kv->shape.type == KV_F32) {
-                for (uint32_t d = 0; d < dim; d++)
-                        ((float *)tile)[at + d * stride] = head[d];
-                return;
-        }
         for (uint32_t from = 0; from < dim; from += HALVES) {
                 uint32_t n = dim - from < HALVES ? dim - from : HALVES;
 
-                f->cpu->isa->to_half(halves, head + from, n);
+                isa->to_half(halves, head + from, n);
                 for (uint32_t d = 0; d < n; d++)
-                        ((uint16_t *)tile)[at + (from + d) * stride] = halves[d];
+                        to[(from + d) * stride] = halves[d];
+        }
+}
+
+/* Returns their scale (page.h). */
+static float integers_put(int8_t *to, size_t stride, const float *head, uint32_t dim)
+{
+        uint32_t most =
+                0; /* without signs, floats are in the order of their bits; NaN comes last */
+        float scale;
+
+        for (uint32_t d = 0; d < dim; d++) {
+                uint32_t size = float_bits(head[d]) & 0x7fffffff;
+
+                most = size > most ? size : most;
+        }
+        scale = most < 0x7f800000 ? bits_float(most) / 127 : NAN;
+        if (scale < FLT_MIN)
+                scale = 0;
+        for (uint32_t d = 0; d < dim; d++)
+                to[d * stride] = scale > 0 ? (int8_t)rintf(head[d] / scale) : 0;
+        return scale;
+}
+
+/* A head into line `line` of a tile: its numbers from `at` on, each next one `stride` further. */
+static void tile_put(const struct finish *f, uint8_t *tile, size_t line, size_t at, size_t stride,
+                     const float *head)
+{
+        const struct kv *kv = f->op->kv;
+        uint32_t dim = f->op->head_dim;
+
+        switch (kv->shape.type) {
+        case KV_F16:
+                halves_put(f->cpu->isa, (uint16_t *)tile + at, stride, head, dim);
+                break;
+        case KV_BF16:
+                for (uint32_t d = 0; d < dim; d++)
+                        ((uint16_t *)tile)[at + d * stride] = float_to_bfloat(head[d]);
+                break;
+        case KV_INT8:
+                kv_scales(kv, tile)[line] = integers_put((int8_t *)tile + at, stride, head, dim);
+                break;
+        case KV_F32:
+                for (uint32_t d = 0; d < dim; d++)
+                        ((float *)tile)[at + d * stride] = head[d];
         }
 }
 
@@ -129,8 +169,8 @@ static void row_put(const struct finish *f, const struct step_row *row, const fl
                 uint8_t *tile = kv_tile(op->kv, page, op->layer, h);
                 size_t head = (size_t)h * op->head_dim;
 
-                tile_put(f, tile, line, PAGE_POSITIONS, k + head);
-                tile_put(f, tile + op->kv->tile_bytes, line * op->head_dim, 1, v + head);
+                tile_put(f, tile, line, line, PAGE_POSITIONS, k + head);
+                tile_put(f, tile + op->kv->tile_bytes, line, line * op->head_dim, 1, v + head);
         }
 }
 

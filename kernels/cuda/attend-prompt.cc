@@ -12,16 +12,21 @@ struct prompt_job {
         attend_prompt_list *list;
 };
 
-/* A stage is K of a step, then V; there are two, behind them q, and which item is taken. */
-template <int D> struct prompt_sizes {
+/*
+ * A stage is K of a step, then V, then the scales of both; there are two, behind them q, and which item
+ * is taken.
+ */
+template <int D, kv_type T> struct prompt_sizes {
         static constexpr unsigned WARPS = row_chunks<D>::ROOMY ? 8 : 4;
         static constexpr unsigned THREADS = WARPS * LANES;
         static constexpr unsigned PAIRS = WARPS * ATTEND_PAIRS;
         static constexpr unsigned SLICES = WARPS / 2; /* of a step: one for two warps, K and V */
         static constexpr unsigned STEP = SLICES * SLICE;
-        static constexpr unsigned TILE = SLICE * row_chunks<D>::BYTES;
-        static constexpr unsigned STAGE = 2 * SLICES * TILE;
-        static constexpr unsigned TAKEN = 2 * STAGE + WARPS * TILE;
+        static constexpr unsigned TILE = kv_lines<D, T>::NUMBERS;
+        static constexpr unsigned SCALES = kv_lines<D, T>::SCALES;
+        static constexpr unsigned STAGE = 2 * SLICES * (TILE + SCALES);
+        static constexpr unsigned ROWS = SLICE * row_chunks<D>::BYTES; /* of q, of a warp */
+        static constexpr unsigned TAKEN = 2 * STAGE + WARPS * ROWS;
         static constexpr unsigned SHARED = TAKEN + 16;
 };
 
@@ -33,10 +38,10 @@ struct prompt_tile {
         tile mine;
 };
 
-template <int D>
+template <int D, kv_type T>
 DEVICE prompt_tile prompt_tile_of(const attend_job *a, const attend_prompt_item *item)
 {
-        using S = prompt_sizes<D>;
+        using S = prompt_sizes<D, T>;
         const seen_run *run = &item->run;
         uint32_t all = run->count * a->group, pair = item->tile * S::PAIRS;
         uint32_t end = all - pair < S::PAIRS ? all : pair + S::PAIRS;
@@ -66,11 +71,11 @@ DEVICE void look_up(prompt_walk *w)
                 w->page = w->table[w->at];
 }
 
-template <int D>
+template <int D, kv_type T>
 DEVICE prompt_walk walk_begin(const attend_job *a, const seen_run *run, const prompt_tile *tile,
                               uint32_t kv_head)
 {
-        constexpr unsigned BYTES = SLICE * D * sizeof(uint16_t);
+        constexpr unsigned BYTES = kv_lines<D, T>::BYTES;
         unsigned warp = threadIdx.x / LANES;
         prompt_walk w = {};
 
@@ -78,28 +83,35 @@ DEVICE prompt_walk walk_begin(const attend_job *a, const seen_run *run, const pr
         w.tiles = a->pages + ((size_t)kv_head * 2 + warp % 2) * BYTES;
         w.first = tile->first / SLICE;
         w.last = tile->last / SLICE;
-        w.at = tile->first / prompt_sizes<D>::STEP * prompt_sizes<D>::SLICES + warp / 2;
+        w.at = tile->first / prompt_sizes<D, T>::STEP * prompt_sizes<D, T>::SLICES + warp / 2;
         look_up(&w);
         return w;
 }
 
 /* Begins to fetch this warp's slice of the next step. */
-template <int D> DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
+template <int D, kv_type T>
+DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
 {
-        using S = prompt_sizes<D>;
-        constexpr unsigned CHUNKS = row_chunks<D>::CHUNKS;
-        unsigned warp = threadIdx.x / LANES;
-        uint8_t *to = stage + (warp % 2 * S::SLICES + warp / 2) * S::TILE;
+        using S = prompt_sizes<D, T>;
+        using L = kv_lines<D, T>;
+        unsigned warp = threadIdx.x / LANES, number = warp % 2 * S::SLICES + warp / 2;
+        uint8_t *to = stage + number * S::TILE;
         const uint8_t *from = w->tiles + w->page * a->page_bytes;
 
         if (w->at >= w->first && w->at <= w->last) {
                 UNROLL
-                for (unsigned i = 0; i < D / 16; i++) {
+                for (unsigned i = 0; i < (L::CHUNKS + 1) / 2; i++) {
                         unsigned x = i * LANES + lane_number();
 
-                        copy_begin(to + chunk_at<D>(x / CHUNKS, x % CHUNKS) * 16, from + x * 16,
-                                   true);
+                        if (L::CHUNKS % 2 == 0 || x < SLICE * L::CHUNKS)
+                                copy_begin(to + chunk_at<L::WIDTH>(x / L::CHUNKS, x % L::CHUNKS) *
+                                                           16,
+                                           from + x * 16, true);
                 }
+                if (lane_number() < S::SCALES / 16)
+                        copy_begin(stage + 2 * S::SLICES * S::TILE + number * S::SCALES +
+                                           lane_number() * 16,
+                                   from + L::BYTES - S::SCALES + lane_number() * 16, true);
         }
         copies_end();
         /* One ahead: where it is should be known when it is its turn. */
@@ -108,11 +120,11 @@ template <int D> DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uin
 }
 
 /* Sums over lanes, sinks, the division, and out. */
-template <int D>
+template <int D, kv_type T>
 DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t kv_head,
                    strand<D> *s)
 {
-        const tile mine = prompt_tile_of<D>(a, item).mine; /* not worth registers until now */
+        const tile mine = prompt_tile_of<D, T>(a, item).mine; /* not worth registers until now */
         unsigned g = lane_number() / 4, t = lane_number() % 4;
 
         UNROLL
@@ -127,9 +139,16 @@ DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t
                         continue;
                 share = share_of(a, head, s->most[i], s->sum[i]);
                 UNROLL
-                for (unsigned d = 0; d < D / 8; d++)
+                for (unsigned d = 0; T != KV_INT8 && d < D / 8; d++)
                         *(uint32_t *)(out + head * D + d * 8 + t * 2) = two_bfloats(
                                 s->sums[d][i * 2] * share, s->sums[d][i * 2 + 1] * share);
+                UNROLL
+                for (unsigned d = 0; T == KV_INT8 && d < D / 8; d += 2)
+                        *(uint2 *)(out + head * D + d * 8 +
+                                   t * 4) = { two_bfloats(s->sums[d][i * 2] * share,
+                                                          s->sums[d + 1][i * 2] * share),
+                                              two_bfloats(s->sums[d][i * 2 + 1] * share,
+                                                          s->sums[d + 1][i * 2 + 1] * share) };
                 if (head == a->heads - 1)
                         for (uint32_t c = a->heads * D + t * 2; c < a->width; c += 8)
                                 *(uint32_t *)(out + c) = 0;
@@ -137,57 +156,60 @@ DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t
 }
 
 /* What this warp sees of a step, at once or page by page. */
-template <int D>
+template <int D, kv_type T>
 DEVICE void take_step(const attend_job *a, strand<D> *s, const lane_pairs *pairs, const tile *mine,
                       const uint32_t (*kept_q)[4], const uint8_t *q, uint32_t step)
 {
-        using S = prompt_sizes<D>;
+        using S = prompt_sizes<D, T>;
         constexpr uint32_t SOME = row_chunks<D>::ROOMY ? S::STEP : SLICE;
-        const uint8_t *keys = shared() + step % 2 * S::STAGE;
+        const uint8_t *stage = shared() + step % 2 * S::STAGE;
+        const float *scales = (const float *)(stage + 2 * S::SLICES * S::TILE);
 
-        for (uint32_t at = 0; at < S::STEP; at += SOME, keys += S::TILE) {
-                const uint8_t *values = keys + S::SLICES * S::TILE;
+        for (uint32_t at = 0; at < S::STEP; at += SOME) {
+                const uint8_t *keys = stage + at / SLICE * S::TILE;
+                const kv_columns columns = { keys, keys + S::SLICES * S::TILE, scales + at,
+                                             scales + S::STEP + at };
                 uint32_t begin = step * S::STEP + at, end = begin + SOME;
 
                 if (begin >= mine->sure_first && end <= mine->sure_last + 1)
-                        take_columns<D, SOME / 8, false>(a, s, pairs, kept_q, q, keys, values,
-                                                         (int)begin);
+                        take_columns<D, SOME / 8, false, T>(a, s, pairs, kept_q, q, columns,
+                                                            (int)begin);
                 else if (begin <= mine->last && end > mine->first)
-                        take_columns<D, SOME / 8, true>(a, s, pairs, kept_q, q, keys, values,
-                                                        (int)begin);
+                        take_columns<D, SOME / 8, true, T>(a, s, pairs, kept_q, q, columns,
+                                                           (int)begin);
         }
 }
 
-template <int D>
+template <int D, kv_type T>
 DEVICE void take_tile(const attend_job *a, const attend_prompt_item *item, uint32_t kv_head)
 {
-        using S = prompt_sizes<D>;
-        const prompt_tile tile = prompt_tile_of<D>(a, item);
+        using S = prompt_sizes<D, T>;
+        const prompt_tile tile = prompt_tile_of<D, T>(a, item);
         const lane_pairs pairs = pairs_of(a, &item->run, &tile.mine, kv_head);
-        uint8_t *q = shared() + 2 * S::STAGE + threadIdx.x / LANES * S::TILE;
+        uint8_t *q = shared() + 2 * S::STAGE + threadIdx.x / LANES * S::ROWS;
         uint32_t step = tile.first / S::STEP, last = tile.last / S::STEP;
-        prompt_walk w = walk_begin<D>(a, &item->run, &tile, kv_head);
+        prompt_walk w = walk_begin<D, T>(a, &item->run, &tile, kv_head);
         uint32_t kept_q[D / 16][4];
         strand<D> s;
 
         fetch_q<D>(a, &item->run, &tile.mine, kv_head, q);
-        walk_fetch<D>(a, &w, shared() + step % 2 * S::STAGE);
+        walk_fetch<D, T>(a, &w, shared() + step % 2 * S::STAGE);
         copies_wait<1>();
         lanes_meet();
         if (row_chunks<D>::ROOMY) {
                 UNROLL
                 for (unsigned k = 0; k < D / 16; k++)
-                        load_q<D>(kept_q[k], q, k);
+                        load_q<D, T>(kept_q[k], q, k);
         }
         begin_strand(&s);
         for (; step <= last; step++) {
                 copies_wait<0>();
                 block_meets(); /* and nobody is at the step before any more */
-                walk_fetch<D>(a, &w, shared() + (step + 1) % 2 * S::STAGE);
-                take_step<D>(a, &s, &pairs, &tile.mine, kept_q, q, step);
+                walk_fetch<D, T>(a, &w, shared() + (step + 1) % 2 * S::STAGE);
+                take_step<D, T>(a, &s, &pairs, &tile.mine, kept_q, q, step);
         }
         copies_wait<0>();
-        finish<D>(a, item, kv_head, &s);
+        finish<D, T>(a, item, kv_head, &s);
 }
 
 /* ---- all of them ---- */
@@ -210,14 +232,17 @@ DEVICE void leave(attend_prompt_list *list)
         list->done = 0;
 }
 
-template <int D> KERNEL(prompt_sizes<D>::THREADS) attend_tiles(prompt_job a)
+/* Two blocks of integers would fit in registers but for a few, and these would be spilled: so one. */
+template <int D, kv_type T>
+KERNEL(prompt_sizes<D, T>::THREADS, T == KV_INT8)
+attend_tiles(prompt_job a)
 {
-        uint32_t *taken = (uint32_t *)(shared() + prompt_sizes<D>::TAKEN), i, all;
+        uint32_t *taken = (uint32_t *)(shared() + prompt_sizes<D, T>::TAKEN), i, all;
 
         wait_for_predecessor();
         all = a.list->count * a.op.kv_heads;
         while ((i = next_item(a.list, taken)) < all)
-                take_tile<D>(&a.op, &a.list->items[i / a.op.kv_heads], i % a.op.kv_heads);
+                take_tile<D, T>(&a.op, &a.list->items[i / a.op.kv_heads], i % a.op.kv_heads);
         leave(a.list);
 }
 
@@ -263,28 +288,30 @@ KERNEL(LANES) list_tiles(prompt_plan_job a)
 struct prompt_kind {
         void (*kernel)(prompt_job);
         uint32_t head_dim;
+        kv_type type;
         unsigned threads, shared, pairs;
 };
 
-#define KIND(D)                                                                                    \
+#define KIND(D, T)                                                                                 \
         {                                                                                          \
-                attend_tiles<D>, D, prompt_sizes<D>::THREADS, prompt_sizes<D>::SHARED,             \
-                        prompt_sizes<D>::PAIRS                                                     \
+                attend_tiles<D, T>, D, T, prompt_sizes<D, T>::THREADS, prompt_sizes<D, T>::SHARED, \
+                        prompt_sizes<D, T>::PAIRS                                                  \
         }
+#define KINDS(T) KIND(32, T), KIND(64, T), KIND(80, T), KIND(96, T), KIND(128, T), KIND(256, T)
 
-static const prompt_kind kinds[] = { KIND(32), KIND(64), KIND(80), KIND(96), KIND(128), KIND(256) };
+static const prompt_kind kinds[] = { KINDS(KV_F16), KINDS(KV_BF16), KINDS(KV_INT8) };
 
-static const prompt_kind *kind_of(uint32_t head_dim)
+static const prompt_kind *kind_of(uint32_t head_dim, kv_type type)
 {
         for (const prompt_kind &kind : kinds)
-                if (kind.head_dim == head_dim)
+                if (kind.head_dim == head_dim && kind.type == type)
                         return &kind;
         return nullptr;
 }
 
-bool attend_prompt_serves(uint32_t head_dim)
+bool attend_prompt_serves(uint32_t head_dim, kv_type type)
 {
-        return kind_of(head_dim);
+        return kind_of(head_dim, type);
 }
 
 /* More than there is room for finds nothing left to take. */
@@ -293,7 +320,7 @@ bool attend_prompt_serves(uint32_t head_dim)
 int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint32_t processors,
                           uint32_t rows_max, size_t *ret_bytes)
 {
-        const prompt_kind *kind = kind_of(of->head_dim);
+        const prompt_kind *kind = kind_of(of->head_dim, KV_F16); /* all have as many pairs */
         uint32_t group = of->heads / of->kv_heads, tiles, all;
 
         assert(kind && of->heads % of->kv_heads == 0 && processors && rows_max);
@@ -310,7 +337,7 @@ int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint3
 int attend_prompt_plan(device *device, const step_view *view, const attend_room *of,
                        const attend_prompt_room *room)
 {
-        const prompt_kind *kind = kind_of(of->head_dim);
+        const prompt_kind *kind = kind_of(of->head_dim, KV_F16); /* all have as many pairs */
         const prompt_plan_job job = { view->counts,   view->runs,
                                       room->list,     of->heads / of->kv_heads,
                                       room->rows_min, kind->pairs };
@@ -322,7 +349,7 @@ int attend_prompt_plan(device *device, const step_view *view, const attend_room 
 
 int attend_prompt(device *device, const attend_args *args, const attend_prompt_room *room)
 {
-        const prompt_kind *kind = kind_of(args->room.head_dim);
+        const prompt_kind *kind = kind_of(args->room.head_dim, args->type);
         const prompt_job job = { attend_job_of(args), room->list };
 
         assert(kind && room->rows_min);

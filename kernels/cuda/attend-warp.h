@@ -9,6 +9,7 @@
 #ifndef KERNELS_CUDA_ATTEND_WARP_H
 #define KERNELS_CUDA_ATTEND_WARP_H
 
+#include "kernels/cuda/attend-kv.h"
 #include "kernels/cuda/attend-tile.h"
 
 #define LOG2_E 1.4426950408889634f
@@ -36,39 +37,16 @@ struct attend_job {
 
 attend_job attend_job_of(const attend_args *args);
 
-/*
- * Rows of numbers in shared memory, in chunks of 8.  Eight lanes read the same chunk of eight rows
- * at once, so rows are staggered: by exclusive-or where chunks are a multiple of 8, by an odd
- * pitch elsewhere.
- */
-template <int D> struct row_chunks {
-        static constexpr unsigned CHUNKS = D / 8;
-        static constexpr unsigned PITCH = CHUNKS % 8 ? CHUNKS | 1 : CHUNKS;
-        static constexpr unsigned BYTES = PITCH * 16;
-        /* q, and sums, are kept in registers, of which there are not enough for 256. */
-        static constexpr bool ROOMY = D <= 128;
-};
-
-template <int D> DEVICE unsigned chunk_at(unsigned row, unsigned chunk)
-{
-        using R = row_chunks<D>;
-
-        return row * R::PITCH + (R::CHUNKS % 8 ? chunk : chunk ^ (row & 7));
-}
-
-/* Where that is; rows that are 8 apart lie so many bytes apart. */
-template <int D> DEVICE const uint8_t *row_at(const uint8_t *rows, unsigned row, unsigned chunk)
-{
-        return rows + chunk_at<D>(row, chunk) * 16;
-}
-
 /* The two rows of a product of which this lane has numbers. */
 struct lane_pairs {
         int own[2]; /* position; -1: there is no such pair */
         float slope[2];
 };
 
-/* What a warp has of the positions that it took. */
+/*
+ * What a warp has of the positions that it took.  Sums lie as products do, 8 numbers of a head after
+ * the other; KV_INT8: of each 16 numbers the even ones, then the odd ones (attend-kv.h).
+ */
 template <int D> struct strand {
         float sums[D / 8][4];
         float most[2], sum[2]; /* most: an exponent of 2, as are all that were scores */
@@ -128,13 +106,6 @@ DEVICE void fetch_q(const attend_job *a, const seen_run *run, const tile *tile, 
         copies_end();
 }
 
-template <int D> DEVICE void load_q(uint32_t part[4], const uint8_t *q, unsigned k)
-{
-        unsigned lane = lane_number();
-
-        load_matrices<false>(part, q + chunk_at<D>(lane % 16, 2 * k + lane / 16) * 16);
-}
-
 /* The share of each of its weights in all that a pair sees: what is known, and the sink. */
 DEVICE float share_of(const attend_job *a, uint32_t head, float most, float sum)
 {
@@ -150,15 +121,6 @@ DEVICE float share_of(const attend_job *a, uint32_t head, float most, float sum)
 }
 
 /* ---- positions ---- */
-
-/* Halves that are not finite become 0.  Bit 15, bit 31: which of the two were. */
-DEVICE uint32_t drop_unfit(uint32_t *two)
-{
-        uint32_t unfit = ((*two & 0x7c007c00) + 0x04000400) & 0x80008000;
-
-        *two &= ~((unfit >> 15) * 0xffff);
-        return unfit;
-}
 
 /*
  * Which of some positions this lane's pairs see, counted from its own first one.  A mask of bits
@@ -281,77 +243,35 @@ template <int N> DEVICE void spoil(float sum[2], const lane_sight *sight, uint32
         }
 }
 
-/*
- * 0 times NaN is NaN, so at an EDGE, where a row may not see all that lies there, V that is not
- * finite is left out, and whoever does see it becomes NaN by his sum.
- */
-template <int D, int N, bool EDGE>
-DEVICE void add_values(strand<D> *s, const uint8_t *v, const lane_sight *sight,
+/* Who sees V that is not finite becomes NaN by his sum. */
+template <int D, int N, bool EDGE, kv_type T>
+DEVICE void add_values(strand<D> *s, const kv_columns *kv, const lane_sight *sight,
                        const float weight[N][4])
 {
-        unsigned lane = lane_number();
-        uint32_t unfit = 0;
+        uint32_t unfit = T == KV_INT8 ? add_integers<D, N, EDGE>(s->sums, kv, weight)
+                                      : add_numbers<D, N, EDGE, T>(s->sums, kv->values, weight);
 
-        UNROLL
-        for (unsigned j = 0; j < N / 2; j++) {
-                uint32_t weights[4], low = 0, high = 0; /* unfit, of the two columns */
-
-                UNROLL
-                for (unsigned x = 0; x < 4; x++)
-                        weights[x] = two_halves(weight[2 * j + x / 2][x % 2 * 2],
-                                                weight[2 * j + x / 2][x % 2 * 2 + 1]);
-                UNROLL
-                for (unsigned d = 0; d < D / 8; d += 2) {
-                        uint32_t part[4];
-
-                        load_matrices<true>(part, row_at<D>(v, lane % 16, d + lane / 16) +
-                                                          j * 16 * row_chunks<D>::BYTES);
-                        if (EDGE) {
-                                low |= drop_unfit(part) | drop_unfit(part + 2);
-                                high |= drop_unfit(part + 1) | drop_unfit(part + 3);
-                        }
-                        multiply_halves(s->sums[d], weights, part);
-                        multiply_halves(s->sums[d + 1], weights, part + 2);
-                }
-                unfit |= low >> 15 << 2 * j | high >> 15 << (2 * j + 1);
-        }
         if (EDGE)
                 spoil<N>(s->sum, sight, unfit);
 }
 
-/* K's rows, and V's, of N columns from `position` on.  q: in registers, or where it lies. */
-template <int D, int N, bool EDGE>
+/* N columns from `position` on.  q: in registers, or where it lies. */
+template <int D, int N, bool EDGE, kv_type T>
 DEVICE void take_columns(const attend_job *a, strand<D> *s, const lane_pairs *pairs,
-                         const uint32_t (*kept_q)[4], const uint8_t *q, const uint8_t *keys,
-                         const uint8_t *values, int position)
+                         const uint32_t (*kept_q)[4], const uint8_t *q, kv_columns kv, int position)
 {
-        unsigned lane = lane_number();
         const lane_sight sight = sight_of(a, pairs, position);
         float score[N][4] = {};
 
         static_assert(N % 2 == 0 && 4 * N <= 32, "");
-        UNROLL
-        for (unsigned k = 0; k < D / 16; k++) {
-                uint32_t other[4];
-
-                if (!row_chunks<D>::ROOMY)
-                        load_q<D>(other, q, k);
-                UNROLL
-                for (unsigned j = 0; j < N; j += 2) {
-                        uint32_t part[4];
-
-                        load_matrices<false>(part, row_at<D>(keys, lane / 16 * 8 + lane % 8,
-                                                             2 * k + lane / 8 % 2) +
-                                                           j * 8 * row_chunks<D>::BYTES);
-                        multiply_halves(score[j], row_chunks<D>::ROOMY ? kept_q[k] : other, part);
-                        multiply_halves(score[j + 1], row_chunks<D>::ROOMY ? kept_q[k] : other,
-                                        part + 2);
-                }
-        }
+        if (T == KV_INT8)
+                score_integers<D, N>(score, kept_q, q, &kv);
+        else
+                score_numbers<D, N, T>(score, kept_q, q, kv.keys);
         if (a->bend > 0 || a->slopes)
                 bend_scores<N>(a, pairs, position, score);
         weigh<D, N, EDGE>(s, a->to_log2, &sight, score);
-        add_values<D, N, EDGE>(s, values, &sight, score);
+        add_values<D, N, EDGE, T>(s, &kv, &sight, score);
 }
 
 #endif

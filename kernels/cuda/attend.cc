@@ -31,42 +31,34 @@ struct alignas(16) shared_pairs {
 };
 
 /*
- * Where things lie in shared memory.  A stage is a K tile and a V tile.  It has just room for
- * 16 rows of floats, too, and that is how warps hand over their sums: in the stage they are done
- * with, while the next ones fill.
+ * Where things lie in shared memory.  A stage is a K tile and a V tile, behind them their scales.
+ * Of 16 bits it has just room for 16 rows of floats, too, and that is how warps hand over their sums: in
+ * the stage they are done with, while the next ones fill.  One of integers is too small, so there is
+ * room for that behind the ring, and q is there before.
  */
-template <int D> struct sizes {
+template <int D, kv_type T> struct sizes {
+        using lines = kv_lines<D, T>;
+        static constexpr bool SMALL = T == KV_INT8;
         static constexpr unsigned WARPS = D > 128 ? 2 : WARPS_MAX;
         static constexpr unsigned THREADS = WARPS * LANES;
         static constexpr unsigned STAGES = D > 128 ? 2 : 3;
-        static constexpr unsigned CHUNKS = row_chunks<D>::CHUNKS;
-        static constexpr unsigned TILE = SLICE * row_chunks<D>::BYTES;
-        static constexpr unsigned STAGE = 2 * TILE;
+        static constexpr unsigned TILE = lines::NUMBERS;
+        static constexpr unsigned STAGE = 2 * (TILE + lines::SCALES);
+        static constexpr unsigned RING = STAGES * STAGE;
+        static constexpr unsigned ROWS = SLICE * row_chunks<D>::BYTES; /* of q; of sums, twice */
         static constexpr unsigned QUADS = PAIRS * D / 4; /* four floats of a tile's sums ... */
         static constexpr unsigned ROUNDS = (QUADS + THREADS - 1) / THREADS; /* ... a thread has */
         static constexpr unsigned PART = PAIRS * D + 2 * PAIRS;             /* floats */
         static constexpr bool ROOMY = row_chunks<D>::ROOMY;
-        static constexpr unsigned WARP = STAGES * STAGE + (ROOMY ? 0 : TILE);
+        static constexpr unsigned Q =
+                SMALL ? RING + (ROOMY ? 0 : 2 * ROWS) : RING - (ROOMY ? STAGE : 0);
+        static constexpr unsigned WARP = RING + (SMALL ? 2 * ROWS : 0) + (ROOMY ? 0 : ROWS);
         static constexpr unsigned KEPT = WARPS * WARP + sizeof(shared_pairs);
         static constexpr unsigned SHARED = KEPT + (ROOMY ? 0 : QUADS * 16);
 };
 
-/* K and V of a page, which lie one after the other. */
-template <int D> DEVICE void fetch_slice(const uint8_t *from, uint8_t *stage)
-{
-        using S = sizes<D>;
-
-        UNROLL
-        for (unsigned i = 0; i < D / 8; i++) {
-                unsigned x = i * LANES + lane_number(), row = x / S::CHUNKS, chunk = x % S::CHUNKS;
-                uint8_t *tile = stage + row / SLICE * S::TILE;
-
-                copy_begin(tile + chunk_at<D>(row % SLICE, chunk) * 16, from + x * 16, true);
-        }
-}
-
-/* For others to see: in a stage, and among the block's pairs. */
-template <int D> DEVICE void hand_over(strand<D> *s, uint8_t *stage, shared_pairs *pairs)
+/* For others to see: in `rows`, and among the block's pairs. */
+template <int D, kv_type T> DEVICE void hand_over(strand<D> *s, uint8_t *rows, shared_pairs *pairs)
 {
         unsigned g = lane_number() / 4, t = lane_number() % 4, warp = threadIdx.x / LANES;
 
@@ -77,9 +69,15 @@ template <int D> DEVICE void hand_over(strand<D> *s, uint8_t *stage, shared_pair
                 s->sum[i] += lane_across(s->sum[i], 1);
                 s->sum[i] += lane_across(s->sum[i], 2);
                 UNROLL
-                for (unsigned d = 0; d < D / 8; d++)
-                        *(float2 *)(stage + chunk_at<D>(row, d) * 32 +
+                for (unsigned d = 0; T != KV_INT8 && d < D / 8; d++)
+                        *(float2 *)(rows + chunk_at<D>(row, d) * 32 +
                                     t * 8) = { s->sums[d][i * 2], s->sums[d][i * 2 + 1] };
+                UNROLL
+                for (unsigned d = 0; T == KV_INT8 && d < D / 8; d += 2)
+                        *(float4 *)(rows + chunk_at<D>(row, d + t / 2) * 32 +
+                                    t % 2 * 16) = { s->sums[d][i * 2], s->sums[d + 1][i * 2],
+                                                    s->sums[d][i * 2 + 1],
+                                                    s->sums[d + 1][i * 2 + 1] };
                 if (!t) {
                         pairs->warp_most[warp][row] = s->most[i];
                         pairs->warp_sum[warp][row] = s->sum[i];
@@ -99,13 +97,13 @@ DEVICE float4 scaled(float4 a, float by)
 }
 
 /* What a thread has of a tile's sums: round i is of quad i * THREADS + thread. */
-template <int D> struct sums {
-        float4 at[sizes<D>::ROOMY ? sizes<D>::ROUNDS : 1];
+template <int D, kv_type T> struct sums {
+        float4 at[sizes<D, T>::ROOMY ? sizes<D, T>::ROUNDS : 1];
 };
 
-template <int D> DEVICE float4 *sum_of(sums<D> *sums, unsigned i)
+template <int D, kv_type T> DEVICE float4 *sum_of(sums<D, T> *sums, unsigned i)
 {
-        using S = sizes<D>;
+        using S = sizes<D, T>;
 
         if (S::ROOMY)
                 return &sums->at[i];
@@ -125,25 +123,25 @@ DEVICE void join_pair(shared_pairs *pairs, unsigned pair, float most, float sum,
 }
 
 /* Where the sums of a split lie in memory: those of pairs, then their largest scores, then sums. */
-template <int D>
+template <int D, kv_type T>
 DEVICE float *part_at(const items_job *a, const attend_item *item, const tile *tile,
                       uint32_t kv_head, uint32_t split)
 {
         uint32_t first = tile->first / ATTEND_SPLIT, count = tile->last / ATTEND_SPLIT + 1 - first;
         size_t at = (size_t)item->part * a->op.kv_heads + (size_t)kv_head * count + (split - first);
 
-        return a->parts + at * sizes<D>::PART;
+        return a->parts + at * sizes<D, T>::PART;
 }
 
 /*
  * All warps handed over: their sums become the split's, which joins `kept` or, if there is a part,
  * waits there.
  */
-template <int D>
-DEVICE void join_split(shared_pairs *pairs, const tile *tile, const uint8_t *stages, float *part,
-                       sums<D> *kept)
+template <int D, kv_type T>
+DEVICE void join_split(shared_pairs *pairs, const tile *tile, const uint8_t *rows, float *part,
+                       sums<D, T> *kept)
 {
-        using S = sizes<D>;
+        using S = sizes<D, T>;
         unsigned thread = threadIdx.x;
 
         block_meets();
@@ -176,7 +174,7 @@ DEVICE void join_split(shared_pairs *pairs, const tile *tile, const uint8_t *sta
                         continue;
                 UNROLL
                 for (unsigned w = 0; w < S::WARPS; w++) {
-                        const uint8_t *at = stages + w * S::WARP + chunk_at<D>(row, quad / 2) * 32 +
+                        const uint8_t *at = rows + w * S::WARP + chunk_at<D>(row, quad / 2) * 32 +
                                             quad % 2 * 16;
 
                         sum = scaled_sum(*(const float4 *)at, pairs->share[w][row], sum);
@@ -206,11 +204,11 @@ DEVICE bool came_last(shared_pairs *pairs, unsigned *arrived, uint32_t parts)
 }
 
 /* Parts join in ascending order, as splits of a whole tile do; some at once, to save time. */
-template <int D>
+template <int D, kv_type T>
 DEVICE void join_parts(shared_pairs *pairs, const tile *tile, const float *parts, uint32_t count,
-                       sums<D> *kept)
+                       sums<D, T> *kept)
 {
-        using S = sizes<D>;
+        using S = sizes<D, T>;
 
         for (uint32_t base = 0; base < count;
              base += PARTS_AT_ONCE, parts += PARTS_AT_ONCE * S::PART) {
@@ -248,11 +246,11 @@ DEVICE void join_parts(shared_pairs *pairs, const tile *tile, const float *parts
 }
 
 /* Sinks, the division, and out. */
-template <int D>
+template <int D, kv_type T>
 DEVICE void finish(const attend_job *a, shared_pairs *pairs, const attend_item *item,
-                   const tile *tile, uint32_t kv_head, sums<D> *kept)
+                   const tile *tile, uint32_t kv_head, sums<D, T> *kept)
 {
-        using S = sizes<D>;
+        using S = sizes<D, T>;
         unsigned thread = threadIdx.x;
 
         if (thread < tile->pairs) {
@@ -294,12 +292,12 @@ DEVICE bool walk_sees(const walk *w, uint32_t slice)
         return slice >= w->first && slice <= w->last && slice < w->end;
 }
 
-template <int D> DEVICE void walk_fetch(const attend_job *a, walk *w, uint8_t *ring)
+template <int D, kv_type T> DEVICE void walk_fetch(const attend_job *a, walk *w, uint8_t *ring)
 {
-        using S = sizes<D>;
+        using S = sizes<D, T>;
 
         if (walk_sees(w, w->at))
-                fetch_slice<D>(w->pages + w->page * a->page_bytes, ring + w->stage * S::STAGE);
+                fetch_slice<D, T>(w->pages + w->page * a->page_bytes, ring + w->stage * S::STAGE);
         copies_end();
         w->stage = w->stage + 1 == S::STAGES ? 0 : w->stage + 1;
         w->at += S::WARPS;
@@ -308,14 +306,14 @@ template <int D> DEVICE void walk_fetch(const attend_job *a, walk *w, uint8_t *r
                 w->page = w->table[w->at];
 }
 
-template <int D>
+template <int D, kv_type T>
 DEVICE walk walk_begin(const attend_job *a, const attend_item *item, const tile *tile,
                        uint32_t kv_head)
 {
         walk w = {};
 
         w.table = a->tables + (size_t)item->run.slot * a->pages_max;
-        w.pages = a->pages + (size_t)kv_head * (2 * SLICE * D * sizeof(uint16_t));
+        w.pages = a->pages + (size_t)kv_head * (2 * kv_lines<D, T>::BYTES);
         w.at = item->begin * SPLIT_SLICES + threadIdx.x / LANES;
         w.end = item->end * SPLIT_SLICES;
         w.first = tile->first / SLICE;
@@ -325,22 +323,22 @@ DEVICE walk walk_begin(const attend_job *a, const attend_item *item, const tile 
         return w;
 }
 
-template <int D>
+template <int D, kv_type T>
 DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv_head)
 {
-        using S = sizes<D>;
+        using S = sizes<D, T>;
         const attend_job *a = &all->op;
         shared_pairs *pairs = (shared_pairs *)(shared() + S::WARPS * S::WARP);
         unsigned warp = threadIdx.x / LANES, stage = 0;
         uint8_t *ring = shared() + warp * S::WARP;
-        uint8_t *q = ring + (S::ROOMY ? S::STAGES - 1 : S::STAGES) * S::STAGE;
+        uint8_t *q = ring + S::Q;
         const tile tile = tile_of(&item->run, item->tile, a->group, a->window);
         const lane_pairs mine = pairs_of(a, &item->run, &tile, kv_head);
         bool whole = item->part == ATTEND_WHOLE;
         uint32_t kept_q[D / 16][4];
-        sums<D> kept;
+        sums<D, T> kept;
         strand<D> s;
-        walk w = walk_begin<D>(a, item, &tile, kv_head);
+        walk w = walk_begin<D, T>(a, item, &tile, kv_head);
 
         if (threadIdx.x < PAIRS) {
                 pairs->most[threadIdx.x] = NOTHING;
@@ -348,39 +346,41 @@ DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv
         }
         fetch_q<D>(a, &item->run, &tile, kv_head, q);
         for (unsigned i = 0; i < S::STAGES - 1; i++)
-                walk_fetch<D>(a, &w, ring);
+                walk_fetch<D, T>(a, &w, ring);
         copies_wait<S::STAGES - 1>();
         lanes_meet();
         if (S::ROOMY) {
                 UNROLL
                 for (unsigned k = 0; k < D / 16; k++)
-                        load_q<D>(kept_q[k], q, k);
+                        load_q<D, T>(kept_q[k], q, k);
         }
-        lanes_meet(); /* where q was, the next slice comes */
+        lanes_meet(); /* where q was, the next slice comes, or sums */
         begin_strand(&s);
         UNROLL
         for (unsigned i = 0; i < S::ROUNDS; i++)
                 *sum_of(&kept, i) = {};
         for (uint32_t at = item->begin * SPLIT_SLICES + warp; at < w.end; at += S::WARPS) {
-                const uint8_t *tiles = ring + stage * S::STAGE;
+                const kv_columns columns = columns_in<D, T>(ring + stage * S::STAGE);
                 uint32_t position = at * SLICE;
 
-                walk_fetch<D>(a, &w, ring);
+                walk_fetch<D, T>(a, &w, ring);
                 copies_wait<S::STAGES - 1>();
                 lanes_meet();
                 if (position >= tile.sure_first && position + SLICE - 1 <= tile.sure_last)
-                        take_columns<D, 2, false>(a, &s, &mine, kept_q, q, tiles, tiles + S::TILE,
-                                                  (int)position);
+                        take_columns<D, 2, false, T>(a, &s, &mine, kept_q, q, columns,
+                                                     (int)position);
                 else if (walk_sees(&w, at))
-                        take_columns<D, 2, true>(a, &s, &mine, kept_q, q, tiles, tiles + S::TILE,
-                                                 (int)position);
+                        take_columns<D, 2, true, T>(a, &s, &mine, kept_q, q, columns,
+                                                    (int)position);
                 lanes_meet();
                 if (at % SPLIT_SLICES + S::WARPS >= SPLIT_SLICES) {
                         float *part = whole ? nullptr
-                                            : part_at<D>(all, item, &tile, kv_head, item->begin);
+                                            : part_at<D, T>(all, item, &tile, kv_head, item->begin);
 
-                        hand_over<D>(&s, ring + stage * S::STAGE, pairs);
-                        join_split<D>(pairs, &tile, shared() + stage * S::STAGE, part, &kept);
+                        unsigned rows = S::SMALL ? S::RING : stage * S::STAGE;
+
+                        hand_over<D, T>(&s, ring + rows, pairs);
+                        join_split<D, T>(pairs, &tile, shared() + rows, part, &kept);
                 }
                 stage = stage + 1 == S::STAGES ? 0 : stage + 1;
         }
@@ -392,17 +392,17 @@ DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv
 
                 if (!came_last(pairs, &all->arrived[at], count))
                         return;
-                join_parts<D>(pairs, &tile, part_at<D>(all, item, &tile, kv_head, first), count,
-                              &kept);
+                join_parts<D, T>(pairs, &tile, part_at<D, T>(all, item, &tile, kv_head, first),
+                                 count, &kept);
         }
-        finish<D>(a, pairs, item, &tile, kv_head, &kept);
+        finish<D, T>(a, pairs, item, &tile, kv_head, &kept);
 }
 
-template <int D> KERNEL(sizes<D>::THREADS) attend_items(items_job a)
+template <int D, kv_type T> KERNEL(sizes<D, T>::THREADS) attend_items(items_job a)
 {
         wait_for_predecessor();
         for (uint32_t i = blockIdx.x; i < a.list->count * a.op.kv_heads; i += gridDim.x)
-                take_item<D>(&a, &a.list->items[i / a.op.kv_heads], i % a.op.kv_heads);
+                take_item<D, T>(&a, &a.list->items[i / a.op.kv_heads], i % a.op.kv_heads);
 }
 
 /* ---- the host ---- */
@@ -411,27 +411,30 @@ template <int D> KERNEL(sizes<D>::THREADS) attend_items(items_job a)
 struct kind {
         void (*kernel)(items_job);
         uint32_t head_dim;
+        kv_type type;
         unsigned threads, shared, part; /* part: floats */
 };
 
-#define KIND(D)                                                                                    \
+#define KIND(D, T)                                                                                 \
         {                                                                                          \
-                attend_items<D>, D, sizes<D>::THREADS, sizes<D>::SHARED, sizes<D>::PART            \
+                attend_items<D, T>, D, T, sizes<D, T>::THREADS, sizes<D, T>::SHARED,               \
+                        sizes<D, T>::PART                                                          \
         }
+#define KINDS(T) KIND(32, T), KIND(64, T), KIND(80, T), KIND(96, T), KIND(128, T), KIND(256, T)
 
-static const kind kinds[] = { KIND(32), KIND(64), KIND(80), KIND(96), KIND(128), KIND(256) };
+static const kind kinds[] = { KINDS(KV_F16), KINDS(KV_BF16), KINDS(KV_INT8) };
 
-static const kind *kind_of(uint32_t head_dim)
+static const kind *kind_of(uint32_t head_dim, kv_type type)
 {
         for (const kind &kind : kinds)
-                if (kind.head_dim == head_dim)
+                if (kind.head_dim == head_dim && kind.type == type)
                         return &kind;
         return nullptr;
 }
 
-bool attend_serves(uint32_t head_dim)
+bool attend_serves(uint32_t head_dim, kv_type type)
 {
-        return kind_of(head_dim);
+        return kind_of(head_dim, type);
 }
 
 /* A multiprocessor has room for so many blocks, or nearly; some must be there while others wait. */
@@ -442,7 +445,7 @@ bool attend_serves(uint32_t head_dim)
 int attend_room_of(attend_room *room, uint32_t processors, uint32_t rows_max, uint32_t pages_max,
                    attend_bytes *ret_bytes)
 {
-        const kind *kind = kind_of(room->head_dim);
+        const kind *kind = kind_of(room->head_dim, KV_F16); /* others take about as much */
         uint32_t group = room->heads / room->kv_heads, tiles, splits, all, parts;
         size_t items;
 
@@ -500,7 +503,7 @@ attend_job attend_job_of(const attend_args *args)
 int attend(device *device, const attend_args *args)
 {
         const attend_room *room = &args->room;
-        const kind *kind = kind_of(room->head_dim);
+        const kind *kind = kind_of(room->head_dim, args->type);
         const items_job job = { attend_job_of(args), room->list, room->parts, room->arrived };
 
         assert(kind);

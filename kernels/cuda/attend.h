@@ -6,12 +6,13 @@
  *      out   = sum of exp(s(p)) v(p) / (sum of exp(s(p)) + exp(sink))
  *      p     from own - window + 1, or 0, to own
  *
- *      q       (rows, heads * head_dim) halves
+ *      q       (rows, heads * head_dim) halves; bfloats, where pages have these
  *      out     (rows, width) bfloats, width = heads * head_dim padded to 64 with zeros
- *      pages   KV_LAYOUT_NATURAL, KV_F16; this step's own K and V are there already
+ *      pages   KV_LAYOUT_NATURAL, KV_F16, KV_BF16 or KV_INT8 (attend-kv.h); this step's own K and V
+ *              are there already
  *      grid    room.blocks of 4 warps (head_dim 256: 2), whatever the step is
- *      moves   4 * head_dim bytes for each tile, KV head and position that the tile sees, q and out
- *              once; for what is cut (below) 8 * head_dim for each split and pair
+ *      moves   4 * head_dim bytes, or 2 * head_dim + 8 of integers, for each tile, KV head and
+ *              position that the tile sees, q and out once; for what is cut (below) 8 * head_dim for each split and pair
  *
  * A tensor core multiplies 16 rows, so what shares K and V is packed: a tile is 16 pairs (row of a
  * run, head of the group that has one KV head), in that order.  A decode has one tile of a
@@ -24,6 +25,9 @@
  * busy for much longer than others have to work are cut, an item for each split; all others
  * are one item.  Blocks step over the list.
  *
+ * Weights are rounded to what V is multiplied as before they are multiplied with it, by 2^-12 of
+ * themselves as halves, 2^-9 as bfloats, but not in the sum that divides.
+ *
  * Order of sums: a warp takes its slices of a split in ascending order, from nothing; warps are
  * added in order and make the split's sum; splits are added in ascending order, each time scaled to
  * the largest score so far.  Where a tile was cut, the splits' sums wait in memory, and whoever
@@ -33,10 +37,10 @@
  * of 1 and sums of 0, exactly.
  *
  * What lies in pages where no row looks may be anything, NaN included, and table entries that
- * nobody sees are not read.  A row that sees a V that is not finite, or a K that is NaN, is not
- * finite itself; rows that do not see it are as if it were not there.
+ * nobody sees are not read.  A row that sees a V that is not finite, or a K that is NaN, or a scale
+ * that is, is not finite itself; rows that do not see it are as if it were not there.
  *
- * It can not: serve other head dimensions, read pages of other types, and be quick for long
+ * It can not: serve other head dimensions, multiply floats (KV_F32), and be quick for long
  * prompts: each tile fetches K and V for itself, out of the L2 cache.  Where bits need not be a
  * row's own, attend-prompt.h is.
  */
@@ -49,8 +53,8 @@
 #define ATTEND_SPLIT 256u /* positions */
 #define ATTEND_PAIRS 16u  /* of a tile */
 
-/* 32, 64, 80, 96, 128 and 256.  Others have no kernel here. */
-bool attend_serves(uint32_t head_dim);
+/* 32, 64, 80, 96, 128 and 256, of all types but KV_F32.  Others have no kernel here. */
+bool attend_serves(uint32_t head_dim, kv_type type);
 
 struct attend_item {
         seen_run run;
@@ -101,6 +105,7 @@ struct attend_args {
         uint16_t *out;
         const uint8_t *pages; /* of the pool, where this layer's tiles begin in page 0 */
         size_t page_bytes;
+        kv_type type;        /* of their numbers */
         float scale;         /* more than 0 */
         float softcap;       /* 0: none */
         const float *sinks;  /* (heads) or NULL */

@@ -49,6 +49,9 @@ int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_
         return 0;
 }
 
+/* Tensor cores multiply 16 bits: of 32, the attention would be another one. */
+#define KV_SERVED (1u << KV_F16 | 1u << KV_BF16 | 1u << KV_INT8)
+
 static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)
 {
         struct cuda *cuda = cuda_of(k);
@@ -58,7 +61,7 @@ static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)
 
         if (!shape->layers || !shape->kv_heads || !shape->head_dim || !shape->pages)
                 return -EINVAL;
-        if (shape->type != KV_F16 || !attend_serves(shape->head_dim))
+        if (!(KV_SERVED >> shape->type & 1) || !attend_serves(shape->head_dim, shape->type))
                 return -ENOTSUP;
         if (__builtin_mul_overflow(kv_page_bytes(shape), (size_t)shape->pages, &bytes))
                 return -ENOMEM;
@@ -103,12 +106,12 @@ static void cuda_close(struct kernels *k)
 }
 
 static const struct kernels cuda_table = {
-        "cuda",        KV_LAYOUT_NATURAL, cuda_close,      cuda_floats_new, cuda_floats_free,
-        cuda_put,      cuda_get,          cuda_mat_new,    cuda_mat_free,   cuda_weights_put,
-        cuda_kv_new,   cuda_kv_free,      cuda_step_begin, cuda_embed,      cuda_qkv,
-        cuda_attend,   cuda_project,      cuda_gate,       cuda_head,       cuda_pick,
-        cuda_step_end, cuda_rehearse,     cuda_collect,    cuda_logprobs,   cuda_lost,
-        cuda_memory,
+        "cuda",           KV_LAYOUT_NATURAL, KV_SERVED,     cuda_close,      cuda_floats_new,
+        cuda_floats_free, cuda_put,          cuda_get,      cuda_mat_new,    cuda_mat_free,
+        cuda_weights_put, cuda_kv_new,       cuda_kv_free,  cuda_step_begin, cuda_embed,
+        cuda_qkv,         cuda_attend,       cuda_project,  cuda_gate,       cuda_head,
+        cuda_pick,        cuda_step_end,     cuda_rehearse, cuda_collect,    cuda_logprobs,
+        cuda_lost,        cuda_memory,
 };
 
 static int open_all(struct cuda *cuda)

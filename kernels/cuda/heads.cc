@@ -1,28 +1,39 @@
 #include "kernels/cuda/heads.h"
 
+#include <assert.h>
+
 #include "kernels/cuda/lane.h"
 
 #define WARPS 4u
 
 enum kind { HEAD_Q, HEAD_K, HEAD_V };
 
-/* Where the numbers of a head go; NULL: nowhere. */
-DEVICE uint16_t *place(const heads_args *a, uint32_t number, kind kind, uint32_t head)
+/* Where a head goes; numbers NULL: nowhere. */
+struct place {
+        void *numbers;
+        float *scale; /* of integers */
+};
+
+template <kv_type T>
+DEVICE place place_of(const heads_args *a, uint32_t number, kind kind, uint32_t head)
 {
         const seen_row *row = &a->view.rows[number];
-        uint32_t page;
+        uint32_t page, line = row->position % PAGE_POSITIONS;
         uint8_t *tile;
 
         if (kind == HEAD_Q)
-                return a->q + ((size_t)number * a->heads + head) * a->head_dim;
+                return { a->q + ((size_t)number * a->heads + head) * a->head_dim, nullptr };
         if (!row->write)
-                return nullptr;
+                return {};
         page = a->view.tables[(size_t)row->slot * a->view.pages_max +
                               row->position / PAGE_POSITIONS];
         tile = a->pages + page * a->page_bytes + head * 2 * a->tile_bytes;
         if (kind == HEAD_V)
                 tile += a->tile_bytes;
-        return (uint16_t *)tile + (size_t)(row->position % PAGE_POSITIONS) * a->head_dim;
+        if (T != KV_INT8)
+                return { (uint16_t *)tile + (size_t)line * a->head_dim, nullptr };
+        return { tile + (size_t)line * a->head_dim,
+                 (float *)(tile + (size_t)PAGE_POSITIONS * a->head_dim) + line };
 }
 
 DEVICE float normed(const float *x, const float *norm, float inverse, uint32_t i)
@@ -44,14 +55,56 @@ DEVICE void turn(const rope *rope, uint32_t position, uint32_t pair, float *one,
         *other = was * sine + *other * cosine;
 }
 
-KERNEL(WARPS *LANES) finish_head(heads_args a)
+/* KV_INT8: K and V wait in shared memory. */
+template <kv_type T> DEVICE void put(void *to, float *waits, uint32_t i, float x)
+{
+        if (T == KV_INT8 && waits)
+                waits[i] = x;
+        else
+                ((uint16_t *)to)[i] =
+                        (uint16_t)(T == KV_BF16 ? two_bfloats(x, 0) : two_halves(x, 0));
+}
+
+/* By a warp: numbers that lanes have put into shared memory, as page.h has them. */
+DEVICE void put_integers(const place *to, const float *waits, uint32_t count)
+{
+        uint32_t most =
+                0; /* without signs, floats are in the order of their bits; NaN comes last */
+        float scale;
+
+        lanes_meet();
+        for (uint32_t i = lane_number(); i < count; i += LANES) {
+                uint32_t size = bits_of(waits[i]) & 0x7fffffff;
+
+                most = size > most ? size : most;
+        }
+        for (unsigned bits = LANES / 2; bits; bits /= 2) {
+                uint32_t other = lane_across(most, bits);
+
+                most = other > most ? other : most;
+        }
+        scale = float_of(most < 0x7f800000 ? most : 0x7fc00000) / 127;
+        if (scale < 0x1p-126f)
+                scale = 0;
+        for (uint32_t i = lane_number() * 4; i < count; i += LANES * 4) {
+                uint32_t four = 0;
+
+                for (unsigned x = 0; scale > 0 && x < 4; x++)
+                        four |= ((uint32_t)(int)rintf(waits[i + x] / scale) & 0xff) << x * 8;
+                *(uint32_t *)((uint8_t *)to->numbers + i) = four;
+        }
+        if (!lane_number())
+                *to->scale = scale;
+}
+
+template <kv_type T> KERNEL(WARPS *LANES) finish_head(heads_args a)
 {
         uint32_t number = blockIdx.y, head = blockIdx.x * WARPS + threadIdx.x / LANES;
         uint32_t lane = lane_number(), dims = 0, all = a.heads + 2 * a.kv_heads;
         kind kind = HEAD_Q;
         const float *x, *norm = a.q_norm;
-        uint16_t *to;
-        float inverse = 1;
+        float inverse = 1, *waits = nullptr;
+        place to;
 
         wait_for_predecessor();
         if (number >= a.view.counts->rows || head >= all)
@@ -63,9 +116,11 @@ KERNEL(WARPS *LANES) finish_head(heads_args a)
                 head %= a.kv_heads;
                 norm = kind == HEAD_K ? a.k_norm : nullptr;
         }
-        to = place(&a, number, kind, head);
-        if (!to)
+        to = place_of<T>(&a, number, kind, head);
+        if (!to.numbers)
                 return;
+        if (T == KV_INT8 && kind != HEAD_Q)
+                waits = (float *)shared() + threadIdx.x / LANES * a.head_dim;
         if (norm) {
                 float squares = 0;
 
@@ -81,19 +136,28 @@ KERNEL(WARPS *LANES) finish_head(heads_args a)
                 float one = normed(x, norm, inverse, i), other = normed(x, norm, inverse, j);
 
                 turn(&a.turns, a.view.rows[number].position, pair, &one, &other);
-                to[i] = (uint16_t)two_halves(one, 0);
-                to[j] = (uint16_t)two_halves(other, 0);
+                put<T>(to.numbers, waits, i, one);
+                put<T>(to.numbers, waits, j, other);
         }
         for (uint32_t i = dims + lane; i < a.head_dim; i += LANES)
-                to[i] = (uint16_t)two_halves(normed(x, norm, inverse, i), 0);
+                put<T>(to.numbers, waits, i, normed(x, norm, inverse, i));
+        if (T == KV_INT8 && waits)
+                put_integers(&to, waits, a.head_dim);
 }
 
 int heads(device *device, const heads_args *args)
 {
         uint32_t all = args->heads + 2 * args->kv_heads;
-        const launch launch = {
+        launch launch = {
                 (all + WARPS - 1) / WARPS, args->view.rows_max, 1, WARPS * LANES, 0, true
         };
 
-        return device_launch(device, STREAM_STEPS, launch, finish_head, *args);
+        assert(args->type != KV_F32);
+        if (args->type == KV_INT8) {
+                launch.shared = WARPS * args->head_dim * sizeof(float);
+                return device_launch(device, STREAM_STEPS, launch, finish_head<KV_INT8>, *args);
+        }
+        return device_launch(device, STREAM_STEPS, launch,
+                             args->type == KV_BF16 ? finish_head<KV_BF16> : finish_head<KV_F16>,
+                             *args);
 }

@@ -177,6 +177,20 @@ DEVICE uint32_t two_halves(float low, float high)
 #endif
 }
 
+/* a - b, each of the two. */
+DEVICE uint32_t subtract_halves(uint32_t a, uint32_t b)
+{
+#ifdef __CUDACC__
+        uint32_t two;
+
+        asm("sub.rn.f16x2 %0, %1, %2;" : "=r"(two) : "r"(a), "r"(b));
+        return two;
+#else
+        return two_halves(from_half(a & 0xffff) - from_half(b & 0xffff),
+                          from_half(a >> 16) - from_half(b >> 16));
+#endif
+}
+
 /* 2^x; on a GPU to 2 units in the last place, and what is not normal is 0. */
 DEVICE float power_of_two(float x)
 {

@@ -29,10 +29,10 @@ static const uint32_t *rows_count(const struct cuda *cuda)
  * What an operator is going to write there.  Padding is not written, so it must not have anything left
  * of other rows that would be NaN to who multiplies it.
  */
-static int holds(struct cuda *cuda, const float *floats, content content, uint32_t columns)
+static int holds(struct cuda *cuda, const float *floats, content content, uint32_t columns,
+                 uint32_t width)
 {
         buffer *buffer = cuda_buffer(cuda, floats);
-        uint32_t width = content == CONTENT_BFLOATS ? padded(columns) : columns;
         bool same = buffer->content == content && buffer->columns == columns;
 
         assert(floats == buffer->at);
@@ -149,7 +149,7 @@ int cuda_embed(struct kernels *k, const mat *table, float scale, float *x)
         int r;
 
         assert(cuda->steps.running && table->shape.parts == 1);
-        r = holds(cuda, x, CONTENT_FLOATS, table->shape.columns);
+        r = holds(cuda, x, CONTENT_FLOATS, table->shape.columns, table->shape.columns);
         return cuda_outcome(cuda, r ? r : embed(cuda->device, &args));
 }
 
@@ -171,10 +171,17 @@ static int multiply_runs(struct cuda *cuda, const mat *w, const linear_args *all
         return r;
 }
 
+/* As attention wants them (attend.h). */
+static content queries_of(const kv *kv)
+{
+        return kv->shape.type == KV_BF16 ? CONTENT_BFLOATS : CONTENT_HALVES;
+}
+
 int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
 {
         struct cuda *cuda = cuda_of(k);
         kv *kv = op->kv;
+        const uint32_t columns = op->heads * op->head_dim;
         linear_args stack = product(cuda, op->w, LINEAR_STORE, op->bias);
         const heads_args finish = { cuda->view,
                                     cuda->stacked,
@@ -188,14 +195,15 @@ int cuda_qkv(struct kernels *k, const qkv *op, float *q, const float *x)
                                     op->rope,
                                     kv->pages + kv_tile_offset(&kv->shape, op->layer, 0),
                                     kv->page_bytes,
-                                    kv->tile_bytes };
+                                    kv->tile_bytes,
+                                    kv->shape.type };
         int r;
 
         assert(cuda->steps.running && op->w->shape.parts == 3);
         assert(op->layer < kv->shape.layers && op->head_dim == kv->shape.head_dim &&
                op->kv_heads == kv->shape.kv_heads);
         stack.y = cuda->stacked;
-        if ((r = holds(cuda, q, CONTENT_HALVES, op->heads * op->head_dim)) ||
+        if ((r = holds(cuda, q, queries_of(kv), columns, columns)) ||
             (r = narrow(cuda, op->w, x, op->norm, op->eps)) ||
             (r = multiply_runs(cuda, op->w, &stack)))
                 return cuda_outcome(cuda, r);
@@ -225,7 +233,7 @@ int cuda_prompt_room(const struct cuda *cuda, const attend_room *of, attend_prom
 {
         *ret_room = {};
         *ret_bytes = 0;
-        if (cuda->conf.deterministic || !attend_prompt_serves(of->head_dim))
+        if (cuda->conf.deterministic || !attend_prompt_serves(of->head_dim, KV_F16))
                 return 0;
         ret_room->rows_min = ATTEND_PROMPT_ROWS;
         return attend_prompt_room_of(ret_room, of, device_processors(cuda->device),
@@ -305,14 +313,15 @@ int cuda_attend(struct kernels *k, const struct attend *op, float *out, const fl
 {
         struct cuda *cuda = cuda_of(k);
         const kv *kv = op->kv;
+        const uint32_t columns = op->heads * op->head_dim;
         attend_args args = {};
         plan *plan;
         int r;
 
         assert(cuda->steps.running && op->head_dim == kv->shape.head_dim);
-        assert(has(cuda, q, CONTENT_HALVES));
+        assert(has(cuda, q, queries_of(kv)));
         if ((r = plan_of(cuda, op, &plan)) ||
-            (r = holds(cuda, out, CONTENT_BFLOATS, op->heads * op->head_dim)))
+            (r = holds(cuda, out, CONTENT_BFLOATS, columns, padded(columns))))
                 return cuda_outcome(cuda, r);
         args.view = cuda->view;
         args.room = plan->room;
@@ -322,6 +331,7 @@ int cuda_attend(struct kernels *k, const struct attend *op, float *out, const fl
         args.out = (uint16_t *)out;
         args.pages = kv->pages + kv_tile_offset(&kv->shape, op->layer, 0);
         args.page_bytes = kv->page_bytes;
+        args.type = kv->shape.type;
         args.scale = op->scale;
         args.softcap = op->softcap;
         args.sinks = op->sinks;
@@ -359,7 +369,7 @@ int cuda_gate(struct kernels *k, const gate *op, float *out, const float *x)
         args.out = (uint16_t *)out;
         args.out_columns = padded(args.n);
         args.act = op->act;
-        if ((r = holds(cuda, out, CONTENT_BFLOATS, args.n)) ||
+        if ((r = holds(cuda, out, CONTENT_BFLOATS, args.n, args.out_columns)) ||
             (r = narrow(cuda, op->w, x, op->norm, op->eps)))
                 return cuda_outcome(cuda, r);
         return cuda_outcome(cuda, multiply(cuda, &args));
@@ -383,7 +393,7 @@ int cuda_head(struct kernels *k, const head *op, float *logits, const float *x)
         args.count = wants;
         args.y = logits;
         assert(has(cuda, x, CONTENT_FLOATS));
-        if ((r = holds(cuda, logits, CONTENT_FLOATS, args.n)) ||
+        if ((r = holds(cuda, logits, CONTENT_FLOATS, args.n, args.n)) ||
             (r = norm(cuda->device, &wanted)) || (r = multiply(cuda, &args)))
                 return cuda_outcome(cuda, r);
         return op->softcap ? cuda_outcome(cuda, cap(cuda->device, &hold)) : 0;

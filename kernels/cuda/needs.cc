@@ -50,7 +50,7 @@ static int add_attends(const struct cuda *cuda, const kernels_needs *needs, kern
                 attend_room room;
                 size_t list;
 
-                if (!attend_serves(needs->attends[i].head_dim))
+                if (!attend_serves(needs->attends[i].head_dim, KV_F16)) /* as all types */
                         return -ENOTSUP;
                 r = cuda_attend_room(cuda, &needs->attends[i], &room, &bytes);
                 if (!r)

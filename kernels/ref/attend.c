@@ -13,8 +13,17 @@ static double tile_get(const struct kv *kv, const uint8_t *tile, uint32_t line, 
 {
         size_t at = (size_t)line * kv->shape.head_dim + i;
 
-        return kv->shape.type == KV_F32 ? ((const float *)tile)[at]
-                                        : half_to_float(((const uint16_t *)tile)[at]);
+        switch (kv->shape.type) {
+        case KV_F16:
+                return half_to_float(((const uint16_t *)tile)[at]);
+        case KV_BF16:
+                return bfloat_to_float(((const uint16_t *)tile)[at]);
+        case KV_INT8:
+                return (double)((const int8_t *)tile)[at] * kv_scales(kv, tile)[line];
+        case KV_F32:
+                break;
+        }
+        return ((const float *)tile)[at];
 }
 
 static double score(const struct attend *op, const float *q, const uint8_t *tile, uint32_t line)

@@ -5,6 +5,7 @@
  *      a' = a cos - b sin
  *      b' = a sin + b cos
  */
+#include <float.h>
 #include <math.h>
 
 #include "kernels/ref/ref.h"
@@ -43,16 +44,44 @@ static void head_finish(const struct qkv *op, double *head, const float *norm, u
         rope_turn(&op->rope, head, position);
 }
 
+/* KV_INT8, to the letter of page.h. */
+static void integers_put(const struct kv *kv, uint8_t *tile, uint32_t line, const double *head)
+{
+        uint32_t dim = kv->shape.head_dim;
+        int8_t *to = (int8_t *)tile + (size_t)line * dim;
+        bool finite = true;
+        float most = 0, scale;
+
+        for (uint32_t i = 0; i < dim; i++) {
+                finite = finite && isfinite((float)head[i]);
+                most = fmaxf(most, fabsf((float)head[i]));
+        }
+        scale = finite ? most / 127 : NAN;
+        if (scale < FLT_MIN)
+                scale = 0;
+        kv_scales(kv, tile)[line] = scale;
+        for (uint32_t i = 0; i < dim; i++)
+                to[i] = scale > 0 ? (int8_t)rintf((float)head[i] / scale) : 0;
+}
+
 /* `head` becomes line `line` of a tile. */
 static void tile_put(const struct kv *kv, uint8_t *tile, uint32_t line, const double *head)
 {
         size_t at = (size_t)line * kv->shape.head_dim;
 
+        if (kv->shape.type == KV_INT8) {
+                integers_put(kv, tile, line, head);
+                return;
+        }
         for (uint32_t i = 0; i < kv->shape.head_dim; i++) {
+                float number = (float)head[i];
+
                 if (kv->shape.type == KV_F32)
-                        ((float *)tile)[at + i] = (float)head[i];
+                        ((float *)tile)[at + i] = number;
                 else
-                        ((uint16_t *)tile)[at + i] = float_to_half((float)head[i]);
+                        ((uint16_t *)tile)[at + i] = kv->shape.type == KV_F16
+                                                             ? float_to_half(number)
+                                                             : float_to_bfloat(number);
         }
 }
 

@@ -13,7 +13,6 @@
 
 #define SLOTS     9u
 #define CONTEXT   800u /* positions of a slot, but where one is to be long */
-#define NAN_HALF  0x7e00
 #define UNTOUCHED 0x5a5a
 #define NO_PAGE   0x40000000u /* far outside of everything */
 #define LAYERS    2u
@@ -44,31 +43,50 @@ static uint32_t roll_below(uint32_t n)
         return (uint32_t)((roll() + 1) / 2 * n) % n;
 }
 
-/* The same some thousand numbers again and again, at places that have nothing in common. */
-static void fill(vector<uint16_t> *to, size_t count)
+/* A number of a page, no larger than 1; of integers, without its scale. */
+static uint16_t number_of_type(kv_type type, double x)
 {
-        static vector<uint16_t> noise;
+        if (type == KV_INT8)
+                return (uint8_t)(int8_t)lrint(x * 127);
+        return (uint16_t)(type == KV_BF16 ? two_bfloats((float)x, 0) : two_halves((float)x, 0));
+}
+
+/* The same some thousand numbers again and again, at places that have nothing in common. */
+static void fill(vector<uint16_t> *to, kv_type type, size_t count)
+{
+        static vector<uint16_t> all[KV_TYPES];
+        vector<uint16_t> &noise = all[type];
 
         while (noise.size() < 9973)
-                noise.push_back((uint16_t)two_halves((float)roll(), 0));
+                noise.push_back(number_of_type(type, roll()));
         to->resize(count);
         for (size_t i = 0, at = roll_below(9973); i < count; i++, at = at == 9972 ? 0 : at + 1)
                 (*to)[i] = noise[at];
 }
+
+static const char *const type_names[KV_TYPES] = { "f16", "bf16", "int8", "f32" };
 
 /* ---- a world: what an operator is, and what has been said in each slot ---- */
 
 struct world {
         uint32_t heads, kv_heads, head_dim, window;
         uint32_t context; /* positions of a slot, at most */
+        kv_type type;
         float scale, softcap;
         vector<float> sinks, slopes; /* or empty */
         vector<uint16_t> q[SLOTS];   /* of each position */
         vector<uint16_t> kv[SLOTS];  /* (positions, K or V, kv_heads, head_dim) */
+        vector<float> scales[SLOTS]; /* (positions, K or V, kv_heads), of integers */
 };
 
+/* Of queries: halves, but beside bfloats. */
+static kv_type type_of_q(kv_type type)
+{
+        return type == KV_BF16 ? KV_BF16 : KV_F16;
+}
+
 static world world_new(uint32_t group, uint32_t kv_heads, uint32_t head_dim,
-                       uint32_t context = CONTEXT)
+                       uint32_t context = CONTEXT, kv_type type = KV_F16)
 {
         world w = {};
 
@@ -76,16 +94,22 @@ static world world_new(uint32_t group, uint32_t kv_heads, uint32_t head_dim,
         w.kv_heads = kv_heads;
         w.head_dim = head_dim;
         w.context = context;
+        w.type = type;
         w.scale = 6 / sqrtf((float)head_dim);
         dice = 7 * group + 1000 * head_dim;
-        print_message("heads %u of %u, %u numbers each, seed %u\n", w.heads, kv_heads, head_dim,
-                      (unsigned)dice);
+        print_message("heads %u of %u, %u numbers each, %s, seed %u\n", w.heads, kv_heads, head_dim,
+                      type_names[type], (unsigned)dice);
         for (uint32_t s = 0; s < SLOTS; s++) {
-                fill(&w.q[s], (size_t)context * w.heads * head_dim);
-                fill(&w.kv[s], (size_t)context * 2 * kv_heads * head_dim);
+                fill(&w.q[s], type_of_q(type), (size_t)context * w.heads * head_dim);
+                fill(&w.kv[s], type, (size_t)context * 2 * kv_heads * head_dim);
+                for (uint32_t i = 0; type == KV_INT8 && i < context * 2 * kv_heads; i++)
+                        w.scales[s].push_back((float)(0.55 + 0.45 * roll()) / 127);
         }
         return w;
 }
+
+/* The types that there are kernels for. */
+static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8 };
 
 static void with_sinks_and_slopes(world *w)
 {
@@ -100,9 +124,33 @@ static size_t number_at(const world *w, uint32_t position, uint32_t v, uint32_t 
         return (((size_t)position * 2 + v) * w->kv_heads + head) * w->head_dim;
 }
 
-static double number(uint16_t half)
+static double number(kv_type type, uint16_t bits)
 {
-        return (double)from_half(half);
+        if (type == KV_INT8)
+                return (int8_t)bits;
+        return (double)(type == KV_BF16 ? from_bfloat(bits) : from_half(bits));
+}
+
+/* Those of a head in the past of a slot, from number_at() on. */
+static vector<double> numbers(const world *w, uint32_t slot, size_t at)
+{
+        double scale = w->type == KV_INT8 ? (double)w->scales[slot][at / w->head_dim] : 1;
+        vector<double> all;
+
+        for (uint32_t i = 0; i < w->head_dim; i++)
+                all.push_back(number(w->type, w->kv[slot][at + i]) * scale);
+        return all;
+}
+
+/* One of them is not finite any more, or its scale is not; infinity has no scale. */
+static void make_unfit(world *w, uint32_t slot, size_t at, bool nan, bool minus)
+{
+        uint32_t bits = w->type == KV_BF16 ? (nan ? 0x7fc0 : 0x7f80) : (nan ? 0x7e00 : 0x7c00);
+
+        if (w->type == KV_INT8)
+                w->scales[slot][at / w->head_dim] = NAN;
+        else
+                w->kv[slot][at] = (uint16_t)(bits | (minus ? 0x8000 : 0));
 }
 
 /* ---- the formula ---- */
@@ -118,14 +166,16 @@ static vector<double> expected(const world *w, uint32_t slot, uint32_t own, uint
 
         *ret_largest = 0;
         for (uint32_t p = 0; p <= own; p++) {
-                const uint16_t *k = &w->kv[slot][number_at(w, p, 0, kv_head)];
                 double s = 0, all = 0;
 
                 if (w->window && own - p >= w->window)
                         continue;
+                vector<double> k = numbers(w, slot, number_at(w, p, 0, kv_head));
                 for (uint32_t i = 0; i < d; i++) {
-                        s += number(q[i]) * number(k[i]);
-                        all += fabs(number(q[i]) * number(k[i]));
+                        double product = number(type_of_q(w->type), q[i]) * k[i];
+
+                        s += product;
+                        all += fabs(product);
                 }
                 s *= w->scale;
                 all *= w->scale;
@@ -142,12 +192,14 @@ static vector<double> expected(const world *w, uint32_t slot, uint32_t own, uint
         if (!w->sinks.empty())
                 below = exp(w->sinks[head] - most);
         for (uint32_t p = 0; p <= own; p++) {
-                const uint16_t *v = &w->kv[slot][number_at(w, p, 1, kv_head)];
                 double weight = exp(scores[p] - most);
 
+                if (weight == 0)
+                        continue;
+                vector<double> v = numbers(w, slot, number_at(w, p, 1, kv_head));
                 below += weight;
-                for (uint32_t i = 0; i < d && weight > 0; i++)
-                        out[i] += weight * number(v[i]);
+                for (uint32_t i = 0; i < d; i++)
+                        out[i] += weight * v[i];
         }
         for (double &x : out)
                 x /= below;
@@ -167,18 +219,36 @@ static vector<uint16_t> queries(const world *w, const vector<seen_run> &runs, ui
         return q;
 }
 
-/* Tables of pages in no order, with NaN wherever nobody may look. */
+/* Tables of pages in no order, with NaN wherever nobody may look: bytes of 0xff are that in all types. */
 struct memory {
         vector<uint32_t> tables;
-        vector<uint16_t> pages;
-        size_t page_bytes;
+        vector<uint8_t> pages;
+        size_t page_bytes, layer; /* where the layer begins in a page */
 };
+
+/* K and V of a position, as page.h has them, in the layer's part of a page. */
+static void put_position(const world *w, const kv_shape *shape, uint8_t *layer, uint32_t slot,
+                         uint32_t position)
+{
+        size_t line = position % PAGE_POSITIONS, bytes = kv_number_bytes(w->type);
+
+        for (uint32_t x = 0; x < 2 * w->kv_heads; x++) {
+                uint32_t v = x / w->kv_heads, head = x % w->kv_heads;
+                size_t at = number_at(w, position, v, head);
+                uint8_t *tile = layer + (head * 2 + v) * kv_tile_bytes(shape);
+
+                for (uint32_t i = 0; i < w->head_dim; i++)
+                        memcpy(tile + (line * w->head_dim + i) * bytes, &w->kv[slot][at + i],
+                               bytes);
+                if (w->type == KV_INT8)
+                        memcpy(tile + PAGE_POSITIONS * w->head_dim + line * 4,
+                               &w->scales[slot][at / w->head_dim], 4);
+        }
+}
 
 static memory memory_new(const world *w, const vector<seen_run> &runs)
 {
-        const kv_shape shape = { LAYERS, w->kv_heads, w->head_dim, 0, KV_F16 };
-        size_t tile = kv_tile_bytes(&shape) / 2, layer = kv_tile_offset(&shape, LAYER, 0) / 2;
-        size_t page = kv_page_bytes(&shape) / 2;
+        const kv_shape shape = { LAYERS, w->kv_heads, w->head_dim, 0, w->type };
         uint32_t pages_max = w->context / PAGE_POSITIONS;
         vector<uint32_t> order(SLOTS * pages_max);
         memory m = {};
@@ -187,23 +257,20 @@ static memory memory_new(const world *w, const vector<seen_run> &runs)
                 order[i] = i;
         for (uint32_t i = (uint32_t)order.size() - 1; i > 0; i--)
                 std::swap(order[i], order[roll_below(i + 1)]);
+        m.page_bytes = kv_page_bytes(&shape);
+        m.layer = kv_tile_offset(&shape, LAYER, 0);
         m.tables.assign(SLOTS * pages_max, NO_PAGE);
-        m.pages.assign(order.size() * page, NAN_HALF);
-        m.page_bytes = page * 2;
+        m.pages.assign(order.size() * m.page_bytes, 0xff);
         for (const seen_run &run : runs) {
                 uint32_t own = run.position, end = own + run.count;
                 uint32_t first = w->window && own >= w->window ? own - w->window + 1 : 0;
 
                 for (uint32_t p = first; p < end; p++) {
                         uint32_t at = run.slot * pages_max + p / PAGE_POSITIONS;
-                        uint16_t *to = &m.pages[order[at] * page + layer];
 
                         m.tables[at] = order[at];
-                        for (uint32_t x = 0; x < 2 * w->kv_heads; x++)
-                                memcpy(to + (x % w->kv_heads * 2 + x / w->kv_heads) * tile +
-                                               (size_t)(p % PAGE_POSITIONS) * w->head_dim,
-                                       &w->kv[run.slot][number_at(w, p, 0, 0) + x * w->head_dim],
-                                       w->head_dim * 2);
+                        put_position(w, &shape, &m.pages[order[at] * m.page_bytes + m.layer],
+                                     run.slot, p);
                 }
         }
         return m;
@@ -214,8 +281,9 @@ static void describe(attend_args *args, const world *w, const memory *m)
 {
         args->view.tables = m->tables.data();
         args->view.pages_max = w->context / PAGE_POSITIONS;
-        args->pages = (const uint8_t *)m->pages.data() + m->page_bytes / LAYERS * LAYER;
+        args->pages = m->pages.data() + m->layer;
         args->page_bytes = m->page_bytes;
+        args->type = w->type;
         args->scale = w->scale;
         args->softcap = w->softcap;
         args->sinks = w->sinks.empty() ? nullptr : w->sinks.data();

@@ -45,7 +45,8 @@ struct convert_args {
         const uint32_t *in;         /* (count): bits of anything */
         uint32_t *halves, *bfloats; /* of a float and the same turned over */
         float *half, *bfloat;       /* from the lower 16 bits */
-        uint32_t *less;             /* two bfloats, from which two others are subtracted */
+        uint32_t *less,
+                *less_half; /* two bfloats, two halves, from which two others are subtracted */
 };
 
 KERNEL(96) lanes(lanes_args a);
@@ -206,6 +207,7 @@ KERNEL(256) convert(convert_args a)
                 a.half[i] = from_half(bits);
                 a.bfloat[i] = from_bfloat(bits);
                 a.less[i] = subtract_bfloats(bits, bits >> 16 | bits << 16);
+                a.less_half[i] = subtract_halves(bits, bits >> 16 | bits << 16);
         }
 }
 

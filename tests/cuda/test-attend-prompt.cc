@@ -99,7 +99,9 @@ static double allowed(const world *w, uint32_t own, double largest, double numbe
 {
         double off = largest * (w->head_dim + 64) * 0x1p-24 + (w->softcap + 1) * 0x1p-20;
 
-        return 0x1p-11 + (own + 1) * 0x1p-25 + 2 * off + (fabs(number) + off) * 0x1p-8;
+        double weights = w->type == KV_F16 ? 0x1p-11 : 0x1p-8;
+
+        return weights + (own + 1) * 0x1p-25 + 2 * off + (fabs(number) + off) * 0x1p-8;
 }
 
 static void compare(const step_of *step)
@@ -188,12 +190,24 @@ static void runs_of_any_length_see_any_past_and_themselves(void **)
 static void every_head_dimension_that_attend_serves_works(void **)
 {
         for (uint32_t d = 0; d < 600; d++) {
-                assert_int_equal(attend_prompt_serves(d), attend_serves(d));
-                if (attend_serves(d) && d != 64) { /* of which there is more elsewhere */
-                        const world w = world_new(3, 1, d);
+                assert_false(attend_prompt_serves(d, KV_F32));
+                for (kv_type type : types) {
+                        assert_int_equal(attend_prompt_serves(d, type), attend_serves(d, type));
+                        if (attend_serves(d, type) && (type != KV_F16 || d != 64)) {
+                                const world w = world_new(3, 1, d, CONTEXT, type);
 
-                        check(&w, few(), 1);
+                                check(&w, few(), 1);
+                        }
                 }
+        }
+}
+
+static void every_type_is_read_as_page_h_has_it(void **)
+{
+        for (kv_type type : types) {
+                const world w = world_new(2, 2, 80, CONTEXT, type);
+
+                check(&w, ragged(), 1);
         }
 }
 
@@ -360,12 +374,12 @@ static void a_prompt_is_the_same_bits_in_one_piece_and_in_many(void **)
 {
         const uint32_t pieces[] = { 1, 16, 40, 2, 75, 3, 24 };
 
-        for (uint32_t window : { 0u, 45u }) {
-                world w = world_new(3, 1, 64);
+        for (uint32_t i = 0; i < 4; i++) {
+                world w = world_new(3, 1, 64, CONTEXT, i < 2 ? KV_F16 : types[i - 1]);
                 uint32_t at = 0;
                 step_of whole;
 
-                w.window = window;
+                w.window = i % 2 ? 45 : 0;
                 whole = run_plainly(&w, { { 0, 161, 2, 0 } });
                 for (uint32_t count : pieces) {
                         const step_of piece =
@@ -381,32 +395,36 @@ static void a_prompt_is_the_same_bits_in_one_piece_and_in_many(void **)
 
 /* ---- numbers that are none ---- */
 
+static void check_unfit(kv_type type, uint32_t d, uint32_t where, bool v, bool nan, bool minus)
+{
+        const vector<seen_run> runs = { { 0, 20, 0, 295 } };
+        world w = world_new(4, 1, d, CONTEXT, type);
+        step_of was, is;
+
+        w.window = 9;
+        was = run_plainly(&w, runs);
+        make_unfit(&w, 0, number_at(&w, where, v, 0) + 9, nan, minus);
+        is = run_plainly(&w, runs);
+        for (uint32_t r = 0; r < 20; r++) {
+                if (295 + r < where || 295 + r >= where + 9)
+                        assert_memory_equal(row_at(&is, r), row_at(&was, r), is.width * 2);
+                else if (v || nan || type == KV_INT8)
+                        for (uint32_t h = 0; h < w.heads; h++)
+                                assert_false(finite(row_at(&is, r) + h * d, d));
+        }
+}
+
 static void a_number_that_is_not_finite_spoils_those_who_see_it(void **)
 {
-        for (uint32_t d : { 64u, 256u }) {
-                for (uint16_t unfit : { 0x7c00, 0xfc00, NAN_HALF }) {
+        for (kv_type type : types)
+                for (uint32_t d : { 64u, 256u })
                         for (uint32_t x = 0; x < 4; x++) {
                                 const uint32_t v = x % 2, where = 300 + 11 * (x / 2);
-                                const vector<seen_run> runs = { { 0, 20, 0, 295 } };
-                                world w = world_new(4, 1, d);
-                                step_of was, is;
 
-                                w.window = 9;
-                                was = run_plainly(&w, runs);
-                                w.kv[0][number_at(&w, where, v, 0) + 9] = unfit;
-                                is = run_plainly(&w, runs);
-                                for (uint32_t r = 0; r < 20; r++) {
-                                        if (295 + r < where || 295 + r >= where + 9)
-                                                assert_memory_equal(row_at(&is, r), row_at(&was, r),
-                                                                    is.width * 2);
-                                        else if (v || unfit == NAN_HALF)
-                                                for (uint32_t h = 0; h < w.heads; h++)
-                                                        assert_false(
-                                                                finite(row_at(&is, r) + h * d, d));
-                                }
+                                check_unfit(type, d, where, v, true, false);
+                                check_unfit(type, d, where, v, false, false);
+                                check_unfit(type, d, where, v, false, true);
                         }
-                }
-        }
 }
 
 /* ---- room ---- */
@@ -432,6 +450,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(runs_of_any_length_see_any_past_and_themselves),
                 cmocka_unit_test(every_head_dimension_that_attend_serves_works),
+                cmocka_unit_test(every_type_is_read_as_page_h_has_it),
                 cmocka_unit_test(a_long_run_is_many_tiles),
                 cmocka_unit_test(a_group_of_more_heads_than_a_tile_has_is_in_several),
                 cmocka_unit_test(a_window_hides_what_is_behind_it),

@@ -6,7 +6,7 @@
  * with weights are bfloats, of 8 bits, so each is off by 2^-8 of itself at most, and so are weights
  * of files that are not kept as they are; a product is off by as much, a sum of products
  * by that share of its absolute sum.  Queries, keys, values and the weights of positions are halves,
- * of 11 bits.  Sums are floats: n * 2^-24 of their absolute sum.
+ * of 11 bits, or what the type of pages makes of them.  Sums are floats: n * 2^-24 of their absolute sum.
  */
 #include "tests/cuda/backend-rig.h"
 
@@ -116,15 +116,31 @@ static void turn_head(const struct shape *s, const double *head, double *off)
         }
 }
 
+/* A number of a tile, and by how much it may be off for being what it is. */
+static double number_in(const struct kv *kv, const uint8_t *tile, uint32_t line, uint32_t d,
+                        double *ret_unit)
+{
+        size_t at = (size_t)line * kv->shape.head_dim + d;
+        double number = kv->shape.type == KV_BF16 ? bfloat_to_float(((const uint16_t *)tile)[at])
+                                                  : half_to_float(((const uint16_t *)tile)[at]);
+
+        *ret_unit =
+                kv->shape.type == KV_BF16 ? fabs(number) * BFLOAT : fabs(number) * HALF + HALF_MIN;
+        if (kv->shape.type != KV_INT8)
+                return number;
+        *ret_unit = kv_scales(kv, tile)[line] * 0.5001;
+        return (double)((const int8_t *)tile)[at] * kv_scales(kv, tile)[line];
+}
+
 static double tile_number(const uint8_t *pages, const struct kv *kv, uint32_t slot,
-                          uint32_t position, uint32_t head, bool is_v, uint32_t d)
+                          uint32_t position, uint32_t head, bool is_v, uint32_t d, double *ret_unit)
 {
         const uint8_t *page =
                 pages + page_of(slot, position / PAGE_POSITIONS) * kv_page_bytes(&kv->shape);
-        const uint16_t *tile = (const uint16_t *)(page + kv_tile_offset(&kv->shape, 1, head) +
-                                                  is_v * kv_tile_bytes(&kv->shape));
+        const uint8_t *tile =
+                page + kv_tile_offset(&kv->shape, 1, head) + is_v * kv_tile_bytes(&kv->shape);
 
-        return half_to_float(tile[position % PAGE_POSITIONS * kv->shape.head_dim + d]);
+        return number_in(kv, tile, position % PAGE_POSITIONS, d, ret_unit);
 }
 
 static void heads_near(const struct pair *p, const uint8_t *pages, const float *q_is,
@@ -132,31 +148,38 @@ static void heads_near(const struct pair *p, const uint8_t *pages, const float *
 {
         const struct shape *s = &p->host.s;
         const struct kv *kv = p->should.kv;
+        const double q_unit = s->kv == KV_BF16 ? BFLOAT : HALF;
 
         for (uint32_t n = 0; n < s->heads + 2 * s->kv_heads; n++) {
                 bool is_q = n < s->heads, is_v = n >= s->heads + s->kv_heads;
                 double *head = p->sums + (size_t)n * s->head_dim;
                 double *off = p->off + (size_t)n * s->head_dim;
                 uint32_t kv_head = (n - s->heads) % s->kv_heads;
+                double most = 0;
 
                 if (s->head_norm && !is_v)
                         norm_head(&p->host, is_q ? p->host.q_norm : p->host.k_norm, head, off);
                 if (!is_v)
                         turn_head(s, head, off);
+                for (uint32_t d = 0; d < s->head_dim; d++)
+                        most = fmax(most, off[d]);
                 for (uint32_t d = 0; d < s->head_dim; d++) {
                         size_t at = ((size_t)row * s->heads + n) * s->head_dim + d;
-                        double is = is_q ? q_is[at]
-                                         : tile_number(pages, kv, slot, position, kv_head, is_v, d);
-                        double should =
-                                is_q ? q_should[at]
-                                     : tile_number(kv->pages, kv, slot, position, kv_head, is_v, d);
+                        double unit, should_unit, is, should;
 
-                        /* ref's pages are halves, too */
-                        near(is_q   ? "q"
-                             : is_v ? "v"
-                                    : "k",
-                             at, is, should,
-                             off[d] + 2 * ((fabs(should) + off[d]) * HALF + HALF_MIN));
+                        if (is_q) {
+                                is = q_is[at];
+                                should = q_should[at];
+                                unit = (fabs(should) + off[d]) * q_unit + HALF_MIN;
+                                near("q", at, is, should, off[d] + unit);
+                                continue;
+                        }
+                        is = tile_number(pages, kv, slot, position, kv_head, is_v, d, &unit);
+                        should = tile_number(kv->pages, kv, slot, position, kv_head, is_v, d,
+                                             &should_unit);
+                        /* both became what pages have; and a scale is off as the largest number is */
+                        near(is_v ? "v" : "k", at, is, should,
+                             off[d] + unit + should_unit + (s->kv == KV_INT8 ? 2 * most : 0));
                 }
         }
 }
@@ -180,23 +203,22 @@ static void qkv_near(struct pair *p, const float *x, const uint8_t *pages, const
 /* Of pages: the largest value, and the longest key. */
 static void find_largest(const struct kv *kv, double *ret_value, double *ret_key)
 {
-        size_t tile = (size_t)PAGE_POSITIONS * kv->shape.head_dim;
-        const uint16_t *numbers = (const uint16_t *)kv->pages;
-        size_t lines = PAGES * kv->page_bytes / sizeof(*numbers) / kv->shape.head_dim;
+        size_t tiles = PAGES * kv->page_bytes / kv->tile_bytes;
         double value = 0, key = 0;
 
-        for (size_t i = 0; i < lines; i++) {
-                bool is_v = i * kv->shape.head_dim / tile % 2;
+        for (size_t i = 0; i < tiles * PAGE_POSITIONS; i++) {
+                size_t tile = i / PAGE_POSITIONS;
                 double square = 0;
 
                 for (uint32_t d = 0; d < kv->shape.head_dim; d++) {
-                        double number = half_to_float(*numbers++);
+                        double unit, number = number_in(kv, kv->pages + tile * kv->tile_bytes,
+                                                        i % PAGE_POSITIONS, d, &unit);
 
-                        if (is_v && fabs(number) > value)
+                        if (tile % 2 && fabs(number) > value)
                                 value = fabs(number);
                         square += number * number;
                 }
-                if (!is_v && square > key) /* NaN is not */
+                if (tile % 2 == 0 && square > key) /* NaN is not */
                         key = square;
         }
         *ret_value = value;
@@ -205,8 +227,8 @@ static void find_largest(const struct kv *kv, double *ret_value, double *ret_key
 
 /*
  * A score is a sum of floats, and then in an exponent, of which the largest is taken away: off by e, it
- * makes a weight off by exp(e) of itself, and the sum of weights, too.  Weights are halves, values
- * and queries are what they are, and what comes out is a bfloat.
+ * makes a weight off by exp(e) of itself, and the sum of weights, too.  Weights are halves, or bfloats,
+ * values and queries are what they are, and what comes out is a bfloat.
  */
 static void attend_near(const struct pair *p, const float *q, const float *is, const float *should)
 {
@@ -223,7 +245,8 @@ static void attend_near(const struct pair *p, const float *q, const float *is, c
                 if (s->slopes)
                         score += BEFORE + 1;
                 e = score * SUM(s->head_dim + 64) + s->softcap * CURVE + CURVE;
-                weights = 2 * expm1(2 * e) + HALF + SLOT_PAGES * PAGE_POSITIONS * HALF_MIN;
+                weights = 2 * expm1(2 * e) + (s->kv == KV_F16 ? HALF : BFLOAT) +
+                          SLOT_PAGES * PAGE_POSITIONS * HALF_MIN;
                 for (uint32_t d = 0; d < s->head_dim; d++) {
                         size_t at = head * s->head_dim + d;
 
@@ -463,6 +486,7 @@ static void compare_shape(const struct shape *s)
 
 static const uint32_t columns_of[] = { 96, 33, 256, 1, 100 };
 static const uint32_t dims_of[] = { 32, 64, 80, 128 };
+static const enum kv_type kv_of[] = { KV_F16, KV_BF16, KV_INT8 };
 static const uint32_t heads_of[][2] = { { 2, 2 }, { 3, 1 }, { 8, 2 }, { 8, 1 } };
 
 static struct shape random_shape(uint32_t i)
@@ -477,7 +501,7 @@ static struct shape random_shape(uint32_t i)
                 .head_dim = dim,
                 .ff = random_below(4) ? 1 + random_below(100) : 256,
                 .vocab = 1 + random_below(VOCAB_MAX),
-                .kv = KV_F16,
+                .kv = kv_of[(i + i / 4) % 3],
                 .pairing = random_below(2),
                 .rope_dims = random_below(dim / 2 + 1) * 2,
                 .window = random_below(2) ? 1 + random_below(40) : 0,

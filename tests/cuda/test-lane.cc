@@ -133,7 +133,7 @@ static void the_first_of_two_numbers_is_the_lower_one_and_limits_are_where_they_
 static void kernels_turn_numbers_into_others_as_they_should(void **)
 {
         const uint32_t many = 0x18000;
-        std::vector<uint32_t> in(many), halves(many), bfloats(many), less(many);
+        std::vector<uint32_t> in(many), halves(many), bfloats(many), less(many), less_half(many);
         std::vector<float> from_halves(many), from_bfloats(many);
         uint64_t state = SEED + 7;
 
@@ -141,7 +141,7 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
                 in[i] = i < 0x10000 ? i | i << 16 : (uint32_t)next_random(&state);
         run_now(0, one_block(256, 0), convert,
                 convert_args{ many, in.data(), halves.data(), bfloats.data(), from_halves.data(),
-                              from_bfloats.data(), less.data() });
+                              from_bfloats.data(), less.data(), less_half.data() });
         for (uint32_t i = 0; i < many; i++) {
                 float f = float_of(in[i]);
                 float low = from_bfloats[i], high = float_of(in[i] & 0xffff0000u);
@@ -152,6 +152,10 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
                 assert_true(same(low, value_of(&bfloat, in[i] & 0xffff)));
                 assert_int_equal(less[i],
                                  nearest(&bfloat, low - high) | nearest(&bfloat, high - low) << 16);
+                low = from_halves[i];
+                high = value_of(&half, in[i] >> 16);
+                assert_int_equal(less_half[i],
+                                 nearest(&half, low - high) | nearest(&half, high - low) << 16);
         }
 }
 

@@ -165,7 +165,7 @@ static inline void assert_near(float got, long double expected)
                 fail_msg("got %.9g, expected %.9Lg", got, expected);
 }
 
-/* Where a number of K (v 0) or V (v 1) lies, from the words of page.h. */
+/* Where a number of K (v 0) or V (v 1) lies, counted over all numbers, from the words of page.h. */
 static inline size_t number_at(uint32_t slot, uint32_t position, uint32_t layer, uint32_t head,
                                uint32_t v, uint32_t i)
 {
@@ -175,10 +175,33 @@ static inline size_t number_at(uint32_t slot, uint32_t position, uint32_t layer,
         return (tile * 16 + position % 16) * DIM + i;
 }
 
+/* ... and its place, with that of its scale behind the tile's numbers, if it has one. */
+static inline uint8_t *kv_place(const struct bench *b, size_t at, float **ret_scale)
+{
+        const size_t numbers = 16 * DIM, bytes[] = { 2, 2, 1, 4 };
+        size_t size = bytes[b->kv->shape.type], scales = size == 1 ? 64 : 0;
+        uint8_t *tile = b->kv->pages + at / numbers * (numbers * size + scales);
+
+        *ret_scale = (float *)(tile + numbers * size) + at % numbers / DIM;
+        return tile + at % numbers * size;
+}
+
 static inline float kv_number(const struct bench *b, size_t at)
 {
-        return b->kv->shape.type == KV_F32 ? ((const float *)b->kv->pages)[at]
-                                           : half_to_float(((const uint16_t *)b->kv->pages)[at]);
+        float *scale;
+        const uint8_t *place = kv_place(b, at, &scale);
+
+        switch (b->kv->shape.type) {
+        case KV_F16:
+                return half_to_float(*(const uint16_t *)place);
+        case KV_BF16:
+                return bfloat_to_float(*(const uint16_t *)place);
+        case KV_INT8:
+                return *(const int8_t *)place * *scale;
+        case KV_F32:
+                break;
+        }
+        return *(const float *)place;
 }
 
 #endif

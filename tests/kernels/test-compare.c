@@ -29,6 +29,22 @@ static const struct chunk now[] = { { 0, BEFORE, 1 }, { 1, 15, 7 }, { 2, 0, 19 }
 #define NOW_ROWS    27u
 #define BEFORE_ROWS (BEFORE + 15u)
 
+/* Number `at` of a tile, which is of a position. */
+static double number_in(const struct kv *kv, const uint8_t *tile, size_t at, size_t line)
+{
+        switch (kv->shape.type) {
+        case KV_F16:
+                return half_to_float(((const uint16_t *)tile)[at]);
+        case KV_BF16:
+                return bfloat_to_float(((const uint16_t *)tile)[at]);
+        case KV_INT8:
+                return (double)((const int8_t *)tile)[at] * kv_scales(kv, tile)[line];
+        case KV_F32:
+                break;
+        }
+        return ((const float *)tile)[at];
+}
+
 static double tile_number(const struct kv *kv, enum kv_layout layout, uint32_t page, uint32_t layer,
                           uint32_t head, uint32_t is_v, uint32_t line, uint32_t d)
 {
@@ -36,8 +52,26 @@ static double tile_number(const struct kv *kv, enum kv_layout layout, uint32_t p
         size_t at = layout == KV_LAYOUT_LANES && !is_v ? d * PAGE_POSITIONS + line
                                                        : line * kv->shape.head_dim + d;
 
-        return kv->shape.type == KV_F32 ? ((const float *)tile)[at]
-                                        : half_to_float(((const uint16_t *)tile)[at]);
+        return number_in(kv, tile, at, line);
+}
+
+/* By how much numbers of nearly the same float may differ: units of what it became. */
+static double unit_of(const struct kv *kv, uint32_t page, uint32_t head, uint32_t is_v,
+                      uint32_t line, double number)
+{
+        const uint8_t *tile = kv_tile(kv, page, 1, head) + is_v * kv->tile_bytes;
+
+        switch (kv->shape.type) {
+        case KV_F16:
+                return fabs(number) * 0x1p-10 + 0x1p-24;
+        case KV_BF16:
+                return fabs(number) * 0x1p-7;
+        case KV_INT8:
+                return kv_scales(kv, tile)[line];
+        case KV_F32:
+                break;
+        }
+        return 0;
 }
 
 /* Pages of `from` (natural) become those of `to` (lanes): from here on both hold the same. */
@@ -50,10 +84,9 @@ static void pages_take(struct kv *to, const struct kv *from)
                 uint8_t *a = to->pages + t * to->tile_bytes;
                 const uint8_t *b = from->pages + t * to->tile_bytes;
 
-                if (t % 2) {
-                        memcpy(a, b, to->tile_bytes);
+                memcpy(a, b, to->tile_bytes);
+                if (t % 2)
                         continue;
-                }
                 for (size_t i = 0; i < PAGE_POSITIONS; i++)
                         for (size_t d = 0; d < dim; d++)
                                 memcpy(a + (d * PAGE_POSITIONS + i) * number,
@@ -173,10 +206,10 @@ static void head_near(const struct pair *p, uint32_t row, uint32_t position, uin
                 is = tile_number(&p->is_kv, p->k->layout, page, 1, kv_head, is_v, line, d);
                 should = tile_number(&p->should_kv, KV_LAYOUT_NATURAL, page, 1, kv_head, is_v, line,
                                      d);
-                /* two halves of nearly the same number: neighbours at most */
-                if (s->kv == KV_F16)
-                        slack += fabs(should) * 0x1p-10 + 0x1p-24;
-                near(is_v ? "v" : "k", p->k->name, at, is, should, slack);
+                /* neighbours at most; a scale may be off, too, by what its largest number is */
+                near(is_v ? "v" : "k", p->k->name, at, is, should,
+                     (s->kv == KV_INT8 ? 2 : 1) * slack +
+                             unit_of(&p->should_kv, page, kv_head, is_v, line, should));
         }
 }
 
@@ -216,9 +249,7 @@ static void find_largest(const struct kv *kv, double *ret_value, double *ret_key
                 double square = 0;
 
                 for (size_t i = 0; i < (size_t)PAGE_POSITIONS * kv->shape.head_dim; i++) {
-                        double v = kv->shape.type == KV_F32
-                                           ? ((const float *)tile)[i]
-                                           : half_to_float(((const uint16_t *)tile)[i]);
+                        double v = number_in(kv, tile, i, i / kv->shape.head_dim);
 
                         if (t % 2 && fabs(v) > value) /* not for NaN */
                                 value = fabs(v);
@@ -380,7 +411,7 @@ static struct shape random_shape(uint32_t i)
                 .head_dim = dim,
                 .ff = 1 + random_below(100),
                 .vocab = 1 + random_below(VOCAB_MAX),
-                .kv = random_below(2),
+                .kv = random_below(KV_TYPES),
                 .pairing = random_below(2),
                 .rope_dims = random_below(dim / 2 + 1) * 2,
                 .window = random_below(2) ? 1 + random_below(40) : 0,

@@ -182,13 +182,18 @@ static const struct shape llama = {
 
 static void row_has_the_same_bits_in_any_company(void **state)
 {
+        struct shape s = llama;
+
         (void)state;
-        check_shape(&llama);
+        for (int type = 0; type < KV_TYPES; type++) {
+                s.kv = (enum kv_type)type;
+                check_shape(&s);
+        }
 }
 
 static void row_has_the_same_bits_with_every_trait(void **state)
 {
-        struct shape s = llama;
+        struct shape s = llama; /* f16 */
 
         (void)state;
         s.columns = 33;
@@ -196,12 +201,61 @@ static void row_has_the_same_bits_with_every_trait(void **state)
         s.kv_heads = 1;
         s.head_dim = 16;
         s.rope_dims = 10;
-        s.kv = KV_F32;
         s.window = 21;
         s.softcap = 5;
         s.bias = s.head_norm = s.sinks = s.slopes = true;
         s.act = ACT_GELU_TANH;
+        s.kv = KV_F32;
         check_shape(&s);
+        s.kv = KV_INT8;
+        check_shape(&s);
+}
+
+/* A row of x with a number that is none, in the middle of a run. */
+static void spoil_and_look(struct model *m, float bad)
+{
+        const struct shape *s = &m->host->s;
+        const struct chunk chunk = { 0, 0, 9 };
+        const uint32_t width = s->heads * s->head_dim;
+        float *x = random_floats(9 * s->columns), *a = malloc(9 * width * sizeof(*a));
+
+        assert_non_null(a);
+        x[5 * s->columns + 2] = bad;
+        model_begin(m, &chunk, 1);
+        m->k->put(m->k, m->x, x, 9 * s->columns);
+        model_qkv(m, 1);
+        model_attend(m, 1);
+        m->k->get(m->k, a, m->a, 9 * width);
+        model_end(m);
+        for (uint32_t i = 0; i < 9 * width; i++)
+                if (isfinite(a[i]) != (i / width < 5))
+                        fail_msg("%s: row %u, number %u is %g", m->k->name, i / width, i % width,
+                                 a[i]);
+        free(x);
+        free(a);
+}
+
+static void what_is_not_finite_stays_so_in_pages_of_every_type(void **state)
+{
+        const float bad[] = { NAN, INFINITY, -INFINITY };
+        struct shape s = llama;
+
+        (void)state;
+        for (int type = 0; type < KV_TYPES; type++) {
+                struct host h;
+
+                s.kv = (enum kv_type)type;
+                host_make(&h, &s);
+                for (uint32_t i = 0; i <= set_count; i++)
+                        for (uint32_t b = 0; b < 3; b++) {
+                                struct model m;
+
+                                model_open(&m, i < set_count ? sets[i] : ref, &h);
+                                spoil_and_look(&m, bad[b]);
+                                model_close(&m);
+                        }
+                host_free(&h);
+        }
 }
 
 int main(void)
@@ -209,6 +263,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(row_has_the_same_bits_in_any_company),
                 cmocka_unit_test(row_has_the_same_bits_with_every_trait),
+                cmocka_unit_test(what_is_not_finite_stays_so_in_pages_of_every_type),
         };
 
         random_seed();

@@ -31,7 +31,7 @@ static void begin(struct kernels *k, struct kv *kv, uint32_t rows)
                              .picks = greedy };
 
         for (uint32_t i = 0; i < rows; i++) {
-                row[i] = (struct step_row){ .position = i, .from_row = STEP_TOKEN };
+                row[i] = (struct step_row){ .position = i, .from_row = STEP_TOKEN, .write = true };
                 want[i] = i;
         }
         assert_int_equal(k->step_begin(k, kv, &step), 0);
@@ -170,6 +170,92 @@ static void functions_are_right_to_a_few_units(void **state)
         }
 }
 
+#define HEAD 8u
+
+/* K is the row itself, V twice that; what page.h says of both. */
+static void integers_hold(struct kernels *k, const float in[HEAD])
+{
+        const struct mat_shape shape = { HEAD, 3, { HEAD, HEAD, HEAD }, { ROW_F32 } };
+        const struct kv_shape pool = { 1, 1, HEAD, 1, KV_INT8 };
+        float w[3][HEAD][HEAD] = { 0 }, *x, *q;
+        struct qkv op = { .heads = 1, .kv_heads = 1, .head_dim = HEAD };
+        struct mat *mat;
+
+        assert_int_equal(k->mat_new(k, &shape, &mat), 0);
+        assert_int_equal(k->kv_new(k, &pool, &op.kv), 0);
+        assert_int_equal(k->floats_new(k, HEAD, &x), 0);
+        assert_int_equal(k->floats_new(k, HEAD, &q), 0);
+        for (uint32_t i = 0; i < HEAD; i++) {
+                w[1][i][i] = 1;
+                w[2][i][i] = 2;
+        }
+        for (uint32_t p = 0; p < 3; p++)
+                k->weights_put(k, mat, p, 0, HEAD, w[p]);
+        k->put(k, x, in, HEAD);
+        op.w = mat;
+        begin(k, op.kv, 1);
+        assert_int_equal(k->qkv(k, &op, q, x), 0);
+        assert_int_equal(k->step_end(k), 0);
+        for (uint32_t v = 0; v < 2; v++) {
+                const uint8_t *tile = kv_tile(op.kv, 0, 0, 0) + v * (16 * HEAD + 64);
+                uint32_t apart = !v && k->layout == KV_LAYOUT_LANES ? 16 : 1;
+                float scale, number;
+                double most = 0;
+
+                memcpy(&scale, tile + 16 * HEAD, sizeof(scale));
+                for (uint32_t i = 0; i < HEAD; i++)
+                        most = isfinite(in[i]) ? fmax(most, fabs((double)in[i] * (v + 1))) : NAN;
+                for (uint32_t i = 0; i < HEAD; i++)
+                        most = isfinite(in[i]) ? most : NAN;
+                if (isnan(most))
+                        assert_true(isnan(scale));
+                else if (most / 127 < 0x1p-126)
+                        assert_true(float_bits(scale) == 0);
+                else
+                        assert_true(scale ==
+                                    (float)(most / 127)); /* rounded twice, which is once */
+                for (uint32_t i = 0; i < HEAD; i++) {
+                        number = scale > 0 ? (float)((double)in[i] * (v + 1) / scale) : 0;
+                        assert_int_equal((int8_t)tile[i * apart], (int)nearbyint(number));
+                }
+        }
+        k->floats_free(k, x);
+        k->floats_free(k, q);
+        k->mat_free(k, mat);
+        k->kv_free(k, op.kv);
+}
+
+static void integers_and_scales_are_those_of_page_h(void **state)
+{
+        static const float heads[][HEAD] = {
+                { 0 },
+                { 127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 63.5f, -127 },
+                { -254, 1, 3, 5, -1, -3, -5, 253 },
+                { -3e38f / 2, 1, 1e38f, -1e37f },
+                { 1e-30f, -1e-31f, 3e-32f },
+                { 127 * 0x1p-126f, 0x1p-126f, 0x1p-127f, -0x1.8p-126f },
+                { 63 * 0x1p-126f, 0x1p-126f },
+                { 0x1p-149f, -0x1p-140f },
+                { 1, INFINITY, 2 },
+                { NAN, 1, 2, 3, 4, 5, 6, 7 },
+                { 1, 2, 3, 4, 5, 6, 7, -INFINITY },
+        };
+        float head[HEAD];
+
+        (void)state;
+        for (uint32_t i = 0; i <= set_count; i++) {
+                struct kernels *k = i < set_count ? sets[i] : ref;
+
+                for (uint32_t h = 0; h < sizeof(heads) / sizeof(*heads); h++)
+                        integers_hold(k, heads[h]);
+                for (uint32_t round = 0; round < 300; round++) {
+                        for (uint32_t d = 0; d < HEAD; d++)
+                                head[d] = ldexpf(random_float(), (int)random_below(round % 40 + 1));
+                        integers_hold(k, head);
+                }
+        }
+}
+
 static void unknown_instruction_set_is_refused(void **state)
 {
         struct kernels_conf conf = { .threads = 1,
@@ -196,6 +282,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_16_bit_weight_is_read_as_it_is),
                 cmocka_unit_test(functions_are_right_to_a_few_units),
+                cmocka_unit_test(integers_and_scales_are_those_of_page_h),
                 cmocka_unit_test(unknown_instruction_set_is_refused),
         };
 

@@ -214,6 +214,18 @@ static long double qkv_expect(const struct qkv_case *c, const struct rope *rope,
                         : head[i] * cosine + head[mate] * sine;
 }
 
+/* As near as half a unit, and no unit is larger than 1/127 of the largest number of the head. */
+static void assert_integer(const struct bench *b, size_t at, long double expected)
+{
+        float *scale, most = 0;
+
+        for (size_t i = at / DIM * DIM; i < at / DIM * DIM + DIM; i++)
+                most = fmaxf(most, fabsf(kv_number(b, i)));
+        kv_place(b, at, &scale);
+        assert_near(*scale * 127, most);
+        assert_true(fabsl(kv_number(b, at) - expected) <= *scale * 0.5001L);
+}
+
 static void qkv_check(struct bench *b, const struct qkv *op, const struct qkv_case *c)
 {
         const uint32_t position = 14, count = 4; /* over a page's end */
@@ -235,11 +247,21 @@ static void qkv_check(struct bench *b, const struct qkv *op, const struct qkv_ca
                         long double expected =
                                 qkv_expect(c, &op->rope, x, position + r, HEADS + i / DIM, i % DIM);
 
-                        if (b->kv->shape.type == KV_F32)
-                                assert_near(kv_number(b, at), expected);
-                        else
+                        switch (b->kv->shape.type) {
+                        case KV_F16:
                                 assert_true(kv_number(b, at) ==
                                             half_to_float(float_to_half((float)expected)));
+                                break;
+                        case KV_BF16:
+                                assert_true(kv_number(b, at) ==
+                                            bfloat_to_float(float_to_bfloat((float)expected)));
+                                break;
+                        case KV_INT8:
+                                assert_integer(b, at, expected);
+                                break;
+                        case KV_F32:
+                                assert_near(kv_number(b, at), expected);
+                        }
                 }
         }
         b->k->step_end(b->k);
@@ -252,7 +274,7 @@ static void qkv_norms_turns_and_writes_pages(void **state)
         struct qkv op;
 
         (void)state;
-        for (int type = KV_F16; type <= KV_F32; type++) {
+        for (int type = 0; type < KV_TYPES; type++) {
                 bench_open_kv(&b, (enum kv_type)type);
                 op = qkv_make(&b, &c);
                 qkv_check(&b, &op, &c);

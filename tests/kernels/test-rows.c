@@ -186,6 +186,41 @@ static void pool_finds_every_tile_apart_and_copies_whole_pages(void **state)
         kv_pool_free(kv);
 }
 
+static void tiles_of_every_type_begin_where_page_h_says(void **state)
+{
+        static const size_t number[KV_TYPES] = { 2, 2, 1, 4 };
+
+        (void)state;
+        for (uint32_t dim = 1; dim < 300; dim++)
+                for (uint32_t type = 0; type < KV_TYPES; type++) {
+                        struct kv_shape shape = { 2, 3, dim, 1, type };
+                        size_t tile = 16 * dim * number[type] + (type == KV_INT8 ? 64 : 0);
+
+                        assert_int_equal(kv_tile_bytes(&shape), tile);
+                        assert_int_equal(kv_page_bytes(&shape), 12 * tile);
+                        assert_int_equal(kv_tile_offset(&shape, 1, 2), 10 * tile);
+                        assert_int_equal(kv_scales_offset(&shape), 16 * dim * number[type]);
+                        assert_int_equal(tile % 16, 0);
+                }
+}
+
+static void bfloats_are_the_nearest_to_a_float(void **state)
+{
+        (void)state;
+        for (uint32_t n = 0; n < 0x10000; n++) {
+                float f = bfloat_to_float((uint16_t)n);
+                uint32_t bits = n << 16;
+
+                assert_int_equal(float_to_bfloat(f), isnan(f) ? n | 0x40 : n);
+                if (!isfinite(f))
+                        continue;
+                assert_int_equal(float_to_bfloat(bits_float(bits | 0x7fff)), n);
+                assert_int_equal(float_to_bfloat(bits_float(bits | 0x8000)), n + (n & 1));
+                assert_int_equal(float_to_bfloat(bits_float(bits | 0x8001)), n + 1);
+        }
+        assert_true(isnan(bfloat_to_float(float_to_bfloat(bits_float(0x7f800001)))));
+}
+
 static const struct kernels_conf conf = {
         .rows_max = 4, .slots_max = 2, .pages_max = 3, .vocab_max = 8, .wants_max = 3
 };
@@ -289,6 +324,8 @@ int main(void)
                 cmocka_unit_test(philox_gives_the_numbers_of_its_publication),
                 cmocka_unit_test(memory_is_aligned_zeroed_and_refuses_what_does_not_fit),
                 cmocka_unit_test(pool_finds_every_tile_apart_and_copies_whole_pages),
+                cmocka_unit_test(tiles_of_every_type_begin_where_page_h_says),
+                cmocka_unit_test(bfloats_are_the_nearest_to_a_float),
                 cmocka_unit_test(steps_keep_tables_by_differences_and_their_own_copy),
                 cmocka_unit_test(rows_take_their_tokens_from_picks_of_earlier_steps),
         };

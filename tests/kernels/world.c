@@ -291,7 +291,7 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
         m->logits = floats_load(k, NULL, ROWS_MAX * s->vocab);
         assert_int_equal(k->kv_new(k, &pool, &m->kv), 0);
         if (strncmp(k->name, "cuda", 4)) /* the emulated device's is like that already */
-                memset(m->kv->pages, 0xff, PAGES * m->kv->page_bytes); /* NaN in f16 and in f32 */
+                memset(m->kv->pages, 0xff, PAGES * m->kv->page_bytes); /* NaN in every type */
 }
 
 void model_close(struct model *m)

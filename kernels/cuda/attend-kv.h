@@ -1,0 +1,334 @@
+/*
+ * K and V of pages for a warp of attention (attend.h): how the lines of a tile lie in shared
+ * memory, and products with them, for each type of numbers.
+ *
+ *      KV_F16     K times queries that are halves, V times weights that are halves
+ *      KV_BF16    the same with bfloats
+ *      KV_INT8    integers become halves for K, bfloats for V, exactly; a score is multiplied with K's scale
+ *                 of its position, a weight with V's before it becomes a bfloat
+ *
+ * Queries keep the 11 bits of halves where K is integers.  A weight times a scale has not got the range of
+ * halves: where one position has nearly all the weight, others' of 2^-13 with a scale of 2^-10 would have
+ * two bits left, and there are thousands of them.  A bfloat has 8 bits at any size: a quarter of the
+ * error that V has for being integers (rms), whatever the weights are.
+ *
+ * Integers go by pairs through what turns matrices, so that of 16 numbers of a line a lane has
+ * four neighbours: of K they are taken in the order of pairs (0, 2), (1, 3), as queries are then;
+ * of V, the even ones are of one product and the odd ones of the next.
+ */
+#ifndef KERNELS_CUDA_ATTEND_KV_H
+#define KERNELS_CUDA_ATTEND_KV_H
+
+#include "kernels/cuda/lane.h"
+#include "kernels/page.h"
+
+/*
+ * Rows of numbers in shared memory, in chunks of 8.  Eight lanes read the same chunk of eight rows
+ * at once, so rows are staggered: by exclusive-or where chunks are a multiple of 8, by an odd
+ * pitch elsewhere.
+ */
+template <int D> struct row_chunks {
+        static constexpr unsigned CHUNKS = D / 8;
+        static constexpr unsigned PITCH = CHUNKS % 8 ? CHUNKS | 1 : CHUNKS;
+        static constexpr unsigned BYTES = PITCH * 16;
+        /* q, and sums, are kept in registers, of which there are not enough for 256. */
+        static constexpr bool ROOMY = D <= 128;
+};
+
+template <int D> DEVICE unsigned chunk_at(unsigned row, unsigned chunk)
+{
+        using R = row_chunks<D>;
+
+        return row * R::PITCH + (R::CHUNKS % 8 ? chunk : chunk ^ (row & 7));
+}
+
+/* Where that is; rows that are 8 apart lie so many bytes apart. */
+template <int D> DEVICE const uint8_t *row_at(const uint8_t *rows, unsigned row, unsigned chunk)
+{
+        return rows + chunk_at<D>(row, chunk) * 16;
+}
+
+/* The lines of a tile: each as long as WIDTH halves. */
+template <int D, kv_type T> struct kv_lines {
+        static constexpr int WIDTH = T == KV_INT8 ? D / 2 : D;
+        static constexpr unsigned CHUNKS = row_chunks<WIDTH>::CHUNKS;
+        static constexpr unsigned NUMBERS = PAGE_POSITIONS * row_chunks<WIDTH>::BYTES; /* here */
+        static constexpr unsigned SCALES = T == KV_INT8 ? PAGE_POSITIONS * sizeof(float) : 0;
+        static constexpr unsigned BYTES = PAGE_POSITIONS * CHUNKS * 16 + SCALES; /* in a page */
+};
+
+/* What a warp multiplies with: lines from some position on, and their scales. */
+struct kv_columns {
+        const uint8_t *keys, *values;
+        const float *key_scales, *value_scales;
+};
+
+/*
+ * Begins to fetch K and V of a page, which lie one after the other, to where the lines of both come
+ * first, then the scales of both.
+ */
+template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t *to)
+{
+        using L = kv_lines<D, T>;
+        constexpr unsigned SCALES = PAGE_POSITIONS * sizeof(float);
+        unsigned lane = lane_number();
+
+        UNROLL
+        for (unsigned i = 0; i < L::CHUNKS; i++) {
+                unsigned x = i * LANES + lane, row = x / L::CHUNKS, chunk = x % L::CHUNKS;
+                uint8_t *tile = to + row / PAGE_POSITIONS * L::NUMBERS;
+
+                copy_begin(tile + chunk_at<L::WIDTH>(row % PAGE_POSITIONS, chunk) * 16,
+                           from + row / PAGE_POSITIONS * L::SCALES + x * 16, true);
+        }
+        if (T == KV_INT8 && lane < 2 * SCALES / 16)
+                copy_begin(to + 2 * L::NUMBERS + lane * 16,
+                           from + (lane * 16 / SCALES + 1) * (L::BYTES - SCALES) + lane * 16, true);
+}
+
+/* There. */
+template <int D, kv_type T> DEVICE kv_columns columns_in(const uint8_t *slice)
+{
+        using L = kv_lines<D, T>;
+        const float *scales = (const float *)(slice + 2 * L::NUMBERS);
+
+        return { slice, slice + L::NUMBERS, scales, scales + PAGE_POSITIONS };
+}
+
+/* ---- numbers ---- */
+
+/* Bytes 0 and 2, with signs.  1024 and what is in the lower byte are a half; 1152 are too many. */
+DEVICE uint32_t two_halves_of(uint32_t bytes)
+{
+        return subtract_halves((bytes & 0x00ff00ff) ^ 0x64806480, 0x64806480);
+}
+
+/* As in linear-formats.h: 128 too much, or 256 where there is a sign. */
+DEVICE uint32_t two_bfloats_of(uint32_t bytes)
+{
+        return subtract_bfloats((bytes & 0x007f007f) | 0x43004300,
+                                (bytes & 0x00800080) | 0x43004300);
+}
+
+/* Numbers that are not finite become 0.  Bit 15, bit 31: which of the two were. */
+template <kv_type T> DEVICE uint32_t drop_unfit(uint32_t *two)
+{
+        constexpr uint32_t MOST = T == KV_BF16 ? 0x7f807f80 : 0x7c007c00;
+        uint32_t unfit = ((*two & MOST) + (0x80008000 - MOST)) & 0x80008000;
+
+        *two &= ~((unfit >> 15) * 0xffff);
+        return unfit;
+}
+
+template <kv_type T> DEVICE uint32_t two_weights(float low, float high)
+{
+        return T == KV_F16 ? two_halves(low, high) : two_bfloats(low, high);
+}
+
+template <kv_type T>
+DEVICE void multiply_numbers(float c[4], const uint32_t a[4], const uint32_t b[2])
+{
+        if (T == KV_BF16)
+                multiply_bfloats(c, a, b);
+        else
+                multiply_halves(c, a, b);
+}
+
+/* ---- q, and scores ---- */
+
+template <int D, kv_type T> DEVICE void load_q(uint32_t part[4], const uint8_t *q, unsigned k)
+{
+        unsigned lane = lane_number();
+
+        if (T != KV_INT8) {
+                load_matrices<false>(part, q + chunk_at<D>(lane % 16, 2 * k + lane / 16) * 16);
+                return;
+        }
+        UNROLL
+        for (unsigned i = 0; i < 2; i++) {
+                const uint8_t *at = q + chunk_at<D>(lane / 4 + i * 8, 2 * k + lane % 4 / 2) * 16;
+                const uint2 four = *(const uint2 *)(at + lane % 2 * 8);
+
+                part[i] = (four.x & 0xffff) | four.y << 16;
+                part[i + 2] = four.x >> 16 | (four.y & 0xffff0000);
+        }
+}
+
+/* q: in registers, or where it lies. */
+template <int D, int N, kv_type T>
+DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
+                          const uint8_t *keys)
+{
+        unsigned lane = lane_number();
+
+        UNROLL
+        for (unsigned k = 0; k < D / 16; k++) {
+                uint32_t other[4];
+
+                if (!row_chunks<D>::ROOMY)
+                        load_q<D, T>(other, q, k);
+                UNROLL
+                for (unsigned j = 0; j < N; j += 2) {
+                        uint32_t part[4];
+
+                        load_matrices<false>(part, row_at<D>(keys, lane / 16 * 8 + lane % 8,
+                                                             2 * k + lane / 8 % 2) +
+                                                           j * 8 * row_chunks<D>::BYTES);
+                        multiply_numbers<T>(score[j], row_chunks<D>::ROOMY ? kept_q[k] : other,
+                                            part);
+                        multiply_numbers<T>(score[j + 1], row_chunks<D>::ROOMY ? kept_q[k] : other,
+                                            part + 2);
+                }
+        }
+}
+
+/* Two steps of 16 numbers at once, but for the last of an odd number of them. */
+template <int D, int N>
+DEVICE void score_integers(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
+                           const kv_columns *kv)
+{
+        constexpr int WIDTH = kv_lines<D, KV_INT8>::WIDTH;
+        unsigned lane = lane_number();
+
+        UNROLL
+        for (unsigned k = 0; k < D / 16; k += 2) {
+                const bool both = k + 1 < D / 16;
+                uint32_t other[2][4];
+
+                if (!row_chunks<D>::ROOMY) {
+                        load_q<D, KV_INT8>(other[0], q, k);
+                        load_q<D, KV_INT8>(other[1], q, k + both);
+                }
+                UNROLL
+                for (unsigned j = 0; j < N; j += 2) {
+                        uint32_t part[4];
+
+                        load_matrices<false>(part, row_at<WIDTH>(kv->keys, lane / 16 * 8 + lane % 8,
+                                                                 k + (both ? lane / 8 % 2 : 0)) +
+                                                           j * 8 * row_chunks<WIDTH>::BYTES);
+                        UNROLL
+                        for (unsigned x = 0; x < 4; x++) {
+                                const uint32_t two[2] = { two_halves_of(part[x]),
+                                                          two_halves_of(part[x] >> 8) };
+
+                                if (x % 2 && !both)
+                                        continue;
+                                multiply_halves(score[j + x / 2],
+                                                row_chunks<D>::ROOMY ? kept_q[k + x % 2]
+                                                                     : other[x % 2],
+                                                two);
+                        }
+                }
+        }
+        UNROLL
+        for (unsigned j = 0; j < N; j++) {
+                const float2 scale = *(const float2 *)(kv->key_scales + j * 8 + lane % 4 * 2);
+
+                score[j][0] *= scale.x;
+                score[j][1] *= scale.y;
+                score[j][2] *= scale.x;
+                score[j][3] *= scale.y;
+        }
+}
+
+/* ---- values ---- */
+
+/*
+ * 0 times NaN is NaN, so at an EDGE, where a row may not see all that lies there, V that is not
+ * finite is left out.  Returns which that was: bit j: of column j, the first number of this lane's, bit
+ * 16 + j: the second.
+ */
+template <int D, int N, bool EDGE, kv_type T>
+DEVICE uint32_t add_numbers(float sums[D / 8][4], const uint8_t *v, const float weight[N][4])
+{
+        unsigned lane = lane_number();
+        uint32_t unfit = 0;
+
+        UNROLL
+        for (unsigned j = 0; j < N / 2; j++) {
+                uint32_t weights[4], low = 0, high = 0; /* unfit, of the two columns */
+
+                UNROLL
+                for (unsigned x = 0; x < 4; x++)
+                        weights[x] = two_weights<T>(weight[2 * j + x / 2][x % 2 * 2],
+                                                    weight[2 * j + x / 2][x % 2 * 2 + 1]);
+                UNROLL
+                for (unsigned d = 0; d < D / 8; d += 2) {
+                        uint32_t part[4];
+
+                        load_matrices<true>(part, row_at<D>(v, lane % 16, d + lane / 16) +
+                                                          j * 16 * row_chunks<D>::BYTES);
+                        if (EDGE) {
+                                low |= drop_unfit<T>(part) | drop_unfit<T>(part + 2);
+                                high |= drop_unfit<T>(part + 1) | drop_unfit<T>(part + 3);
+                        }
+                        multiply_numbers<T>(sums[d], weights, part);
+                        multiply_numbers<T>(sums[d + 1], weights, part + 2);
+                }
+                unfit |= low >> 15 << 2 * j | high >> 15 << (2 * j + 1);
+        }
+        return unfit;
+}
+
+/* The same where a scale is not finite, which is that of all numbers of its line. */
+DEVICE uint32_t drop_unfit_scales(float2 *scale)
+{
+        uint32_t unfit = 0;
+
+        if ((bits_of(scale->x) & 0x7f800000) == 0x7f800000) {
+                scale->x = 0;
+                unfit = 1;
+        }
+        if ((bits_of(scale->y) & 0x7f800000) == 0x7f800000) {
+                scale->y = 0;
+                unfit |= 1u << 16;
+        }
+        return unfit;
+}
+
+template <int D, int N, bool EDGE>
+DEVICE uint32_t add_integers(float sums[D / 8][4], const kv_columns *kv, const float weight[N][4])
+{
+        constexpr int WIDTH = kv_lines<D, KV_INT8>::WIDTH;
+        unsigned lane = lane_number();
+        uint32_t unfit = 0;
+
+        UNROLL
+        for (unsigned j = 0; j < N / 2; j++) {
+                uint32_t weights[4];
+
+                UNROLL
+                for (unsigned i = 0; i < 2; i++) {
+                        const float *w = weight[2 * j + i];
+                        float2 scale =
+                                *(const float2 *)(kv->value_scales + j * 16 + i * 8 + lane % 4 * 2);
+
+                        if (EDGE)
+                                unfit |= drop_unfit_scales(&scale) << (2 * j + i);
+                        weights[2 * i] = two_bfloats(w[0] * scale.x, w[1] * scale.y);
+                        weights[2 * i + 1] = two_bfloats(w[2] * scale.x, w[3] * scale.y);
+                }
+                UNROLL
+                for (unsigned c = 0; c < D / 16; c += 2) {
+                        const bool both = c + 1 < D / 16;
+                        uint32_t part[4];
+
+                        load_matrices<true>(part, row_at<WIDTH>(kv->values, lane % 16,
+                                                                c + (both ? lane / 16 : 0)) +
+                                                          j * 16 * row_chunks<WIDTH>::BYTES);
+                        UNROLL
+                        for (unsigned x = 0; x < 4; x++) {
+                                unsigned odd = x % 2 * 8, i = x / 2 * 2;
+                                const uint32_t two[2] = { two_bfloats_of(part[i] >> odd),
+                                                          two_bfloats_of(part[i + 1] >> odd) };
+
+                                if (i && !both)
+                                        continue;
+                                multiply_bfloats(sums[2 * c + x], weights, two);
+                        }
+                }
+        }
+        return unfit;
+}
+
+#endif

@@ -1,0 +1,316 @@
+/*
+ * Heads on the emulator: queries, and pages of every type, against the words of page.h in double.  Where
+ * nothing turns and nothing is normed they are the same bits, byte for byte of the whole pool.
+ */
+#include <errno.h>
+#include <math.h>
+#include <vector>
+
+#include "kernels/cuda/heads.h"
+#include "tests/cuda/rig.h"
+
+using std::vector;
+
+#define HEADS    3u
+#define KV_HEADS 2u
+#define ALL      (HEADS + 2 * KV_HEADS)
+#define ROWS     9u
+#define BUCKET   11u
+#define PAGES    6u
+#define TABLE    3u
+#define LAYERS   2u
+#define POISON   0xa5
+
+static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8 };
+
+/* What is put on a stream is done at once. */
+int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
+                      const void *args, size_t)
+{
+        run(launch, kernel, args);
+        return 0;
+}
+
+/* ---- a step: rows of two slots, one of which does not write ---- */
+
+struct world {
+        kv_shape shape;
+        vector<float> y; /* (ROWS, ALL, head_dim) */
+        vector<seen_row> rows;
+        vector<uint32_t> tables;
+        vector<float> frequency, q_norm, k_norm;
+        vector<uint8_t> pages;
+        vector<uint16_t> q; /* (BUCKET, HEADS, head_dim) */
+        heads_args args;
+};
+
+static float roll(void) /* -1 .. 1 */
+{
+        static uint64_t dice = 41;
+
+        return (float)((double)(int64_t)next_random(&dice) * 0x1p-63);
+}
+
+static world world_new(kv_type type, uint32_t dim)
+{
+        world w = {};
+
+        w.shape = { LAYERS, KV_HEADS, dim, PAGES, type };
+        for (uint32_t i = 0; i < BUCKET * ALL * dim; i++)
+                w.y.push_back(ldexpf(roll(), (int)(i / dim % 7)));
+        for (uint32_t r = 0; r < ROWS; r++)
+                w.rows.push_back({ r % 2, 11 + r * 3, 0, r != 4 });
+        w.tables = { 4, 1, 3, 0, 5, 2 };
+        for (uint32_t i = 0; i < dim; i++) {
+                w.frequency.push_back(powf(10000, -2 * (float)i / (float)dim));
+                w.q_norm.push_back(roll());
+                w.k_norm.push_back(roll());
+        }
+        w.args.heads = HEADS;
+        w.args.kv_heads = KV_HEADS;
+        w.args.head_dim = dim;
+        w.args.eps = 1e-5f;
+        w.args.turns.factor = 1;
+        return w;
+}
+
+static void run(world *w)
+{
+        const step_counts counts = { ROWS, 0, 0 };
+
+        w->pages.assign(PAGES * kv_page_bytes(&w->shape), POISON);
+        w->q.assign(BUCKET * HEADS * w->shape.head_dim, POISON << 8 | POISON);
+        w->args.view.counts = &counts;
+        w->args.view.rows = w->rows.data();
+        w->args.view.tables = w->tables.data();
+        w->args.view.pages_max = TABLE;
+        w->args.view.rows_max = BUCKET;
+        w->args.y = w->y.data();
+        w->args.q = w->q.data();
+        w->args.turns.frequency = w->frequency.data();
+        w->args.pages = w->pages.data() + kv_tile_offset(&w->shape, 1, 0);
+        w->args.page_bytes = kv_page_bytes(&w->shape);
+        w->args.tile_bytes = kv_tile_bytes(&w->shape);
+        w->args.type = w->shape.type;
+        assert_int_equal(heads(nullptr, &w->args), 0);
+}
+
+static void run_in_all_schedules(world *w)
+{
+        vector<uint8_t> pages;
+        vector<uint16_t> q;
+
+        for (unsigned s = 0; s < EMU_SCHEDULES; s++) {
+                emu_use(s);
+                run(w);
+                if (!s)
+                        pages = w->pages, q = w->q;
+                assert_memory_equal(w->pages.data(), pages.data(), pages.size());
+                assert_memory_equal(w->q.data(), q.data(), q.size() * 2);
+        }
+}
+
+static const float *head_of(const world *w, uint32_t row, uint32_t head)
+{
+        return &w->y[((size_t)row * ALL + head) * w->shape.head_dim];
+}
+
+/* ---- exactly ---- */
+
+/* Numbers as a type has them; scale: where it goes. */
+static void put(kv_type type, uint8_t *to, uint8_t *scale_to, const float *x, uint32_t dim)
+{
+        double most = 0;
+        bool fit = true;
+        float scale;
+
+        for (uint32_t i = 0; type != KV_INT8 && i < dim; i++) {
+                uint32_t bits = type == KV_BF16 ? two_bfloats(x[i], 0) : two_halves(x[i], 0);
+
+                memcpy(to + i * 2, &bits, 2);
+        }
+        if (type != KV_INT8)
+                return;
+        for (uint32_t i = 0; i < dim; i++) {
+                fit = fit && isfinite(x[i]);
+                most = fmax(most, fabs((double)x[i]));
+        }
+        scale = (float)(most / 127); /* rounded twice, which is as good as once */
+        if (most / 127 < 0x1p-126)
+                scale = 0;
+        for (uint32_t i = 0; i < dim; i++)
+                to[i] = fit && scale > 0
+                                ? (uint8_t)(int8_t)nearbyint((double)(float)((double)x[i] / scale))
+                                : 0;
+        if (!fit)
+                scale = float_of(0x7fc00000);
+        memcpy(scale_to, &scale, 4);
+}
+
+static void check_exactly(world *w)
+{
+        const uint32_t dim = w->shape.head_dim;
+        const kv_type of_q = w->shape.type == KV_BF16 ? KV_BF16 : KV_F16;
+        const size_t line = dim * (w->shape.type == KV_INT8 ? 1 : 2);
+        const size_t tile = 16 * line + (w->shape.type == KV_INT8 ? 64 : 0);
+        vector<uint8_t> pages(PAGES * LAYERS * KV_HEADS * 2 * tile, POISON);
+        vector<uint16_t> q(BUCKET * HEADS * dim, POISON << 8 | POISON);
+
+        for (uint32_t r = 0; r < ROWS; r++) {
+                const seen_row *row = &w->rows[r];
+                size_t page = w->tables[row->slot * TABLE + row->position / 16];
+
+                for (uint32_t h = 0; h < HEADS; h++)
+                        put(of_q, (uint8_t *)&q[(r * HEADS + h) * dim], nullptr, head_of(w, r, h),
+                            dim);
+                for (uint32_t x = 0; row->write && x < 2 * KV_HEADS; x++) {
+                        /* [layer][kv head] K | V */
+                        size_t at =
+                                ((page * LAYERS + 1) * KV_HEADS + x % KV_HEADS) * 2 + x / KV_HEADS;
+                        uint8_t *to = &pages[at * tile];
+
+                        put(w->shape.type, to + row->position % 16 * line,
+                            to + 16 * line + row->position % 16 * 4, head_of(w, r, HEADS + x), dim);
+                }
+        }
+        assert_memory_equal(w->pages.data(), pages.data(), pages.size());
+        assert_memory_equal(w->q.data(), q.data(), q.size() * 2);
+}
+
+static void plain_heads_are_the_bits_of_page_h(void **)
+{
+        for (kv_type type : types)
+                for (uint32_t dim : { 32u, 64u, 80u, 96u, 128u, 256u }) {
+                        world w = world_new(type, dim);
+
+                        run_in_all_schedules(&w);
+                        check_exactly(&w);
+                }
+}
+
+/* Of integers: ties, the largest number anywhere, what is too small for a scale, and nothing at all. */
+static void corners_of_integers_are_those_of_page_h(void **)
+{
+        world w = world_new(KV_INT8, 80);
+        const float sizes[] = {
+                1, 0, 0x1p-126f, 126.99f * 0x1p-126f / 127, 0x1p-149f, 1e36f, 1e-30f
+        };
+
+        for (uint32_t i = 0; i < ROWS * ALL; i++) {
+                float *x = &w.y[i * 80];
+
+                for (uint32_t d = 0; d < 80; d++)
+                        x[d] = sizes[i % 7] * (0.5f + (float)(d * 29 % 127)) * (d % 3 ? 1 : -1);
+                x[i * 11 % 80] = sizes[i % 7] * (i % 2 ? 127 : -127);
+        }
+        run_in_all_schedules(&w);
+        check_exactly(&w);
+}
+
+static void a_head_with_a_number_that_is_not_finite_has_no_scale(void **)
+{
+        for (float unfit : { NAN, -NAN, INFINITY, -INFINITY }) {
+                world w = world_new(KV_INT8, 64);
+
+                for (uint32_t i = 0; i < ROWS * ALL; i += 3)
+                        if (i % ALL >= HEADS)
+                                w.y[i * 64 + i % 64] = unfit;
+                run_in_all_schedules(&w);
+                check_exactly(&w);
+        }
+}
+
+/* ---- turned and normed ---- */
+
+static vector<double> finished(const world *w, uint32_t row, uint32_t head)
+{
+        const uint32_t dim = w->shape.head_dim, dims = w->args.turns.dims;
+        const float *x = head_of(w, row, head), *norm = w->args.k_norm;
+        vector<double> y(x, x + dim);
+        double squares = 0;
+
+        if (head >= HEADS + KV_HEADS)
+                return y;
+        if (head < HEADS)
+                norm = w->args.q_norm;
+        for (uint32_t i = 0; i < dim; i++)
+                squares += (double)x[i] * (double)x[i];
+        for (uint32_t i = 0; norm && i < dim; i++)
+                y[i] *= (double)norm[i] / sqrt(squares / dim + 1e-5);
+        for (uint32_t p = 0; p < dims / 2; p++) {
+                bool halves = w->args.turns.pairing == ROPE_HALVES;
+                uint32_t i = halves ? p : 2 * p, j = halves ? p + dims / 2 : i + 1;
+                double angle = (double)w->rows[row].position * (double)w->frequency[p], was = y[i];
+
+                y[i] = was * cos(angle) - y[j] * sin(angle);
+                y[j] = was * sin(angle) + y[j] * cos(angle);
+        }
+        return y;
+}
+
+/* Half a unit of what it becomes, and a little for floats. */
+static void check_nearly(const world *w)
+{
+        const uint32_t dim = w->shape.head_dim;
+
+        for (uint32_t r = 0; r < ROWS; r++)
+                for (uint32_t h = HEADS; w->rows[r].write && h < ALL; h++) {
+                        const vector<double> want = finished(w, r, h);
+                        const uint32_t x = h - HEADS, line = w->rows[r].position % 16;
+                        const size_t page =
+                                w->tables[w->rows[r].slot * TABLE + w->rows[r].position / 16];
+                        const uint8_t *tile = &w->pages[page * kv_page_bytes(&w->shape) +
+                                                        kv_tile_offset(&w->shape, 1, x % KV_HEADS) +
+                                                        x / KV_HEADS * kv_tile_bytes(&w->shape)];
+                        double most = 0;
+                        float scale = 0;
+
+                        for (double number : want)
+                                most = fmax(most, fabs(number));
+                        memcpy(&scale, tile + kv_scales_offset(&w->shape) + line * 4, 4);
+                        for (uint32_t i = 0; i < dim; i++) {
+                                const uint16_t bits = ((const uint16_t *)tile)[line * dim + i];
+                                double have = (double)from_half(bits), off = 0x1p-11 * most;
+
+                                if (w->shape.type == KV_BF16) {
+                                        have = (double)from_bfloat(bits);
+                                        off = 0x1p-8 * most;
+                                }
+                                if (w->shape.type == KV_INT8) {
+                                        have = (double)((const int8_t *)tile)[line * dim + i] *
+                                               (double)scale;
+                                        off = most / 254;
+                                }
+                                assert_true(fabs(have - want[i]) <= off * 1.001 + most * 1e-5);
+                        }
+                }
+}
+
+static void heads_are_normed_and_turned_before_they_are_rounded(void **)
+{
+        for (kv_type type : types)
+                for (uint32_t i = 0; i < 4; i++) {
+                        world w = world_new(type, i % 2 ? 80 : 128);
+
+                        w.args.turns.dims = i % 2 ? 60 : 128;
+                        w.args.turns.pairing = i / 2 ? ROPE_ADJACENT : ROPE_HALVES;
+                        if (i != 1) {
+                                w.args.q_norm = w.q_norm.data();
+                                w.args.k_norm = w.k_norm.data();
+                        }
+                        run_in_all_schedules(&w);
+                        check_nearly(&w);
+                }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(plain_heads_are_the_bits_of_page_h),
+                cmocka_unit_test(corners_of_integers_are_those_of_page_h),
+                cmocka_unit_test(a_head_with_a_number_that_is_not_finite_has_no_scale),
+                cmocka_unit_test(heads_are_normed_and_turned_before_they_are_rounded),
+        };
+
+        return cmocka_run_group_tests(tests, nullptr, nullptr);
+}
