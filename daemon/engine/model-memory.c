@@ -154,6 +154,10 @@ int model_measure_in(const struct checkpoint *checkpoint, const struct traits *t
         struct tensors tensors;
         int r;
 
+        if (!(kernels->kv_types >> conf->kv & 1))
+                return error_raise(why_say(why, why_bytes, -ENOTSUP,
+                                           "backend %s has no keys and values of type %s (--kv)",
+                                           kernels->name, kv_type_name(conf->kv)));
         model_measure(checkpoint, traits, conf, ret_bytes);
         r = tensors_find(checkpoint, traits, &tensors, why, why_bytes);
         if (r)

@@ -418,6 +418,13 @@ static void where_few_have_place_with_two_plans_it_is_the_same(void **state)
         parties(*state, scaled(10, 2000));
 }
 
+static void with_keys_and_values_of_integers_it_is_the_same(void **state)
+{
+        HOUSE(*state, "--uid-requests", "512", "--kv", "int8", "--max-seqs", "3", "--step-tokens",
+              "16", "--threads", "1");
+        parties(*state, scaled(10, 2000));
+}
+
 int main(void)
 {
         const struct CMUnitTest stories[] = {
@@ -425,6 +432,7 @@ int main(void)
                 STORY(with_two_plans_in_flight_it_is_the_same),
                 STORY(where_few_have_place_it_is_the_same),
                 STORY(where_few_have_place_with_two_plans_it_is_the_same),
+                STORY(with_keys_and_values_of_integers_it_is_the_same),
         };
 
         need((const char *const[]){ "SAMOVARD", "BABBLE", NULL });

@@ -26,18 +26,18 @@ static void give_device(uint64_t bytes)
         setenv("SMV_DEVICE_MEMORY", text, 1);
 }
 
-static struct ran check(const struct house *house, const char *kv_bytes)
+static struct ran check(const struct house *house, const char *type, const char *kv_bytes)
 {
         return RUN(house, NULL, given("SAMOVARD"), "--model", given("BABBLE"), "--check",
                    "--deterministic", "--backend", "cuda", "--backend-library",
                    given("SMV_TEST_CUDA_LIBRARY"), "--gpu-layers", "all", "--max-seqs", "40",
-                   "--kv-bytes", kv_bytes);
+                   "--kv", type, "--kv-bytes", kv_bytes);
 }
 
 /* What it says of memory before it takes any. */
-static struct sums plan(const struct house *house, const char *kv_bytes)
+static struct sums plan_of(const struct house *house, const char *type, const char *kv_bytes)
 {
-        struct ran ran = check(house, kv_bytes);
+        struct ran ran = check(house, type, kv_bytes);
         const char *line = strstr(ran.out, "weights ");
         struct sums sums;
 
@@ -55,15 +55,26 @@ static struct sums plan(const struct house *house, const char *kv_bytes)
         return sums;
 }
 
-static void refuses(const struct house *house, const char *kv_bytes, const char *words)
+static struct sums plan(const struct house *house, const char *kv_bytes)
 {
-        struct ran ran = check(house, kv_bytes);
+        return plan_of(house, "f16", kv_bytes);
+}
+
+static void refuses_of(const struct house *house, const char *type, const char *kv_bytes,
+                       const char *words)
+{
+        struct ran ran = check(house, type, kv_bytes);
 
         assert_int_equal(ran.status, 1);
         if (!strstr(ran.err, words) || strchr(ran.err, '\n') != ran.err + strlen(ran.err) - 1)
                 fail_msg("%s", ran.err);
         assert_string_equal(ran.out, ""); /* no plan was made */
         ran_free(&ran);
+}
+
+static void refuses(const struct house *house, const char *kv_bytes, const char *words)
+{
+        refuses_of(house, "f16", kv_bytes, words);
 }
 
 static void pool_follows_the_memory_of_the_gpu(void **state)
@@ -111,6 +122,22 @@ static void pool_that_was_asked_for_is_made_or_refused(void **state)
         refuses(house, "60M", "--kv-bytes: 60.0 MiB do not fit backend cuda: of 8.");
 }
 
+static void blocks_are_counted_as_their_type_has_them(void **state)
+{
+        struct house *house = *state;
+        struct sums halves, integers;
+
+        give_device(9 * MIB);
+        halves = plan(house, "4M");
+        integers = plan_of(house, "int8", "4M");
+        assert_int_equal(plan_of(house, "bf16", "4M").block, halves.block);
+        /* 16 positions of a head: 32 bytes for each number, or 16, and 64 for the scales */
+        assert_true(integers.block > halves.block / 2 && integers.block < halves.block);
+        assert_int_equal((integers.block - halves.block / 2) % 128, 0);
+        assert_int_equal(integers.blocks, 4 * MIB / integers.block);
+        refuses_of(house, "f32", "4M", "backend cuda has no keys and values of type f32 (--kv)");
+}
+
 /* All that was planned can be taken, and what a first step takes besides. */
 static void full_gpu_serves(void **state)
 {
@@ -133,6 +160,7 @@ int main(void)
                 STORY(pool_follows_the_memory_of_the_gpu),
                 STORY(model_that_does_not_fit_is_refused_in_a_line),
                 STORY(pool_that_was_asked_for_is_made_or_refused),
+                STORY(blocks_are_counted_as_their_type_has_them),
                 STORY(full_gpu_serves),
         };
 

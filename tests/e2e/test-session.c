@@ -114,14 +114,13 @@ static void text_and_its_tokens_give_the_same_stream(void **state)
         house_stop(house);
 }
 
-static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
+static void read_once(struct house *house, const char *type)
 {
         struct want want = { .prompt = "Quite far away", .max_tokens = 8, .ignore_eos = true };
-        struct house *house = *state;
         struct talk *first, *second;
         struct stream *cold, *warm;
 
-        HOUSE(house, "--threads", "1");
+        HOUSE(house, "--threads", "1", "--kv", type);
         first = talk_greet(house);
         second = talk_greet(house);
         cold = talk_whole(first, &want);
@@ -140,6 +139,15 @@ static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
         talk_close(first);
         talk_close(second);
         house_stop(house);
+}
+
+/* Whatever type of numbers it was kept in. */
+static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
+{
+        read_once(*state, "f16");
+        read_once(*state, "bf16");
+        read_once(*state, "int8");
+        read_once(*state, "f32");
 }
 
 static const struct smv_record_end *ended(struct talk *talk, const char *prompt)

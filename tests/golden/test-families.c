@@ -19,8 +19,13 @@
 #define FAMILIES 11u
 #define IN_GGUF  10u
 
-/* What transformers computes in float32 limits the first; f16 keeps 11 bits of K and V. */
-static const struct nearness full = { KV_F32, 5e-6, 1e-3, 0.9 }, half = { KV_F16, 5e-3, 2e-2, 0.9 };
+/*
+ * What transformers computes in float32 limits the first; f16 keeps 11 bits of K and V, bf16 8, and
+ * int8 as many of a head's largest number.
+ */
+static const struct nearness full = { KV_F32, 5e-6, 1e-3, 0.9 }, half = { KV_F16, 5e-3, 2e-2, 0.9 },
+                             bfloat = { KV_BF16, 3e-2, 5e-2, 0.9 },
+                             integer = { KV_INT8, 6e-2, 5e-2, 0.9 };
 
 struct family {
         char folder[512], gguf[512]; /* paths; no gguf: empty */
@@ -103,6 +108,15 @@ static void cpu_with_half_kv_stays_near(void **state)
         check("cpu", &half);
 }
 
+static void bfloats_and_integers_stay_near(void **state)
+{
+        (void)state;
+        check("ref", &bfloat);
+        check("cpu", &bfloat);
+        check("ref", &integer);
+        check("cpu", &integer);
+}
+
 static int set_up(void **state)
 {
         char pattern[1024];
@@ -130,6 +144,7 @@ int main(void)
                 cmocka_unit_test(cpu_computes_every_family),
                 cmocka_unit_test(ref_with_half_kv_stays_near),
                 cmocka_unit_test(cpu_with_half_kv_stays_near),
+                cmocka_unit_test(bfloats_and_integers_stay_near),
         };
 
         if (!getenv("SOURCES")) {
