@@ -1,10 +1,9 @@
 #include "kernels/blocks.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "kernels/rows.h"
-
-#define RUNS 8u /* of Q4_K and Q5_K */
 
 static float half_at(const uint8_t *at)
 {
@@ -14,24 +13,85 @@ static float half_at(const uint8_t *at)
         return half_to_float(half);
 }
 
-/* scale | 16 bytes: numbers 0 .. 15 in their lower halves, 16 .. 31 in the upper ones */
-static void q4_0(const uint8_t *block, float *ret_floats)
+/* One run; no least value. */
+static void plain(struct block *b, float scale)
 {
-        float scale = half_at(block);
+        b->scale = scale;
+        b->least = 0;
+        b->scales[0] = 1;
+        b->leasts[0] = 0;
+}
 
+/* One run, and what has to be added: subtracted, the other way round. */
+static void above(struct block *b, float scale, float least)
+{
+        plain(b, scale);
+        b->least = -least;
+        b->leasts[0] = 1;
+}
+
+/* 16 bytes: codes 0 .. 15 in their lower halves, 16 .. 31 in the upper ones */
+static void take_nibbles(const uint8_t *from, uint8_t *codes)
+{
         for (unsigned i = 0; i < 16; i++) {
-                ret_floats[i] = scale * (float)((block[2 + i] & 15) - 8);
-                ret_floats[16 + i] = scale * (float)((block[2 + i] >> 4) - 8);
+                codes[i] = from[i] & 15;
+                codes[16 + i] = from[i] >> 4;
         }
 }
 
-/* scale | 32 signed bytes */
-static void q8_0(const uint8_t *block, float *ret_floats)
+/* The fifth bits of 32 codes, in four bytes. */
+static void take_fifths(const uint8_t *from, uint8_t *codes)
 {
-        float scale = half_at(block);
-
         for (unsigned i = 0; i < 32; i++)
-                ret_floats[i] = scale * (float)(int8_t)block[2 + i];
+                codes[i] |= (uint8_t)((from[i / 8] >> i % 8 & 1) << 4);
+}
+
+/* scale | 16 bytes */
+static void q4_0(const uint8_t *from, struct block *b)
+{
+        plain(b, half_at(from));
+        take_nibbles(from + 2, b->codes);
+}
+
+/* scale | least | 16 bytes */
+static void q4_1(const uint8_t *from, struct block *b)
+{
+        above(b, half_at(from), half_at(from + 2));
+        take_nibbles(from + 4, b->codes);
+}
+
+/* scale | fifth bits | 16 bytes */
+static void q5_0(const uint8_t *from, struct block *b)
+{
+        plain(b, half_at(from));
+        take_nibbles(from + 6, b->codes);
+        take_fifths(from + 2, b->codes);
+}
+
+/* scale | least | fifth bits | 16 bytes */
+static void q5_1(const uint8_t *from, struct block *b)
+{
+        above(b, half_at(from), half_at(from + 2));
+        take_nibbles(from + 8, b->codes);
+        take_fifths(from + 4, b->codes);
+}
+
+/* scale | 32 signed bytes */
+static void q8_0(const uint8_t *from, struct block *b)
+{
+        plain(b, half_at(from));
+        for (unsigned i = 0; i < 32; i++)
+                b->codes[i] = from[2 + i] ^ 0x80;
+}
+
+/* exponent | 16 bytes.  The table has twice what the codes mean, and the scale half. */
+static void mxfp4(const uint8_t *from, struct block *b)
+{
+        unsigned e = from[0];
+
+        /* 2^(e - 128): the two least ones have no exponent of their own */
+        plain(b, bits_float(e < 2 ? 0x200000u << e : (e - 1) << 23));
+        take_nibbles(from + 1, b->codes);
 }
 
 /*
@@ -39,79 +99,143 @@ static void q8_0(const uint8_t *block, float *ret_floats)
  * the lower six bits of bytes 0 .. 3 and 4 .. 7; of the others the lower four bits are the halves
  * of bytes 8 .. 11, and the upper two are the bits that were left over in bytes 0 .. 7.
  */
-static void take_runs(const uint8_t *packed, float scale, float least, float ret_scales[RUNS],
-                      float ret_leasts[RUNS])
+static void take_runs(const uint8_t *packed, struct block *b)
 {
         for (unsigned i = 0; i < 4; i++) {
-                ret_scales[i] = scale * (float)(packed[i] & 63);
-                ret_leasts[i] = least * (float)(packed[4 + i] & 63);
-                ret_scales[4 + i] = scale * (float)((packed[8 + i] & 15) | packed[i] >> 6 << 4);
-                ret_leasts[4 + i] = least * (float)(packed[8 + i] >> 4 | packed[4 + i] >> 6 << 4);
+                b->scales[i] = (int8_t)(packed[i] & 63);
+                b->leasts[i] = packed[4 + i] & 63;
+                b->scales[4 + i] = (int8_t)((packed[8 + i] & 15) | packed[i] >> 6 << 4);
+                b->leasts[4 + i] = (uint8_t)(packed[8 + i] >> 4 | packed[4 + i] >> 6 << 4);
         }
 }
 
-/* Two runs in 32 bytes, in their lower and upper halves; high: the fifth bits, one byte a place. */
-static void runs_to_floats(const uint8_t *numbers, const uint8_t *high, const float *scales,
-                           const float *leasts, float *ret_floats)
+/* Eight runs of 32: two in 32 bytes, in their lower and upper halves. */
+static void take_halves(const uint8_t *from, uint8_t *codes)
 {
-        for (unsigned run = 0; run < RUNS; run++, ret_floats += 32) {
-                const uint8_t *from = numbers + run / 2 * 32;
-
-                for (unsigned i = 0; i < 32; i++) {
-                        unsigned n = from[i] >> run % 2 * 4 & 15;
-
-                        if (high)
-                                n |= (high[i] >> run & 1u) << 4;
-                        ret_floats[i] = scales[run] * (float)n - leasts[run];
-                }
-        }
+        for (unsigned i = 0; i < 256; i++)
+                codes[i] = from[i / 64 * 32 + i % 32] >> i / 32 % 2 * 4 & 15;
 }
 
 /* scale | scale of the least values | 12 bytes of runs | 128 bytes */
-static void q4_k(const uint8_t *block, float *ret_floats)
+static void q4_k(const uint8_t *from, struct block *b)
 {
-        float scales[RUNS], leasts[RUNS];
-
-        take_runs(block + 4, half_at(block), half_at(block + 2), scales, leasts);
-        runs_to_floats(block + 16, NULL, scales, leasts, ret_floats);
+        b->scale = half_at(from);
+        b->least = half_at(from + 2);
+        take_runs(from + 4, b);
+        take_halves(from + 16, b->codes);
 }
 
-/* The same with 32 bytes of fifth bits before the numbers. */
-static void q5_k(const uint8_t *block, float *ret_floats)
+/* The same with 32 bytes of fifth bits before the numbers, a bit of each byte for each run. */
+static void q5_k(const uint8_t *from, struct block *b)
 {
-        float scales[RUNS], leasts[RUNS];
+        b->scale = half_at(from);
+        b->least = half_at(from + 2);
+        take_runs(from + 4, b);
+        take_halves(from + 48, b->codes);
+        for (unsigned i = 0; i < 256; i++)
+                b->codes[i] |= (uint8_t)((from[16 + i % 32] >> i / 32 & 1) << 4);
+}
 
-        take_runs(block + 4, half_at(block), half_at(block + 2), scales, leasts);
-        runs_to_floats(block + 48, block + 16, scales, leasts, ret_floats);
+/* 64 bytes: each half of the block has 128 numbers, four rows of 32 that share bytes. */
+static void take_pairs(const uint8_t *from, unsigned shift, uint8_t *codes)
+{
+        for (unsigned i = 0; i < 256; i++)
+                codes[i] |= (uint8_t)((from[i / 128 * 32 + i % 32] >> i / 32 % 4 * 2 & 3) << shift);
 }
 
 /*
  * 128 bytes of lower four bits | 64 bytes of upper two | 16 signed scales | scale
  *
  * Each half of the block has 128 numbers, in four rows of 32: the first two are the lower halves
- * of 64 bytes, the others the upper ones; a byte of upper bits has those of a place in all rows.
+ * of 64 bytes, the others the upper ones.
  */
-static void q6_k(const uint8_t *block, float *ret_floats)
+static void q6_k(const uint8_t *from, struct block *b)
 {
-        const float scale = half_at(block + 208);
+        b->scale = half_at(from + 208);
+        b->least = 0;
+        memset(b->leasts, 0, sizeof(b->leasts));
+        memcpy(b->scales, from + 192, sizeof(b->scales));
+        for (unsigned i = 0; i < 256; i++)
+                b->codes[i] = from[i / 128 * 64 + i % 64] >> i / 64 % 2 * 4 & 15;
+        take_pairs(from + 128, 4, b->codes);
+}
 
-        for (unsigned i = 0; i < 256; i++) {
-                unsigned half = i / 128, row = i / 32 % 4, place = i % 32;
-                unsigned low = block[half * 64 + row % 2 * 32 + place] >> row / 2 * 4 & 15;
-                unsigned high = block[128 + half * 32 + place] >> row * 2 & 3;
-                float run = scale * (float)(int8_t)block[192 + i / 16];
-
-                ret_floats[i] = run * (float)((int)(low | high << 4) - 32);
+/* 16 bytes with a scale below and a least value above | 64 bytes | scale | scale of the least values */
+static void q2_k(const uint8_t *from, struct block *b)
+{
+        b->scale = half_at(from + 80);
+        b->least = half_at(from + 82);
+        for (unsigned i = 0; i < 16; i++) {
+                b->scales[i] = from[i] & 15;
+                b->leasts[i] = from[i] >> 4;
         }
+        memset(b->codes, 0, sizeof(b->codes));
+        take_pairs(from + 16, 0, b->codes);
+}
+
+/*
+ * 32 bytes of third bits, a bit of each for each 32 numbers | 64 bytes of the lower two | 12 bytes of
+ * scales | scale.  Scales are six bits and 32 too large: the lower four are the halves of bytes
+ * 0 .. 7, the upper two those of bytes 8 .. 11, from below.
+ */
+static void q3_k(const uint8_t *from, struct block *b)
+{
+        const uint8_t *packed = from + 96;
+
+        b->scale = half_at(from + 108);
+        b->least = 0;
+        memset(b->leasts, 0, sizeof(b->leasts));
+        for (unsigned i = 0; i < 16; i++) {
+                unsigned low = packed[i % 8] >> i / 8 * 4 & 15,
+                         high = packed[8 + i % 4] >> i / 4 * 2 & 3;
+
+                b->scales[i] = (int8_t)((int)(low | high << 4) - 32);
+        }
+        for (unsigned i = 0; i < 256; i++)
+                b->codes[i] = (uint8_t)((from[i % 32] >> i / 32 & 1) << 2);
+        take_pairs(from + 32, 0, b->codes);
 }
 
 const struct block_format *block_format(enum row_type type)
 {
+        static const int8_t iq4_nl_table[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                                 1,    13,   25,  38,  53,  69,  89,  113 };
+        static const int8_t mxfp4_table[16] = { 0, 1,  2,  3,  4,  6,  8,  12,
+                                                0, -1, -2, -3, -4, -6, -8, -12 };
         static const struct block_format formats[ROW_TYPE_N] = {
-                [ROW_Q4_0] = { 32, 18, q4_0 },   [ROW_Q8_0] = { 32, 34, q8_0 },
-                [ROW_Q4_K] = { 256, 144, q4_k }, [ROW_Q5_K] = { 256, 176, q5_k },
-                [ROW_Q6_K] = { 256, 210, q6_k },
+                [ROW_Q4_0] = { 32, 18, 32, NULL, 8, q4_0 },
+                [ROW_Q4_1] = { 32, 20, 32, NULL, 0, q4_1 },
+                [ROW_Q5_0] = { 32, 22, 32, NULL, 16, q5_0 },
+                [ROW_Q5_1] = { 32, 24, 32, NULL, 0, q5_1 },
+                [ROW_Q8_0] = { 32, 34, 32, NULL, 128, q8_0 },
+                [ROW_Q2_K] = { 256, 84, 16, NULL, 0, q2_k },
+                [ROW_Q3_K] = { 256, 110, 16, NULL, 4, q3_k },
+                [ROW_Q4_K] = { 256, 144, 32, NULL, 0, q4_k },
+                [ROW_Q5_K] = { 256, 176, 32, NULL, 0, q5_k },
+                [ROW_Q6_K] = { 256, 210, 16, NULL, 32, q6_k },
+                [ROW_IQ4_NL] = { 32, 18, 32, iq4_nl_table, 0, q4_0 },
+                [ROW_MXFP4] = { 32, 17, 32, mxfp4_table, 0, mxfp4 },
         };
 
         return type < ROW_TYPE_N && formats[type].numbers ? &formats[type] : NULL;
+}
+
+void block_means(const struct block_format *format, const struct block *b, float *ret_floats)
+{
+        for (unsigned i = 0; i < format->numbers; i++) {
+                unsigned run = i / format->run;
+                int number =
+                        format->table ? format->table[b->codes[i]] : b->codes[i] - format->zero;
+
+                ret_floats[i] = b->scale * (float)b->scales[run] * (float)number -
+                                b->least * (float)b->leasts[run];
+        }
+}
+
+void block_to_floats(const struct block_format *format, const uint8_t *from, float *ret_floats)
+{
+        struct block b;
+
+        format->take(from, &b);
+        block_means(format, &b, ret_floats);
 }

@@ -57,6 +57,13 @@ enum row_type {
         ROW_Q4_K,
         ROW_Q5_K,
         ROW_Q6_K,
+        ROW_Q4_1,
+        ROW_Q5_0,
+        ROW_Q5_1,
+        ROW_Q2_K,
+        ROW_Q3_K,
+        ROW_IQ4_NL,
+        ROW_MXFP4,
         ROW_TYPE_N,
 };
 
@@ -208,8 +215,8 @@ struct head { /* logits of the wanted rows */
 };
 
 struct kernels_conf {
-        uint32_t threads;    /* of the crew, the caller's included; 0: one per core allowed to us */
-        const char *isa;     /* "auto", or a lower one by force: "avx512", "avx2", "c" */
+        uint32_t threads; /* of the crew, the caller's included; 0: one per core allowed to us */
+        const char *isa;  /* "auto", or a lower one by force: "avx512bf16", "avx512", "avx2", "c" */
         uint32_t rows_max;   /* in a step */
         uint32_t slots_max;  /* page tables ... */
         uint32_t pages_max;  /* ... of so many entries */

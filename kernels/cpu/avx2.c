@@ -7,16 +7,20 @@
 #include <immintrin.h>
 
 #ifdef __clang__
-#pragma clang attribute push(__attribute__((target("avx2,f16c"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,f16c,fma"))), apply_to = function)
 #else
-#pragma GCC target("avx2,f16c")
+#pragma GCC target("avx2,f16c,fma")
 #endif
 
-#define LANES            8
-#define TILE             2u
-#define HALF_BY_HARDWARE 1
-#define BODY_ISA         isa_avx2
-#define BODY_NAME        "cpu/avx2"
+#define LANES               8
+#define WIDTH               2u
+#define TILE                6u
+#define TILE_CODES          2u
+#define TILE_HALVES         1u
+#define HALF_BY_HARDWARE    1
+#define BFLOATS_BY_HARDWARE 0
+#define BODY_ISA            isa_avx2
+#define BODY_NAME           "cpu/avx2"
 
 #include "kernels/cpu/body.h"
 

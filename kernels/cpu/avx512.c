@@ -8,17 +8,21 @@
 
 #ifdef __clang__
 #pragma clang attribute push(                                                                      \
-        __attribute__((target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl"))),                   \
+        __attribute__((target("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"))),    \
         apply_to = function)
 #else
-#pragma GCC target("avx2,f16c,avx512f,avx512bw,avx512dq,avx512vl")
+#pragma GCC target("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni")
 #endif
 
-#define LANES            16
-#define TILE             8u
-#define HALF_BY_HARDWARE 1
-#define BODY_ISA         isa_avx512
-#define BODY_NAME        "cpu/avx512"
+#define LANES               16
+#define WIDTH               2u
+#define TILE                12u
+#define TILE_CODES          6u
+#define TILE_HALVES         4u
+#define HALF_BY_HARDWARE    1
+#define BFLOATS_BY_HARDWARE 0
+#define BODY_ISA            isa_avx512
+#define BODY_NAME           "cpu/avx512"
 
 #include "kernels/cpu/body.h"
 

@@ -2,20 +2,25 @@
  * The loops of isa.h, for whatever vectors the including file asks for:
  *
  *      LANES              floats in a vector: 16, 8 or 4
- *      TILE               rows of x a pass over a panel takes: 8, 4, 2 or 1
+ *      WIDTH              vectors of a panel that a pass of a product takes
+ *      TILE, TILE_CODES, TILE_HALVES   rows of x that it takes at most, by what the registers hold:
+ *                         numbers, codes, codes with two scales in 32 columns; 12 and less
  *      HALF_BY_HARDWARE   the processor converts halves
+ *      BFLOATS_BY_HARDWARE   ... and multiplies bfloats
  *      BODY_ISA, BODY_NAME   the table this makes
  *
  * Anything that sums keeps 16 partial sums whatever LANES is, number i going to
  * sum i % 16, and adds them in one fixed tree.
  */
+#include <assert.h>
+
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/lanes.h"
+#include "kernels/cpu/quads.h"
 
-#define SUMS   16u
-#define PARTS  (SUMS / LANES)  /* vectors in 16 numbers */
-#define GROUPS (PANEL / LANES) /* vectors in a panel's width */
-#define SHARE  4u              /* queries that share a pass over a K tile */
+#define SUMS  16u
+#define PARTS (SUMS / LANES) /* vectors in 16 numbers */
+#define SHARE 4u             /* queries that share a pass over a K tile */
 
 static float tree_sum(const float sums[SUMS])
 {
@@ -39,71 +44,81 @@ static float tree_max(const float numbers[SUMS])
         return s[0];
 }
 
-/* One pass over a panel: one accumulator for each (weight row, row of x), k ascending. */
-LANES_INLINE void product_tile(const enum row_type type, const uint32_t tokens, float *out,
-                               const void *panel, uint32_t columns, const float *x, size_t x_stride)
+#include "kernels/cpu/product.h"
+
+static void bfloats_make(uint16_t *to, const float *x, uint32_t columns)
 {
-        vec sum[TILE][GROUPS];
+        for (uint32_t i = 0; i < columns; i++) {
+                uint32_t u = float_bits(x[i]);
 
-        UNROLL for (uint32_t t = 0; t < tokens; t++)
-        {
-                UNROLL for (uint32_t g = 0; g < GROUPS; g++)
-                {
-                        sum[t][g] = (vec){ 0 };
-                }
+                /* to nearest, ties to even; NaN stays one */
+                if ((u & 0x7fffffff) <= 0x7f800000)
+                        u += 0x7fff + (u >> 16 & 1);
+                else
+                        u |= 0x400000;
+                to[i] = (uint16_t)(u >> 16);
         }
-
-        for (size_t k = 0; k < columns; k++) {
-                UNROLL for (uint32_t g = 0; g < GROUPS; g++)
-                {
-                        vec w = load_as(type, panel, k * PANEL + g * LANES);
-
-                        UNROLL for (uint32_t t = 0; t < tokens; t++)
-                        {
-                                sum[t][g] += w * x[t * x_stride + k];
-                        }
-                }
-        }
-
-        UNROLL for (uint32_t t = 0; t < tokens; t++)
-        {
-                UNROLL for (uint32_t g = 0; g < GROUPS; g++)
-                {
-                        store(out + t * PANEL + g * LANES, sum[t][g]);
-                }
-        }
+        if (columns % 2)
+                to[columns] = 0;
 }
 
-LANES_INLINE void product_of(const enum row_type type, float *out, const void *panel,
-                             uint32_t columns, const float *x, size_t x_stride, uint32_t tokens)
+/* As an integer the largest magnitude is that of a NaN if there is one, else an infinity's. */
+static float largest(const float *x)
 {
-        uint32_t t = 0;
+        uint32_t lanes[LANES], most = 0;
+        uvec m = { 0 };
 
-/* the largest tiles first; those larger than TILE are never compiled */
-#define PASS(n)                                                                                    \
-        for (; TILE >= n && tokens - t >= n; t += n)                                               \
-        product_tile(type, TILE >= n ? n : 1, out + t * PANEL, panel, columns, x + t * x_stride,   \
-                     x_stride)
-        PASS(8);
-        PASS(4);
-        PASS(2);
-        PASS(1);
-#undef PASS
+        for (uint32_t i = 0; i < ACT_NUMBERS; i += LANES) {
+                ivec u = load_dwords(x + i) & 0x7fffffff;
+
+                m = (uvec)choose(u > (ivec)m, (vec)u, (vec)m);
+        }
+        memcpy(lanes, &m, sizeof(m));
+        for (uint32_t i = 0; i < LANES; i++)
+                most = lanes[i] > most ? lanes[i] : most;
+        return bits_float(most);
 }
 
-static void product(enum row_type type, float *out, const void *panel, uint32_t columns,
-                    const float *x, size_t x_stride, uint32_t tokens)
+/* Rounded by adding 1.5 * 2^23, where a float has no fraction left. */
+static int32_t bytes_make(int8_t *to, const float *x, float factor)
 {
-        switch (type) {
-        case ROW_F32:
-                product_of(ROW_F32, out, panel, columns, x, x_stride, tokens);
-                break;
-        case ROW_F16:
-                product_of(ROW_F16, out, panel, columns, x, x_stride, tokens);
-                break;
-        default:
-                product_of(ROW_BF16, out, panel, columns, x, x_stride, tokens);
+        const float whole = 0x1.8p23f;
+        int32_t sum = 0;
+
+        for (uint32_t i = 0; i < ACT_NUMBERS / 2; i += LANES) {
+                vec rounded = load(x + i) * factor + whole;
+                uvec n = (uvec)rounded - (uvec)splat(whole);
+                bytes_of_lanes bytes = __builtin_convertvector(n, bytes_of_lanes);
+
+                memcpy(to + i, &bytes, sizeof(bytes));
         }
+        for (uint32_t i = 0; i < ACT_NUMBERS / 2; i++)
+                sum += to[i];
+        return sum;
+}
+
+static void act_make(struct act *to, const float *x)
+{
+        float most = largest(x);
+        bool none = most < 0x1p-100f; /* 127 / most would be infinite */
+        float factor = none ? 0 : 127 / most;
+        int32_t first = bytes_make(to->bytes, x, factor);
+        int32_t second = bytes_make(to->bytes + ACT_NUMBERS / 2, x + ACT_NUMBERS / 2, factor);
+
+        to->scale = none ? 0 : most / 127;
+        to->less = -(first + second);
+        to->less_second = -second;
+        to->less_scaled = to->scale * (float)to->less;
+}
+
+static void act(enum act_kind kind, void *to, const float *x, uint32_t columns)
+{
+        assert(kind == ACT_BFLOATS || (kind == ACT_BYTES && columns % ACT_NUMBERS == 0));
+        if (kind == ACT_BFLOATS)
+                bfloats_make(to, x, columns);
+        else
+                for (uint32_t i = 0; i < columns / ACT_NUMBERS; i++)
+                        act_make((struct act *)to + i, x + i * ACT_NUMBERS);
 }
 
 static void norm(float *out, const float *x, const float *weight, uint32_t count, float eps)
@@ -407,6 +422,7 @@ static void attend_end(struct attend_scratch *s, uint32_t head_dim, const struct
 const struct isa BODY_ISA = {
         .name = BODY_NAME,
         .product = product,
+        .act = act,
         .norm = norm,
         .activate = activate,
         .soften = soften,

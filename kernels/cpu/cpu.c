@@ -10,17 +10,17 @@
 #include "kernels/backends.h"
 #include "kernels/memory.h"
 
-int cpu_scratch_grow(float **floats, size_t *max, size_t count)
+int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
 {
-        float *more;
+        void **at = scratch, *more;
 
         if (count <= *max)
                 return 0;
-        more = memory_new(count, sizeof(*more));
+        more = memory_new(count, bytes);
         if (!more)
                 return -ENOMEM;
-        memory_free(*floats);
-        *floats = more;
+        memory_free(*at);
+        *at = more;
         *max = count;
         return 0;
 }
@@ -64,7 +64,7 @@ static int cpu_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv
         if (r < 0)
                 return r;
         r = cpu_scratch_grow(&cpu->turns, &cpu->turns_max,
-                             (size_t)cpu->steps.rows_max * shape->head_dim);
+                             (size_t)cpu->steps.rows_max * shape->head_dim, sizeof(float));
         if (r < 0)
                 return r;
         return kv_pool_new(shape, ret_kv);
@@ -118,6 +118,8 @@ static void cpu_close(struct kernels *k)
         if (!cpu)
                 return;
         steps_deinit(&cpu->steps);
+        for (uint32_t i = 0; i < ACT_KINDS; i++)
+                memory_free(cpu->acts[i]);
         memory_free(cpu->normed);
         memory_free(cpu->outs);
         memory_free(cpu->turns);
@@ -163,14 +165,22 @@ static bool have_avx2(void)
         unsigned a, b, c, d;
 
         /* no compiler's name for f16c is known to all of them */
-        return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
 
 static bool have_avx512(void)
 {
         return have_avx2() && __builtin_cpu_supports("avx512f") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl");
+               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+}
+
+static bool have_avx512bf16(void)
+{
+        unsigned a, b, c, d;
+
+        return have_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
 }
 #else
 static bool have_none(void)
@@ -191,9 +201,11 @@ static const struct {
         const struct isa *isa;
 } isas[] = {
 #if defined(__x86_64__)
+        { "avx512bf16", have_avx512bf16, &isa_avx512bf16 },
         { "avx512", have_avx512, &isa_avx512 },
         { "avx2", have_avx2, &isa_avx2 },
 #else
+        { "avx512bf16", have_none, NULL },
         { "avx512", have_none, NULL },
         { "avx2", have_none, NULL },
 #endif

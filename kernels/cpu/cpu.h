@@ -2,11 +2,10 @@
  * The CPU backend: the operators of kernels.h, shared out over a crew, on top of
  * the loops of isa.h.
  *
- * Weights lie in panels (isa.h), a file's 16-bit numbers as they are, its blocks
- * as floats.  Pages are
+ * Weights lie in panels (panel.h), as exact as they are in the file and as large.  Pages are
  * KV_LAYOUT_LANES: positions in the lanes of K, the head in the lanes of V.
  *
- * Work is cut by panel, by row, or by row and KV head.  How it is cut, and who
+ * Work is cut by panels, by row, or by row and KV head.  How it is cut, and who
  * does which piece, never reaches a result: a number is always summed by one
  * thread in one order, which depends on its row alone.
  *
@@ -22,7 +21,6 @@
 #include "kernels/steps.h"
 
 struct part {
-        enum row_type file_type; /* shape.type is how the numbers are held */
         uint8_t *panels;
         size_t panel_bytes;
         uint32_t panel_count; /* the last one filled up with zero rows */
@@ -32,6 +30,7 @@ struct mat {
         struct mat_shape shape;
         uint32_t rows;   /* of all parts */
         uint32_t panels; /* of all parts */
+        uint32_t kinds;  /* of x that products with it need: 1 << act_kind */
         struct part parts[MAT_PARTS_MAX];
 };
 
@@ -48,7 +47,9 @@ struct cpu {
         struct steps steps;
         uint32_t vocab_max;
 
-        float *normed; /* (rows_max, columns of the widest matrix) */
+        void *acts[ACT_KINDS]; /* (rows_max): of the widest matrix that wants them */
+        size_t acts_max[ACT_KINDS];
+        float *normed; /* (threads, columns of the widest matrix) */
         size_t normed_max;
         float *outs; /* (rows_max, rows of the tallest q, k, v) */
         size_t outs_max;
@@ -69,8 +70,8 @@ static inline struct cpu *cpu_of(struct kernels *k)
         return (struct cpu *)k;
 }
 
-/* Replaces `*floats` when it is too small; what was in it is scratch. */
-int cpu_scratch_grow(float **floats, size_t *max, size_t count);
+/* Replaces `*scratch`, a pointer, when it is too small; what was in it is scratch. */
+int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes);
 
 /* mat.c */
 int cpu_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
@@ -80,21 +81,30 @@ int cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t 
 void cpu_mat_row(const struct mat *mat, uint32_t part, uint32_t row, float *ret_floats);
 
 /* linear.c */
-struct product { /* all panels of a matrix with `rows` rows of x, each finished by `finish` */
+struct product { /* a matrix with `rows` rows of x */
         struct cpu *cpu;
         const struct mat *w;
-        const float *x; /* (rows, columns) */
         uint32_t rows;
         const float *bias;
         float *out;
         const void *op;
+        /* One panel of these with rows [from, from + tokens), at most TOKENS */
+        void (*finish)(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens);
+        const void *acts[ACT_KINDS];
 };
+
+/* Rows that are multiplied with one panel after the other, before the next ones are: both stay in the
+ * second cache. */
+#define TOKENS 48u
+
+/* Makes p->acts: x normed (norm may be NULL); of the rows `which`, or of all when it is NULL. */
+void cpu_acts(struct product *p, const float *x, const float *norm, float eps,
+              const uint32_t *which);
+/* p->finish() for all of `panels` and all rows */
+void cpu_product(struct product *p, uint32_t panels);
 /* out[t] = panel x[from + t] + bias, for t < tokens; returns the rows of the panel that are real */
 uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
                    uint32_t tokens, float out[TOKENS * PANEL]);
-/* x normed; of the rows `which`, or of all when it is NULL */
-const float *cpu_normed(struct cpu *cpu, const float *x, const float *norm, float eps,
-                        uint32_t columns, const uint32_t *which, uint32_t count);
 int cpu_embed(struct kernels *k, const struct mat *table, float scale, float *x);
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x);

@@ -6,9 +6,7 @@
  * order, multiply and add apart (-ffp-contract=off), so that an instruction set
  * changes the speed and not one bit.
  *
- * A panel is 32 weight rows, interleaved: number k of row r stands at
- * [k * PANEL + r].  So a vector holds one k of several rows, each lane sums its
- * own row with k ascending, and no sum is ever taken across lanes.
+ * How weights lie is said in panel.h, how rows of x do in acts.h.
  */
 #ifndef KERNELS_CPU_ISA_H
 #define KERNELS_CPU_ISA_H
@@ -17,10 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "kernels/cpu/acts.h"
+#include "kernels/cpu/panel.h"
 #include "kernels/kernels.h"
 
-#define PANEL   32u
-#define TOKENS  32u /* a block of rows that product() takes at a time */
 #define QUERIES 32u /* a block of queries that share a KV head */
 
 /* One query of attention: a row and a head. */
@@ -53,9 +51,11 @@ struct attend_tile {
 struct isa {
         const char *name; /* "cpu/avx512" */
 
-        /* out[t][0..31] = panel x[t], for t < tokens <= TOKENS */
+        /* out[t][0..31] = panel x[t], of rows that are act_kind_of(type), `stride` bytes apart */
         void (*product)(enum row_type type, float *out, const void *panel, uint32_t columns,
-                        const float *x, size_t x_stride, uint32_t tokens);
+                        const void *acts, size_t stride, uint32_t tokens);
+        /* a row of x: ACT_BFLOATS or ACT_BYTES */
+        void (*act)(enum act_kind kind, void *to, const float *x, uint32_t columns);
         /* out = x / rms(x) * weight; out may be x */
         void (*norm)(float *out, const float *x, const float *weight, uint32_t count, float eps);
         /* out = act(g) * u; count a multiple of 16 */
@@ -73,7 +73,7 @@ struct isa {
                            uint32_t count);
 };
 
-extern const struct isa isa_avx512, isa_avx2, isa_plain;
+extern const struct isa isa_avx512bf16, isa_avx512, isa_avx2, isa_plain;
 
 static inline uint32_t round_up(uint32_t n, uint32_t to)
 {

@@ -1,23 +1,28 @@
 /*
- * Operators that are a matrix and little else.  A crew item is a panel: it is
- * read from memory once and then, from the cache, once for each block of rows.
+ * Operators that are a matrix and little else.  A crew item is some panels: they are
+ * read from memory once and then, from the second cache, once for each block of rows.
  */
 #include "kernels/cpu/cpu.h"
 
 #include <string.h>
+
+#define CHUNK_BYTES  (512u << 10) /* of weights, half of a second cache */
+#define CHUNK_SHARES 4u /* chunks for each thread, so that one who is late is not waited for */
 
 uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
                    uint32_t tokens, float out[TOKENS * PANEL])
 {
         const struct mat_shape *shape = &p->w->shape;
         const struct part *w = &p->w->parts[part];
+        const enum act_kind kind = act_kind_of(shape->type[part]);
+        const size_t stride = act_stride(kind, shape->columns);
         uint32_t first = panel * PANEL, width = shape->rows[part] - first;
         const float *bias = p->bias;
 
         if (width > PANEL)
                 width = PANEL;
         p->cpu->isa->product(shape->type[part], out, w->panels + panel * w->panel_bytes,
-                             shape->columns, p->x + (size_t)from * shape->columns, shape->columns,
+                             shape->columns, (const uint8_t *)p->acts[kind] + from * stride, stride,
                              tokens);
         if (bias) {
                 for (uint32_t i = 0; i < part; i++)
@@ -29,42 +34,80 @@ uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint3
         return width;
 }
 
-static uint32_t block_of(const struct product *p, uint32_t from)
+struct chunks {
+        const struct product *product;
+        uint32_t panels, chunk;
+};
+
+static void chunk_work(void *arg, uint32_t thread, uint32_t item)
 {
-        return p->rows - from < TOKENS ? p->rows - from : TOKENS;
+        const struct chunks *c = arg;
+        const struct product *p = c->product;
+        uint32_t first = item * c->chunk;
+        uint32_t end = c->panels - first < c->chunk ? c->panels : first + c->chunk;
+
+        (void)thread;
+        for (uint32_t from = 0; from < p->rows; from += TOKENS) {
+                uint32_t tokens = p->rows - from < TOKENS ? p->rows - from : TOKENS;
+
+                for (uint32_t panel = first; panel < end; panel++)
+                        p->finish(p, panel, from, tokens);
+        }
 }
 
-struct norming {
-        struct cpu *cpu;
+void cpu_product(struct product *p, uint32_t panels)
+{
+        const struct mat *w = p->w;
+        uint32_t shares = crew_threads(p->cpu->crew) * CHUNK_SHARES;
+        uint32_t most = (panels + shares - 1) / shares;
+        struct chunks c = { p, panels, (uint32_t)(CHUNK_BYTES / w->parts[0].panel_bytes) };
+
+        c.chunk = c.chunk < most ? c.chunk : most;
+        c.chunk = c.chunk ? c.chunk : 1;
+        crew_run(p->cpu->crew, chunk_work, &c, (panels + c.chunk - 1) / c.chunk);
+}
+
+struct acting {
+        const struct product *product;
         const float *x, *norm;
         float eps;
-        uint32_t columns;
         const uint32_t *which;
 };
 
-static void norm_work(void *arg, uint32_t thread, uint32_t item)
+static void act_work(void *arg, uint32_t thread, uint32_t item)
 {
-        const struct norming *n = arg;
-        const float *x = n->x + (size_t)(n->which ? n->which[item] : item) * n->columns;
-        float *to = n->cpu->normed + (size_t)item * n->columns;
+        const struct acting *a = arg;
+        const struct cpu *cpu = a->product->cpu;
+        const struct mat *w = a->product->w;
+        uint32_t columns = w->shape.columns;
+        const float *x = a->x + (size_t)(a->which ? a->which[item] : item) * columns;
 
-        (void)thread;
-        if (n->norm)
-                n->cpu->isa->norm(to, x, n->norm, n->columns, n->eps);
-        else
-                memcpy(to, x, n->columns * sizeof(*to));
+        if (a->norm) {
+                float *normed = cpu->normed + (size_t)thread * round_up(columns, 16);
+
+                cpu->isa->norm(normed, x, a->norm, columns, a->eps);
+                x = normed;
+        }
+        for (uint32_t kind = 0; kind < ACT_KINDS; kind++) {
+                uint8_t *to = (uint8_t *)cpu->acts[kind] + item * act_stride(kind, columns);
+
+                if (!(w->kinds >> kind & 1))
+                        continue;
+                if (kind == ACT_FLOATS)
+                        memcpy(to, x, columns * sizeof(*x));
+                else
+                        cpu->isa->act(kind, to, x, columns);
+        }
 }
 
-const float *cpu_normed(struct cpu *cpu, const float *x, const float *norm, float eps,
-                        uint32_t columns, const uint32_t *which, uint32_t count)
+void cpu_acts(struct product *p, const float *x, const float *norm, float eps,
+              const uint32_t *which)
 {
-        struct norming n = { cpu, x, norm, eps, columns, which };
+        struct acting a = { p, x, norm, eps, which };
 
-        if (!norm && !which)
-                return x;
-        assert((size_t)count * columns <= cpu->normed_max);
-        crew_run(cpu->crew, norm_work, &n, count);
-        return cpu->normed;
+        for (uint32_t kind = 0; kind < ACT_KINDS; kind++)
+                p->acts[kind] = p->cpu->acts[kind];
+        crew_run(p->cpu->crew, act_work, &a, p->rows);
 }
 
 struct embedding {
@@ -96,99 +139,82 @@ int cpu_embed(struct kernels *k, const struct mat *table, float scale, float *x)
         return 0;
 }
 
-static void project_work(void *arg, uint32_t thread, uint32_t item)
+static void project_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
 {
-        const struct product *p = arg;
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
+        uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
-        (void)thread;
-        for (uint32_t from = 0; from < p->rows; from += TOKENS) {
-                uint32_t tokens = block_of(p, from);
-                uint32_t width = cpu_panel(p, 0, item, from, tokens, sums);
+        for (uint32_t t = 0; t < tokens; t++) {
+                float *x = p->out + (size_t)(from + t) * p->w->rows + panel * PANEL;
 
-                for (uint32_t t = 0; t < tokens; t++) {
-                        float *x = p->out + (size_t)(from + t) * p->w->rows + item * PANEL;
-
-                        for (uint32_t i = 0; i < width; i++)
-                                x[i] += sums[t * PANEL + i];
-                }
+                for (uint32_t i = 0; i < width; i++)
+                        x[i] += sums[t * PANEL + i];
         }
 }
 
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y)
 {
         struct cpu *cpu = cpu_of(k);
-        struct product p = { cpu, op->w, y, cpu->steps.step.row_count, op->bias, x, op };
+        struct product p = {
+                cpu, op->w, cpu->steps.step.row_count, op->bias, x, op, project_finish
+        };
 
         assert(cpu->steps.running && op->w->shape.parts == 1);
-        crew_run(cpu->crew, project_work, &p, op->w->panels);
+        cpu_acts(&p, y, NULL, 0, NULL);
+        cpu_product(&p, op->w->panels);
         return 0;
 }
 
-static void gate_work(void *arg, uint32_t thread, uint32_t item)
+static void gate_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
 {
-        const struct product *p = arg;
         const struct gate *op = p->op;
         float gates[TOKENS * PANEL] __attribute__((aligned(64)));
         float ups[TOKENS * PANEL] __attribute__((aligned(64)));
         uint32_t rows = p->w->shape.rows[0];
+        uint32_t width = cpu_panel(p, 0, panel, from, tokens, gates);
 
-        (void)thread;
-        for (uint32_t from = 0; from < p->rows; from += TOKENS) {
-                uint32_t tokens = block_of(p, from);
-                uint32_t width = cpu_panel(p, 0, item, from, tokens, gates);
-
-                cpu_panel(p, 1, item, from, tokens, ups);
-                p->cpu->isa->activate(op->act, gates, gates, ups, tokens * PANEL);
-                for (uint32_t t = 0; t < tokens; t++)
-                        memcpy(p->out + (size_t)(from + t) * rows + item * PANEL, gates + t * PANEL,
-                               width * sizeof(float));
-        }
+        cpu_panel(p, 1, panel, from, tokens, ups);
+        p->cpu->isa->activate(op->act, gates, gates, ups, tokens * PANEL);
+        for (uint32_t t = 0; t < tokens; t++)
+                memcpy(p->out + (size_t)(from + t) * rows + panel * PANEL, gates + t * PANEL,
+                       width * sizeof(float));
 }
 
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x)
 {
         struct cpu *cpu = cpu_of(k);
         const struct mat *w = op->w;
-        uint32_t rows = cpu->steps.step.row_count;
-        struct product p = { cpu, w, NULL, rows, op->bias, out, op };
+        struct product p = { cpu, w, cpu->steps.step.row_count, op->bias, out, op, gate_finish };
 
         assert(cpu->steps.running && w->shape.parts == 2 && w->shape.rows[0] == w->shape.rows[1]);
-        p.x = cpu_normed(cpu, x, op->norm, op->eps, w->shape.columns, NULL, rows);
-        crew_run(cpu->crew, gate_work, &p, w->parts[0].panel_count);
+        cpu_acts(&p, x, op->norm, op->eps, NULL);
+        cpu_product(&p, w->parts[0].panel_count);
         return 0;
 }
 
-static void head_work(void *arg, uint32_t thread, uint32_t item)
+static void head_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
 {
-        const struct product *p = arg;
         const struct head *op = p->op;
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
+        uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
-        (void)thread;
-        for (uint32_t from = 0; from < p->rows; from += TOKENS) {
-                uint32_t tokens = block_of(p, from);
-                uint32_t width = cpu_panel(p, 0, item, from, tokens, sums);
-
-                if (op->softcap > 0)
-                        p->cpu->isa->soften(sums, op->softcap, tokens * PANEL);
-                for (uint32_t t = 0; t < tokens; t++)
-                        memcpy(p->out + (size_t)(from + t) * p->w->rows + item * PANEL,
-                               sums + t * PANEL, width * sizeof(float));
-        }
+        if (op->softcap > 0)
+                p->cpu->isa->soften(sums, op->softcap, tokens * PANEL);
+        for (uint32_t t = 0; t < tokens; t++)
+                memcpy(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL, sums + t * PANEL,
+                       width * sizeof(float));
 }
 
 int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x)
 {
         struct cpu *cpu = cpu_of(k);
         const struct step *step = &cpu->steps.step;
-        struct product p = { cpu, op->w, NULL, step->want_count, NULL, logits, op };
+        struct product p = { cpu, op->w, step->want_count, NULL, logits, op, head_finish };
 
         assert(cpu->steps.running && op->w->shape.parts == 1);
         if (!step->want_count)
                 return 0;
-        p.x = cpu_normed(cpu, x, op->norm, op->eps, op->w->shape.columns, step->want,
-                         step->want_count);
-        crew_run(cpu->crew, head_work, &p, op->w->panels);
+        cpu_acts(&p, x, op->norm, op->eps, step->want);
+        cpu_product(&p, op->w->panels);
         return 0;
 }

@@ -2,10 +2,14 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/rows.h"
 
-#define LANES            4
-#define TILE             1u
-#define HALF_BY_HARDWARE 0
-#define BODY_ISA         isa_plain
-#define BODY_NAME        "cpu/c"
+#define LANES               4
+#define WIDTH               2u
+#define TILE                2u
+#define TILE_CODES          1u
+#define TILE_HALVES         1u
+#define HALF_BY_HARDWARE    0
+#define BFLOATS_BY_HARDWARE 0
+#define BODY_ISA            isa_plain
+#define BODY_NAME           "cpu/c"
 
 #include "kernels/cpu/body.h"

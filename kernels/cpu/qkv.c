@@ -22,25 +22,19 @@ struct finish {
         float *q;
 };
 
-static void qkv_work(void *arg, uint32_t thread, uint32_t item)
+static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
 {
-        const struct product *p = arg;
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
-        uint32_t part = 0, panel = item, first = 0;
+        uint32_t part = 0, first = 0, width;
 
-        (void)thread;
         while (panel >= p->w->parts[part].panel_count) {
                 panel -= p->w->parts[part].panel_count;
                 first += p->w->shape.rows[part++];
         }
-        for (uint32_t from = 0; from < p->rows; from += TOKENS) {
-                uint32_t tokens = p->rows - from < TOKENS ? p->rows - from : TOKENS;
-                uint32_t width = cpu_panel(p, part, panel, from, tokens, sums);
-
-                for (uint32_t t = 0; t < tokens; t++)
-                        memcpy(p->out + (size_t)(from + t) * p->w->rows + first + panel * PANEL,
-                               sums + t * PANEL, width * sizeof(float));
-        }
+        width = cpu_panel(p, part, panel, from, tokens, sums);
+        for (uint32_t t = 0; t < tokens; t++)
+                memcpy(p->out + (size_t)(from + t) * p->w->rows + first + panel * PANEL,
+                       sums + t * PANEL, width * sizeof(float));
 }
 
 static void turns_work(void *arg, uint32_t thread, uint32_t item)
@@ -214,13 +208,13 @@ int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
 {
         struct cpu *cpu = cpu_of(k);
         uint32_t rows = cpu->steps.step.row_count;
-        struct product p = { cpu, op->w, NULL, rows, op->bias, cpu->outs, op };
+        struct product p = { cpu, op->w, rows, op->bias, cpu->outs, op, qkv_finish };
         struct finish f = { cpu, op, q };
 
         qkv_check(cpu, op);
-        p.x = cpu_normed(cpu, x, op->norm, op->eps, op->w->shape.columns, NULL, rows);
         turns_make(cpu, &op->rope);
-        crew_run(cpu->crew, qkv_work, &p, op->w->panels);
+        cpu_acts(&p, x, op->norm, op->eps, NULL);
+        cpu_product(&p, op->w->panels);
         crew_run(cpu->crew, finish_work, &f, round_up(rows, ROWS_SHARE) / ROWS_SHARE);
         return 0;
 }

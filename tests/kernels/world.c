@@ -63,12 +63,12 @@ static struct kernels_conf conf_of(const char *isa, uint32_t threads)
 
 int sets_open(void **state)
 {
-        static const char *const isas[] = { "c", "avx2", "avx512" };
+        static const char *const isas[] = { "c", "avx2", "avx512", "avx512bf16" };
         struct kernels_conf conf = conf_of("auto", 1);
 
         (void)state;
         assert_int_equal(kernels_open("ref", &conf, &ref), 0);
-        for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++) {
                 for (uint32_t threads = 1; threads <= 3; threads++) {
                         int r;
 
@@ -109,15 +109,25 @@ static void number_put(enum row_type type, uint8_t *to, float f)
 /* Whole blocks of anything, but for the scales, which are small numbers. */
 static void blocks_put(enum row_type type, uint8_t *to, size_t count)
 {
+        static const struct {
+                uint8_t scale, least; /* where halves are; 0 and 0: no least value */
+        } at[ROW_TYPE_N] = {
+                [ROW_Q4_1] = { 0, 2 },   [ROW_Q5_1] = { 0, 2 },   [ROW_Q4_K] = { 0, 2 },
+                [ROW_Q5_K] = { 0, 2 },   [ROW_Q2_K] = { 80, 82 }, [ROW_Q3_K] = { 108, 0 },
+                [ROW_Q6_K] = { 208, 0 },
+        };
         const struct block_format *f = block_format(type);
-        uint32_t scale = type == ROW_Q6_K ? 208 : 0;
 
         for (; count; count--, to += f->bytes) {
                 for (uint32_t i = 0; i < f->bytes; i++)
                         to[i] = (uint8_t)random_next();
-                number_put(ROW_F16, to + scale, random_float() * 0x1p-7f);
-                if (type == ROW_Q4_K || type == ROW_Q5_K)
-                        number_put(ROW_F16, to + 2, random_float() * 0x1p-7f);
+                if (type == ROW_MXFP4) {
+                        to[0] = (uint8_t)(120 - random_below(4)); /* an exponent */
+                        continue;
+                }
+                number_put(ROW_F16, to + at[type].scale, random_float() * 0x1p-7f);
+                if (at[type].least)
+                        number_put(ROW_F16, to + at[type].least, random_float() * 0x1p-7f);
         }
 }
 

@@ -1,0 +1,34 @@
+/* The same as avx512.c on a processor that multiplies bfloats. */
+#include "kernels/cpu/isa.h"
+#include "kernels/rows.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#ifdef __clang__
+#pragma clang attribute push(                                                                      \
+        __attribute__((target(                                                                     \
+                "avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16"))),       \
+        apply_to = function)
+#else
+#pragma GCC target("avx2,f16c,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512bf16")
+#endif
+
+#define LANES               16
+#define WIDTH               2u
+#define TILE                12u
+#define TILE_CODES          6u
+#define TILE_HALVES         4u
+#define HALF_BY_HARDWARE    1
+#define BFLOATS_BY_HARDWARE 1
+#define BODY_ISA            isa_avx512bf16
+#define BODY_NAME           "cpu/avx512bf16"
+
+#include "kernels/cpu/body.h"
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif
+
+#endif

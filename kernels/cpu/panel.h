@@ -1,0 +1,121 @@
+/*
+ * Panels: 32 weight rows, interleaved so that each row has lanes of its own.
+ *
+ * A panel is one run of slabs, in the order in which a product reads them, so that memory sees a single
+ * forward stream.  A slab is so many columns of all 32 rows.  In it stand first the scales, a number for
+ * each row, then the codes in quads: four neighbouring columns of a row are four bytes, and those of
+ * the 32 rows are 128.  So a vector holds one quad of several rows, each lane sums its own row
+ * with the columns ascending, and no sum is ever taken across lanes.
+ *
+ *      F32     1 column    [32] f32
+ *      F16     1           [32] f16
+ *      BF16    2           [32][2] bf16; an odd last column has a zero beside it
+ *      Q8_0    32          f16 d[32]             | bytes: the number + 128
+ *      Q4_0    32          f16 d[32]             | nibbles
+ *      Q4_1    32          f16 d[32], m[32]      | nibbles
+ *      Q5_0    32          f16 d[32]             | nibbles | fifths
+ *      Q5_1    32          f16 d[32], m[32]      | nibbles | fifths
+ *      IQ4_NL  32          f16 d[32]             | nibbles
+ *      MXFP4   32          bf16 d[32]            | nibbles
+ *      Q4_K    256         f16 d[32], m[32]; runs       | 8 x nibbles
+ *      Q5_K    256         f16 d[32], m[32]; runs       | 8 x (nibbles | fifths)
+ *      Q6_K    256         f16 d[32]; s8 scale[16][32]  | 8 x (nibbles | pairs)
+ *      Q3_K    256         f16 d[32]; s8 scale[16][32]  | 8 x (pairs | fifths)
+ *      Q2_K    256         f16 d[32], m[32]; u8 scale and least [16][32] | 8 x pairs
+ *
+ *      bytes     8 quads                                                       1024 bytes of 32 columns
+ *      nibbles   4 quads: quad j in the lower halves of bytes, quad j + 4 in the upper ones     512
+ *      pairs     two bits of each: bits 8 i + 2 j of a row's first dword are those of column
+ *                4 j + i, of its second one those of 16 columns further                         256
+ *      fifths    one more bit of each: bit 8 i + j of a row's dword is that of column 4 j + i   128
+ *      runs      eight scales and eight least values of six bits, in three dwords of a row [3][32]:
+ *                five in the lower 30 bits of each, the sixteenth in the upper two of all three
+ *
+ * m is subtracted, so Q4_1 and Q5_1 have it with the other sign.  What a number means is what the
+ * file says (kernels/blocks.h), to the bit: repacking loses nothing.  The same for every
+ * instruction set.
+ */
+#ifndef KERNELS_CPU_PANEL_H
+#define KERNELS_CPU_PANEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/kernels.h"
+
+#define PANEL 32u
+
+#define SLAB_SCALES (PANEL * 2u)  /* bytes: a number of 16 bits for each row ... */
+#define SLAB_QUADS  (PANEL * 4u)  /* ... a quad ... */
+#define SLAB_RUNS   (PANEL * 16u) /* ... a byte for each run of 16 columns */
+
+enum slab_low { LOW_NUMBERS, LOW_BYTES, LOW_NIBBLES, LOW_PAIRS };
+enum slab_high { HIGH_NONE, HIGH_FIFTHS, HIGH_PAIRS }; /* bits above those */
+enum slab_runs { RUNS_NONE, RUNS_SIX_BITS, RUNS_SIGNED, RUNS_HALVES };
+
+/* What a product has to know of a type; constants where a loop is compiled for one. */
+struct slab {
+        uint16_t columns, bytes;
+        uint8_t low, high;
+        uint8_t runs; /* scales of runs; the last two are of 16 columns */
+        bool has_leasts;
+        bool has_table; /* codes are places in a table */
+        uint8_t zero;   /* what is subtracted from a code */
+};
+
+static const struct slab slabs[ROW_TYPE_N] = {
+        [ROW_F32] = { 1, 128 },
+        [ROW_F16] = { 1, 64 },
+        [ROW_BF16] = { 2, 128 },
+        [ROW_Q8_0] = { 32, 1088, LOW_BYTES, .zero = 128 },
+        [ROW_Q4_0] = { 32, 576, LOW_NIBBLES, .zero = 8 },
+        [ROW_Q4_1] = { 32, 640, LOW_NIBBLES, .has_leasts = true },
+        [ROW_Q5_0] = { 32, 704, LOW_NIBBLES, HIGH_FIFTHS, .zero = 16 },
+        [ROW_Q5_1] = { 32, 768, LOW_NIBBLES, HIGH_FIFTHS, .has_leasts = true },
+        [ROW_IQ4_NL] = { 32, 576, LOW_NIBBLES, .has_table = true },
+        [ROW_MXFP4] = { 32, 576, LOW_NIBBLES, .has_table = true },
+        [ROW_Q4_K] = { 256, 4608, LOW_NIBBLES, HIGH_NONE, RUNS_SIX_BITS, .has_leasts = true },
+        [ROW_Q5_K] = { 256, 5632, LOW_NIBBLES, HIGH_FIFTHS, RUNS_SIX_BITS, .has_leasts = true },
+        [ROW_Q6_K] = { 256, 6720, LOW_NIBBLES, HIGH_PAIRS, RUNS_SIGNED, .zero = 32 },
+        [ROW_Q3_K] = { 256, 3648, LOW_PAIRS, HIGH_FIFTHS, RUNS_SIGNED, .zero = 4 },
+        [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_leasts = true },
+};
+
+/* Where the scales of runs begin, and where the codes do; bytes of those of 32 columns. */
+static inline uint32_t slab_runs_at(const struct slab *s)
+{
+        return SLAB_SCALES * (1u + s->has_leasts);
+}
+
+static inline uint32_t slab_codes_at(const struct slab *s)
+{
+        return slab_runs_at(s) + (s->runs == RUNS_NONE       ? 0
+                                  : s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS
+                                                             : SLAB_RUNS);
+}
+
+static inline uint32_t slab_low_bytes(const struct slab *s)
+{
+        return SLAB_QUADS * (s->low == LOW_BYTES ? 8u : s->low == LOW_NIBBLES ? 4u : 2u);
+}
+
+static inline uint32_t slab_code_bytes(const struct slab *s)
+{
+        return slab_low_bytes(s) + SLAB_QUADS * (uint32_t)s->high;
+}
+
+static inline size_t panel_bytes(enum row_type type, uint32_t columns)
+{
+        const struct slab *s = &slabs[type];
+
+        return (columns + s->columns - 1u) / s->columns * (size_t)s->bytes;
+}
+
+/* A row of the file, or back as the floats that it means.  Several threads may put rows of a panel. */
+void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t columns,
+               const uint8_t *file_row);
+void panel_get(enum row_type type, const uint8_t *panel, uint32_t row, uint32_t columns,
+               float *ret_floats);
+
+#endif
