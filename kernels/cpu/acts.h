@@ -1,5 +1,6 @@
 /*
- * Rows of x as products want them: as they are, as bfloats, or quantized.
+ * Rows of x as products want them: as they are, rounded to bfloats (an instruction set's own affair, with
+ * a zero behind them), or quantized.
  *
  * A quantized row is blocks of 32 numbers, each rounded to a byte and a scale of its own, whatever
  * blocks the weights have: finer than a scale for 256, and one kind for all formats.  A product of block
@@ -21,9 +22,9 @@ enum act_kind { ACT_FLOATS, ACT_BFLOATS, ACT_BYTES, ACT_KINDS };
 
 struct act {
         float scale; /* largest / 127; 0: all are zero, or as good as; NaN or infinite as they are */
-        float less_scaled;   /* scale * less */
-        int32_t less;        /* minus the sum of bytes ... */
-        int32_t less_second; /* ... of the last 16 */
+        float less_scaled;      /* scale * less */
+        int32_t less;           /* minus the sum of bytes ... */
+        int16_t less_halves[2]; /* ... of the first 16, of the last 16 */
         int8_t bytes[ACT_NUMBERS];
 };
 
@@ -37,10 +38,9 @@ static inline enum act_kind act_kind_of(enum row_type type)
 /* From one row to the next, so that rows begin at lines. */
 static inline size_t act_stride(enum act_kind kind, uint32_t columns)
 {
-        size_t bytes = kind == ACT_FLOATS ? columns * sizeof(float)
-                       : kind == ACT_BFLOATS
-                               ? (columns + 1u) / 2 * sizeof(uint32_t)
-                               : (columns + ACT_NUMBERS - 1) / ACT_NUMBERS * sizeof(struct act);
+        size_t blocks = (columns + ACT_NUMBERS - 1) / ACT_NUMBERS;
+        size_t bytes =
+                kind == ACT_BYTES ? blocks * sizeof(struct act) : (columns + 1u) * sizeof(float);
 
         return (bytes + 63) / 64 * 64;
 }

@@ -14,9 +14,11 @@
 
 #define LANES               8
 #define WIDTH               2u
+#define WIDTH_FEW           2u
+#define WIDTH_CODES         1u
 #define TILE                6u
-#define TILE_CODES          2u
-#define TILE_HALVES         1u
+#define TILE_CODES          6u
+#define TILE_HALVES         4u
 #define HALF_BY_HARDWARE    1
 #define BFLOATS_BY_HARDWARE 0
 #define BODY_ISA            isa_avx2

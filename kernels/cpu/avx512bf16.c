@@ -17,6 +17,8 @@
 
 #define LANES               16
 #define WIDTH               2u
+#define WIDTH_FEW           2u
+#define WIDTH_CODES         2u
 #define TILE                12u
 #define TILE_CODES          6u
 #define TILE_HALVES         4u

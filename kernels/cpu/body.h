@@ -2,7 +2,8 @@
  * The loops of isa.h, for whatever vectors the including file asks for:
  *
  *      LANES              floats in a vector: 16, 8 or 4
- *      WIDTH              vectors of a panel that a pass of a product takes
+ *      WIDTH              vectors of a panel that a pass of a product takes: of numbers, of codes
+ *      WIDTH_FEW, WIDTH_CODES   for two or three rows of x, of codes for more; for one row, all
  *      TILE, TILE_CODES, TILE_HALVES   rows of x that it takes at most, by what the registers hold:
  *                         numbers, codes, codes with two scales in 32 columns; 12 and less
  *      HALF_BY_HARDWARE   the processor converts halves
@@ -46,20 +47,29 @@ static float tree_max(const float numbers[SUMS])
 
 #include "kernels/cpu/product.h"
 
-static void bfloats_make(uint16_t *to, const float *x, uint32_t columns)
+/* To nearest, ties to even; NaN stays one. */
+LANES_INLINE uint32_t bfloat_round(float f)
 {
-        for (uint32_t i = 0; i < columns; i++) {
-                uint32_t u = float_bits(x[i]);
+        uint32_t u = float_bits(f);
 
-                /* to nearest, ties to even; NaN stays one */
-                if ((u & 0x7fffffff) <= 0x7f800000)
-                        u += 0x7fff + (u >> 16 & 1);
-                else
-                        u |= 0x400000;
-                to[i] = (uint16_t)(u >> 16);
-        }
-        if (columns % 2)
-                to[columns] = 0;
+        return (u & 0x7fffffff) > 0x7f800000 ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1);
+}
+
+static void bfloats_make(void *to, const float *x, uint32_t columns)
+{
+#if BFLOATS_BY_HARDWARE
+        uint16_t *bfloats = to;
+
+        for (uint32_t i = 0; i < columns; i++)
+                bfloats[i] = (uint16_t)(bfloat_round(x[i]) >> 16);
+        bfloats[columns] = 0;
+#else
+        float *floats = to;
+
+        for (uint32_t i = 0; i < columns; i++)
+                floats[i] = bits_float(bfloat_round(x[i]) & 0xffff0000);
+        floats[columns] = 0;
+#endif
 }
 
 /* As an integer the largest magnitude is that of a NaN if there is one, else an infinity's. */
@@ -107,7 +117,8 @@ static void act_make(struct act *to, const float *x)
 
         to->scale = none ? 0 : most / 127;
         to->less = -(first + second);
-        to->less_second = -second;
+        to->less_halves[0] = (int16_t)-first;
+        to->less_halves[1] = (int16_t)-second;
         to->less_scaled = to->scale * (float)to->less;
 }
 

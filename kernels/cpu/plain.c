@@ -4,6 +4,8 @@
 
 #define LANES               4
 #define WIDTH               2u
+#define WIDTH_FEW           2u
+#define WIDTH_CODES         1u
 #define TILE                2u
 #define TILE_CODES          1u
 #define TILE_HALVES         1u

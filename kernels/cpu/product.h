@@ -15,32 +15,36 @@
  * the arithmetic.
  */
 
-#define AHEAD 4096u /* bytes */
+#define AHEAD     4096u           /* bytes */
+#define WIDTH_ALL (PANEL / LANES) /* vectors */
 
-LANES_INLINE void fetch_ahead(const uint8_t *at, uint32_t bytes)
+LANES_INLINE void fetch_ahead(const uint32_t row, const uint8_t *at, uint32_t bytes)
 {
+        if (row) /* it has been done */
+                return;
         UNROLL for (uint32_t i = 0; i < bytes; i += 64)
         {
                 __builtin_prefetch(at + AHEAD + i);
         }
 }
 
-LANES_INLINE void sums_clear(vec sums[TILE][WIDTH], const uint32_t tokens)
+LANES_INLINE void sums_clear(vec sums[TILE][WIDTH_ALL], const uint32_t tokens, const uint32_t width)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         sums[t][g] = (vec){ 0 };
                 }
         }
 }
 
-LANES_INLINE void sums_store(float *out, vec sums[TILE][WIDTH], const uint32_t tokens)
+LANES_INLINE void sums_store(float *out, vec sums[TILE][WIDTH_ALL], const uint32_t tokens,
+                             const uint32_t width)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         store(out + t * PANEL + g * LANES, sums[t][g]);
                 }
@@ -48,16 +52,17 @@ LANES_INLINE void sums_store(float *out, vec sums[TILE][WIDTH], const uint32_t t
 }
 
 /* F32, F16: WIDTH vectors of the panel's rows, from `row` on. */
-LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens, const uint32_t row,
-                               float *out, const uint8_t *panel, uint32_t columns,
-                               const uint8_t *acts, size_t stride)
+LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
+                               const uint32_t width, const uint32_t row, float *out,
+                               const uint8_t *panel, uint32_t columns, const uint8_t *acts,
+                               size_t stride)
 {
-        vec sums[TILE][WIDTH];
+        vec sums[TILE][WIDTH_ALL];
 
-        sums_clear(sums, tokens);
+        sums_clear(sums, tokens, width);
         for (size_t k = 0; k < columns; k++) {
-                fetch_ahead(panel + k * slabs[type].bytes, slabs[type].bytes);
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                fetch_ahead(row, panel + k * slabs[type].bytes, slabs[type].bytes);
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec w = load_as(type, panel, k * PANEL + row + g * LANES);
 
@@ -69,45 +74,67 @@ LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens, 
                         }
                 }
         }
-        sums_store(out, sums, tokens);
+        sums_store(out, sums, tokens, width);
 }
 
-/* BF16: columns in twos; the second one first, as processors that have an instruction for it do. */
-LANES_INLINE vec bfloats_dot(vec sum, ivec w, uint32_t x)
+/*
+ * BF16: columns in twos, the second one first, as processors that have an instruction for it do.  Without
+ * one x is floats that have been rounded, for bfloats would have to be taken apart for every vector.
+ */
+LANES_INLINE void bfloats_add(const uint32_t tokens, const uint32_t width,
+                              vec sums[TILE][WIDTH_ALL], const uint8_t *panel, size_t k,
+                              const uint8_t *acts, size_t stride)
 {
 #if BFLOATS_BY_HARDWARE
-        return (vec)_mm512_dpbf16_ps((__m512)sum, (__m512bh)w, (__m512bh)splat_dword((int32_t)x));
-#else
-        vec even = (vec)(w << 16), odd = (vec)(w & (int32_t)0xffff0000);
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                ivec x = splat_quad((const int8_t *)(acts + t * stride + k * 4));
 
-        sum = fused(odd, splat(bits_float(x & 0xffff0000)), sum);
-        return fused(even, splat(bits_float(x << 16)), sum);
-#endif
-}
-
-LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t row, float *out,
-                               const uint8_t *panel, uint32_t columns, const uint8_t *acts,
-                               size_t stride)
-{
-        vec sums[TILE][WIDTH];
-
-        sums_clear(sums, tokens);
-        for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
-                if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
-                        fetch_ahead(panel, SLAB_QUADS);
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
-                        ivec w = load_dwords(panel + (row + g * LANES) * 4);
+                        ivec w = load_dwords(panel + g * LANES * 4);
 
-                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        sums[t][g] =
+                                (vec)_mm512_dpbf16_ps((__m512)sums[t][g], (__m512bh)w, (__m512bh)x);
+                }
+        }
+#else
+        UNROLL for (uint32_t odd = 2; odd-- > 0;)
+        {
+                vec w[WIDTH_ALL];
+
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        ivec two = load_dwords(panel + g * LANES * 4);
+
+                        w[g] = (vec)(odd ? two & (int32_t)0xffff0000 : two << 16);
+                }
+                UNROLL for (uint32_t t = 0; t < tokens; t++)
+                {
+                        vec x = splat(((const float *)(acts + t * stride))[2 * k + odd]);
+
+                        UNROLL for (uint32_t g = 0; g < width; g++)
                         {
-                                const uint32_t *x = (const uint32_t *)(acts + t * stride);
-
-                                sums[t][g] = bfloats_dot(sums[t][g], w, x[k]);
+                                sums[t][g] = fused(w[g], x, sums[t][g]);
                         }
                 }
         }
-        sums_store(out, sums, tokens);
+#endif
+}
+
+LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
+                               float *out, const uint8_t *panel, uint32_t columns,
+                               const uint8_t *acts, size_t stride)
+{
+        vec sums[TILE][WIDTH_ALL];
+
+        sums_clear(sums, tokens, width);
+        for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
+                if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
+                        fetch_ahead(row, panel, SLAB_QUADS);
+                bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
+        }
+        sums_store(out, sums, tokens, width);
 }
 
 /* Quad `j` of a half of 32 columns' codes: `half` 1 is the later 16 columns. */
@@ -144,99 +171,108 @@ static const uint8_t iq4_nl_codes[16] = { 1,   24,  45,  63,  79,  93,  106, 118
 static const uint8_t mxfp4_codes[16] = { 128, 129, 130, 131, 132, 134, 136, 140,
                                          128, 127, 126, 125, 124, 122, 120, 116 };
 
-LANES_INLINE ivec dot_of(const enum row_type type, ivec sum, ivec codes, ivec x)
+/* The largest code, and what is subtracted from all. */
+LANES_INLINE uint32_t code_most(const enum row_type type)
 {
-        if (type == ROW_IQ4_NL)
-                codes = look_up(iq4_nl_codes, codes);
-        if (type == ROW_MXFP4)
-                codes = look_up(mxfp4_codes, codes);
-        if (type == ROW_Q8_0 || slabs[type].has_table)
-                return quad_dot_bytes(sum, codes, x);
-        return quad_dot(sum, codes, x);
+        const struct slab *s = &slabs[type];
+        const uint32_t low = s->low == LOW_BYTES ? 8 : s->low == LOW_NIBBLES ? 4 : 2;
+
+        return type == ROW_Q8_0 || type == ROW_IQ4_NL ? 129
+               : type == ROW_MXFP4                    ? 12
+                                                      : (1u << (low + s->high)) - 1;
 }
 
-/* The sum of products of 16 columns, for every row of the pass. */
-LANES_INLINE void half_dots(const enum row_type type, const uint32_t tokens, const uint32_t row,
-                            ivec dots[TILE][WIDTH], const uint8_t *codes, const uint32_t half,
-                            const uint8_t *acts, size_t stride)
+LANES_INLINE uint32_t code_zero(const enum row_type type)
 {
-        UNROLL for (uint32_t j = 0; j < 4; j++)
-        {
-                ivec w[WIDTH];
+        return slabs[type].has_table ? 128 : slabs[type].zero;
+}
 
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+/* Dots of quads [first, first + count) of 32 columns, times factors if there are any. */
+LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                             const uint32_t row, ivec dots[TILE][WIDTH_ALL], const ivec *factor,
+                             const uint8_t *codes, const uint32_t first, const uint32_t count,
+                             const uint8_t *acts, size_t stride)
+{
+        const uint32_t fit = quads_that_fit(code_most(type));
+        ivec sums[TILE][WIDTH_ALL];
+
+        UNROLL for (uint32_t i = 0; i < count; i++)
+        {
+                const uint32_t quad = first + i;
+                ivec w[WIDTH_ALL];
+
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
-                        w[g] = codes_of(type, codes, half, j, row + g * LANES);
+                        w[g] = codes_of(type, codes, quad / 4, quad % 4, row + g * LANES);
+                        if (type == ROW_IQ4_NL)
+                                w[g] = look_up(iq4_nl_codes, w[g]);
+                        if (type == ROW_MXFP4)
+                                w[g] = look_up(mxfp4_codes, w[g]);
                 }
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         const struct act *a = (const struct act *)(acts + t * stride);
-                        ivec x = splat_quad(a->bytes + half * 16 + j * 4);
+                        ivec x = splat_quad(a->bytes + quad * 4);
 
-                        UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                        UNROLL for (uint32_t g = 0; g < width; g++)
                         {
-                                dots[t][g] = dot_of(type, dots[t][g], w[g], x);
+                                if (i % fit == 0)
+                                        sums[t][g] = sums_of(dots[t][g], factor);
+                                sums[t][g] = quad_dot(code_zero(type) == 128, sums[t][g], w[g], x);
+                                if (i % fit == fit - 1 || i == count - 1)
+                                        dots[t][g] = dots_of(dots[t][g], sums[t][g],
+                                                             factor ? &factor[g] : NULL);
                         }
                 }
         }
 }
 
-/* ... of 32 columns that have one scale. */
-LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t row,
-                             ivec dots[TILE][WIDTH], const uint8_t *codes, const uint8_t *acts,
-                             size_t stride)
+/* Dots of 32 columns that have one scale. */
+LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                             const uint32_t row, ivec dots[TILE][WIDTH_ALL], const uint8_t *codes,
+                             const uint8_t *acts, size_t stride)
 {
-        const uint32_t zero = slabs[type].has_table ? 128 : slabs[type].zero;
-
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
                 const struct act *a = (const struct act *)(acts + t * stride);
 
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
-                        dots[t][g] = quad_start(zero, a->less);
+                        dots[t][g] = dots_start(code_zero(type), splat_dword(a->less));
                 }
         }
-        half_dots(type, tokens, row, dots, codes, 0, acts, stride);
-        half_dots(type, tokens, row, dots, codes, 1, acts, stride);
+        quads_dots(type, tokens, width, row, dots, NULL, codes, 0, 8, acts, stride);
 }
 
-/* ... of 32 columns with two whole scales, each times its own. */
-LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, const uint32_t row,
-                              ivec dots[TILE][WIDTH], const uint8_t *codes, const uint8_t *scales,
-                              const uint8_t *acts, size_t stride)
+LANES_INLINE ivec less_of(const uint8_t *acts)
 {
-        const uint32_t zero = slabs[type].zero;
+        return splat_quad((const int8_t *)((const struct act *)acts)->less_halves);
+}
 
-        UNROLL for (uint32_t half = 0; half < 2; half++)
+/* ... of 32 columns with a whole scale for each 16. */
+LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                              const uint32_t row, ivec dots[TILE][WIDTH_ALL], const uint8_t *codes,
+                              const uint8_t *scales, const uint8_t *acts, size_t stride)
+{
+        ivec first[WIDTH_ALL], second[WIDTH_ALL];
+
+        UNROLL for (uint32_t g = 0; g < width; g++)
         {
-                ivec part[TILE][WIDTH];
+                const uint8_t *at = scales + row + g * LANES;
+                const int32_t mask = slabs[type].runs == RUNS_HALVES ? 15 : -1;
 
+                first[g] = both_halves(load_bytes(at) & mask);
+                second[g] = both_halves(load_bytes(at + PANEL) & mask);
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
-                        const struct act *a = (const struct act *)(acts + t * stride);
+                        ivec pair = (first[g] & 0xffff) | (second[g] & (int32_t)0xffff0000);
+                        ivec less = pair_dot(pair, less_of(acts + t * stride));
 
-                        UNROLL for (uint32_t g = 0; g < WIDTH; g++)
-                        {
-                                part[t][g] = quad_start(zero, half ? a->less_second
-                                                                   : a->less - a->less_second);
-                        }
-                }
-                half_dots(type, tokens, row, part, codes, half, acts, stride);
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
-                {
-                        ivec scale = load_bytes(scales + half * PANEL + row + g * LANES);
-
-                        if (slabs[type].runs == RUNS_HALVES)
-                                scale &= 15;
-                        UNROLL for (uint32_t t = 0; t < tokens; t++)
-                        {
-                                ivec product = part[t][g] * scale;
-
-                                dots[t][g] = half ? dots[t][g] + product : product;
-                        }
+                        dots[t][g] = dots_start(code_zero(type), less);
                 }
         }
+        quads_dots(type, tokens, width, row, dots, first, codes, 0, 4, acts, stride);
+        quads_dots(type, tokens, width, row, dots, second, codes, 4, 4, acts, stride);
 }
 
 LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
@@ -246,15 +282,15 @@ LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
 }
 
 /* One block's share of the sums; `scale` and `least` of each row, the latter to be subtracted. */
-LANES_INLINE void sums_add(const uint32_t tokens, vec sums[TILE][WIDTH], ivec dots[TILE][WIDTH],
-                           const vec scale[WIDTH], const vec *least, const uint8_t *acts,
-                           size_t stride)
+LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width, vec sums[TILE][WIDTH_ALL],
+                           ivec dots[TILE][WIDTH_ALL], const vec scale[WIDTH_ALL], const vec *least,
+                           const uint8_t *acts, size_t stride)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
                 const struct act *a = (const struct act *)(acts + t * stride);
 
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         sums[t][g] = fused(to_floats(dots[t][g]) * scale[g], splat(a->scale),
                                            sums[t][g]);
@@ -265,21 +301,21 @@ LANES_INLINE void sums_add(const uint32_t tokens, vec sums[TILE][WIDTH], ivec do
 }
 
 /* Blocks of 32 columns. */
-LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, const uint32_t row,
-                              float *out, const uint8_t *panel, uint32_t columns,
-                              const uint8_t *acts, size_t stride)
+LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                              const uint32_t row, float *out, const uint8_t *panel,
+                              uint32_t columns, const uint8_t *acts, size_t stride)
 {
         const struct slab *s = &slabs[type];
-        vec sums[TILE][WIDTH];
+        vec sums[TILE][WIDTH_ALL];
 
-        sums_clear(sums, tokens);
+        sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 32) {
-                ivec dots[TILE][WIDTH];
-                vec scale[WIDTH], least[WIDTH];
+                ivec dots[TILE][WIDTH_ALL];
+                vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(panel, s->bytes);
-                whole_dots(type, tokens, row, dots, panel + slab_codes_at(s), acts, stride);
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                fetch_ahead(row, panel, s->bytes);
+                whole_dots(type, tokens, width, row, dots, panel + slab_codes_at(s), acts, stride);
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         const uint8_t *at = panel + (row + g * LANES) * 2;
 
@@ -287,17 +323,19 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                         if (s->has_leasts)
                                 least[g] = scale_load(type, at + SLAB_SCALES);
                 }
-                sums_add(tokens, sums, dots, scale, s->has_leasts ? least : NULL, acts, stride);
+                sums_add(tokens, width, sums, dots, scale, s->has_leasts ? least : NULL, acts,
+                         stride);
                 panel += s->bytes;
                 acts += sizeof(struct act);
         }
-        sums_store(out, sums, tokens);
+        sums_store(out, sums, tokens, width);
 }
 
 /* Scales and least values of eight runs, times those of the block: exact in floats. */
-LANES_INLINE void six_bits_load(const uint32_t row, float runs[16][PANEL], const uint8_t *slab)
+LANES_INLINE void six_bits_load(const uint32_t width, const uint32_t row, float runs[16][PANEL],
+                                const uint8_t *slab)
 {
-        UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+        UNROLL for (uint32_t g = 0; g < width; g++)
         {
                 const uint32_t at = row + g * LANES;
                 const uint8_t *from = slab + 2 * SLAB_SCALES + at * 4;
@@ -322,52 +360,53 @@ LANES_INLINE void six_bits_load(const uint32_t row, float runs[16][PANEL], const
 }
 
 /* Q4_K, Q5_K */
-LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, const uint32_t row,
-                            float *out, const uint8_t *panel, uint32_t columns, const uint8_t *acts,
-                            size_t stride)
+LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                            const uint32_t row, float *out, const uint8_t *panel, uint32_t columns,
+                            const uint8_t *acts, size_t stride)
 {
         const struct slab *s = &slabs[type];
         float runs[16][PANEL] __attribute__((aligned(64)));
-        vec sums[TILE][WIDTH];
+        vec sums[TILE][WIDTH_ALL];
 
-        sums_clear(sums, tokens);
+        sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
-                fetch_ahead(panel, slab_codes_at(s));
-                six_bits_load(row, runs, panel);
+                fetch_ahead(row, panel, slab_codes_at(s));
+                six_bits_load(width, row, runs, panel);
                 panel += slab_codes_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
-                        ivec dots[TILE][WIDTH];
-                        vec scale[WIDTH], least[WIDTH];
+                        ivec dots[TILE][WIDTH_ALL];
+                        vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                        fetch_ahead(panel, slab_code_bytes(s));
-                        whole_dots(type, tokens, row, dots, panel, acts, stride);
-                        UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                        fetch_ahead(row, panel, slab_code_bytes(s));
+                        whole_dots(type, tokens, width, row, dots, panel, acts, stride);
+                        UNROLL for (uint32_t g = 0; g < width; g++)
                         {
                                 scale[g] = load(runs[run] + row + g * LANES);
                                 least[g] = load(runs[8 + run] + row + g * LANES);
                         }
-                        sums_add(tokens, sums, dots, scale, least, acts, stride);
+                        sums_add(tokens, width, sums, dots, scale, least, acts, stride);
                         panel += slab_code_bytes(s);
                         acts += sizeof(struct act);
                 }
         }
-        sums_store(out, sums, tokens);
+        sums_store(out, sums, tokens, width);
 }
 
 /* What Q2_K subtracts: the two runs' least values times the sums of their bytes, whole numbers. */
-LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t row, vec sums[TILE][WIDTH],
-                                  const vec least[WIDTH], const uint8_t *runs, const uint8_t *acts,
-                                  size_t stride)
+LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, const uint32_t row,
+                                  vec sums[TILE][WIDTH_ALL], const vec least[WIDTH_ALL],
+                                  const uint8_t *runs, const uint8_t *acts, size_t stride)
 {
-        UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+        UNROLL for (uint32_t g = 0; g < width; g++)
         {
                 const uint8_t *at = runs + row + g * LANES;
                 ivec first = load_bytes(at) >> 4 & 15, second = load_bytes(at + PANEL) >> 4 & 15;
+                ivec pair = first | second << 16;
 
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         const struct act *a = (const struct act *)(acts + t * stride);
-                        ivec n = first * (a->less - a->less_second) + second * a->less_second;
+                        ivec n = pair_dot(pair, less_of(acts + t * stride));
 
                         sums[t][g] = fused(to_floats(n) * least[g], splat(a->scale), sums[t][g]);
                 }
@@ -375,20 +414,20 @@ LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t row, vec
 }
 
 /* Q6_K, Q3_K, Q2_K: whole scales of 16 columns. */
-LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, const uint32_t row,
-                              float *out, const uint8_t *panel, uint32_t columns,
-                              const uint8_t *acts, size_t stride)
+LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                              const uint32_t row, float *out, const uint8_t *panel,
+                              uint32_t columns, const uint8_t *acts, size_t stride)
 {
         const struct slab *s = &slabs[type];
-        vec sums[TILE][WIDTH];
+        vec sums[TILE][WIDTH_ALL];
 
-        sums_clear(sums, tokens);
+        sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
                 const uint8_t *runs = panel + slab_runs_at(s);
-                vec scale[WIDTH], least[WIDTH];
+                vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(panel, slab_codes_at(s));
-                UNROLL for (uint32_t g = 0; g < WIDTH; g++)
+                fetch_ahead(row, panel, slab_codes_at(s));
+                UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         const uint8_t *at = panel + (row + g * LANES) * 2;
 
@@ -398,35 +437,47 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                 }
                 panel += slab_codes_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
-                        ivec dots[TILE][WIDTH];
+                        ivec dots[TILE][WIDTH_ALL];
 
-                        fetch_ahead(panel, slab_code_bytes(s));
-                        scaled_dots(type, tokens, row, dots, panel, runs, acts, stride);
-                        sums_add(tokens, sums, dots, scale, NULL, acts, stride);
+                        fetch_ahead(row, panel, slab_code_bytes(s));
+                        scaled_dots(type, tokens, width, row, dots, panel, runs, acts, stride);
+                        sums_add(tokens, width, sums, dots, scale, NULL, acts, stride);
                         if (s->has_leasts)
-                                leasts_subtract(tokens, row, sums, least, runs, acts, stride);
+                                leasts_subtract(tokens, width, row, sums, least, runs, acts,
+                                                stride);
                         panel += slab_code_bytes(s);
                         runs += 2 * PANEL;
                         acts += sizeof(struct act);
                 }
         }
-        sums_store(out, sums, tokens);
+        sums_store(out, sums, tokens, width);
+}
+
+/* One row walks the panel once, so that memory sees one stream.  More of them share what a vector of
+ * codes costs to unpack, and want registers. */
+LANES_INLINE uint32_t pass_width(const enum row_type type, const uint32_t tokens)
+{
+        if (slabs[type].low == LOW_NUMBERS)
+                return tokens == 1 ? WIDTH_ALL : WIDTH;
+        return tokens == 1 ? WIDTH_ALL : tokens < 4 ? WIDTH_FEW : WIDTH_CODES;
 }
 
 LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *out,
                        const uint8_t *panel, uint32_t columns, const uint8_t *acts, size_t stride)
 {
-        for (uint32_t row = 0; row < PANEL; row += WIDTH * LANES, out += WIDTH * LANES) {
+        const uint32_t width = pass_width(type, tokens);
+
+        for (uint32_t row = 0; row < PANEL; row += width * LANES, out += width * LANES) {
                 if (type == ROW_BF16)
-                        bfloats_pass(tokens, row, out, panel, columns, acts, stride);
+                        bfloats_pass(tokens, width, row, out, panel, columns, acts, stride);
                 else if (slabs[type].low == LOW_NUMBERS)
-                        numbers_pass(type, tokens, row, out, panel, columns, acts, stride);
+                        numbers_pass(type, tokens, width, row, out, panel, columns, acts, stride);
                 else if (slabs[type].runs == RUNS_NONE)
-                        blocks_pass(type, tokens, row, out, panel, columns, acts, stride);
+                        blocks_pass(type, tokens, width, row, out, panel, columns, acts, stride);
                 else if (slabs[type].runs == RUNS_SIX_BITS)
-                        runs_pass(type, tokens, row, out, panel, columns, acts, stride);
+                        runs_pass(type, tokens, width, row, out, panel, columns, acts, stride);
                 else
-                        halves_pass(type, tokens, row, out, panel, columns, acts, stride);
+                        halves_pass(type, tokens, width, row, out, panel, columns, acts, stride);
         }
 }
 

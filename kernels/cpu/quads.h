@@ -62,8 +62,17 @@ LANES_INLINE vec fused(vec a, vec b, vec c)
 #endif
 }
 
+/*
+ * Dots of quads.  `most` is the largest code.  Where there is an instruction for four products, sums
+ * are the dots at once; else they are sums of two products, in 16 bits, of as many quads as fit, and
+ * dots_of() makes dots of them, times a factor in both halves of each lane.
+ */
+LANES_INLINE uint32_t quads_that_fit(const uint32_t most)
+{
+        return LANES == 8 ? 32767 / (2 * 127 * most) : UINT32_MAX;
+}
+
 #if LANES == 4
-/* The dot product of the four bytes of each lane, the first ones unsigned. */
 LANES_INLINE ivec quad_dot_plain(ivec sum, ivec codes, ivec x)
 {
         UNROLL for (uint32_t i = 0; i < 4; i++)
@@ -75,46 +84,65 @@ LANES_INLINE ivec quad_dot_plain(ivec sum, ivec codes, ivec x)
 }
 #endif
 
-/* Codes up to 127, and signed bytes no less than -127. */
-LANES_INLINE ivec quad_dot(ivec sum, ivec codes, ivec x)
+/* x is signed and no less than -127.  Codes that are 128 too large may need 8 bits. */
+LANES_INLINE ivec quad_dot(const bool is_128, ivec sum, ivec codes, ivec x)
 {
 #if LANES == 16
+        (void)is_128;
         return (ivec)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)codes, (__m512i)x);
 #elif LANES == 8
-        /* pairs of products fit 16 bits: 2 * 127 * 127 */
-        __m256i pairs = _mm256_maddubs_epi16((__m256i)codes, (__m256i)x);
+        __m256i a = (__m256i)codes, b = (__m256i)x;
 
-        return sum + (ivec)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        if (is_128) { /* what they mean, its sign given to the other side */
+                a = _mm256_xor_si256(a, _mm256_set1_epi8((char)0x80));
+                b = _mm256_sign_epi8(b, a);
+                a = _mm256_abs_epi8(a);
+        }
+        return (ivec)_mm256_add_epi16((__m256i)sum, _mm256_maddubs_epi16(a, b));
 #else
+        (void)is_128;
         return quad_dot_plain(sum, codes, x);
 #endif
 }
 
-/* Codes up to 255, and 128 too large: the sum is that of the codes as they are. */
-LANES_INLINE ivec quad_dot_bytes(ivec sum, ivec codes, ivec x)
+/* What dots begin at, so that `zero`, a power of two or 0, is subtracted from every code: `less` is
+ * minus the sum of x. */
+LANES_INLINE ivec dots_start(const uint32_t zero, ivec less)
+{
+        if (zero == 0 || (LANES == 8 && zero == 128)) /* quad_dot() has */
+                return splat_dword(0);
+        return less << __builtin_ctz(zero);
+}
+
+/* Each lane's two halves times the other's, summed. */
+LANES_INLINE ivec pair_dot(ivec a, ivec b)
 {
 #if LANES == 16
-        return quad_dot(sum, codes, x);
+        return (ivec)_mm512_madd_epi16((__m512i)a, (__m512i)b);
 #elif LANES == 8
-        /* Pairs of these would not fit 16 bits; of what they mean they do, 2 * 128 * 127, its sign
-         * given to the other side.  quad_start() has not taken the 128 away then. */
-        __m256i numbers = (__m256i)(codes ^ (int32_t)0x80808080);
-        __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(numbers),
-                                             _mm256_sign_epi8((__m256i)x, numbers));
-
-        return sum + (ivec)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        return (ivec)_mm256_madd_epi16((__m256i)a, (__m256i)b);
 #else
-        return quad_dot_plain(sum, codes, x);
+        return (a << 16 >> 16) * (b << 16 >> 16) + (a >> 16) * (b >> 16);
 #endif
 }
 
-/* What sums begin at, so that `zero`, a power of two, is subtracted from every code: `less` is minus
- * the sum of x. */
-LANES_INLINE ivec quad_start(const uint32_t zero, int32_t less)
+LANES_INLINE ivec both_halves(ivec v)
 {
-        if (zero == 0 || (LANES == 8 && zero == 128))
-                return splat_dword(0);
-        return splat_dword(less) << __builtin_ctz(zero);
+        return (v & 0xffff) | (ivec)((uvec)v << 16);
+}
+
+/* What sums begin at, and what dots are with them, times `factor`, which both_halves() made; NULL: 1.
+ * Where sums are dots, they begin at the dots there are. */
+LANES_INLINE ivec sums_of(ivec dots, const ivec *factor)
+{
+        return LANES == 8 || factor ? splat_dword(0) : dots;
+}
+
+LANES_INLINE ivec dots_of(ivec dots, ivec sums, const ivec *factor)
+{
+        if (LANES == 8)
+                return dots + pair_dot(sums, factor ? *factor : both_halves(splat_dword(1)));
+        return factor ? dots + sums * (*factor >> 16) : sums;
 }
 
 /* Of each byte, which is below 16: that place of the table. */
