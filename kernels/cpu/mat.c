@@ -95,9 +95,15 @@ int cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t 
         (void)k;
         assert(part < mat->shape.parts && row <= mat->shape.rows[part] &&
                rows <= mat->shape.rows[part] - row);
-        for (uint32_t end = row + rows; row < end; row++, from += row_bytes(type, columns))
-                panel_put(type, p->panels + row / PANEL * p->panel_bytes, row % PANEL, columns,
-                          from);
+        while (rows > 0) {
+                uint32_t count = PANEL - row % PANEL < rows ? PANEL - row % PANEL : rows;
+
+                panel_put(type, p->panels + row / PANEL * p->panel_bytes, row % PANEL, count,
+                          columns, from);
+                from += count * row_bytes(type, columns);
+                row += count;
+                rows -= count;
+        }
         return 0;
 }
 

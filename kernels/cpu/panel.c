@@ -1,3 +1,8 @@
+/*
+ * Blocks of a file become slabs by moving dwords: four bytes of a row stay together, so what is left to do is
+ * to shift and mask, four codes at a time.  Each function below is one format's block, where it stands in a
+ * file, and one row's place in a slab, where its dwords are SLAB_QUADS apart.
+ */
 #include "kernels/cpu/panel.h"
 
 #include <assert.h>
@@ -6,12 +11,15 @@
 #include "kernels/blocks.h"
 #include "kernels/rows.h"
 
-static void put16(uint8_t *to, uint16_t u)
+#define PANEL_INLINE static inline __attribute__((always_inline))
+#define STRIPE       32u /* columns of each row moved at a time: their lines stay in the first cache */
+
+PANEL_INLINE void put16(uint8_t *to, uint16_t u)
 {
         memcpy(to, &u, sizeof(u));
 }
 
-static uint16_t get16(const uint8_t *from)
+PANEL_INLINE uint16_t get16(const uint8_t *from)
 {
         uint16_t u;
 
@@ -19,12 +27,12 @@ static uint16_t get16(const uint8_t *from)
         return u;
 }
 
-static void put32(uint8_t *to, uint32_t u)
+PANEL_INLINE void put32(uint8_t *to, uint32_t u)
 {
         memcpy(to, &u, sizeof(u));
 }
 
-static uint32_t get32(const uint8_t *from)
+PANEL_INLINE uint32_t get32(const uint8_t *from)
 {
         uint32_t u;
 
@@ -32,113 +40,300 @@ static uint32_t get32(const uint8_t *from)
         return u;
 }
 
-static void put_scale(enum row_type type, uint8_t *to, float scale)
+/* ---- from a file ---- */
+
+/* 16 bytes with columns 0 .. 15 in their lower halves and 16 .. 31 in the upper ones: as they are */
+PANEL_INLINE void put_nibbles(uint8_t *to, const uint8_t *from)
 {
-        put16(to, type == ROW_MXFP4 ? (uint16_t)(float_bits(scale) >> 16) : float_to_half(scale));
+        for (uint32_t j = 0; j < 4; j++)
+                put32(to + j * SLAB_QUADS, get32(from + j * 4));
 }
 
-static float get_scale(enum row_type type, const uint8_t *from)
+/* 32 bytes with a run in their lower halves (shift 0) or in the upper ones (4) */
+PANEL_INLINE void put_halves(uint8_t *to, const uint8_t *from, uint32_t shift)
 {
-        return type == ROW_MXFP4 ? bfloat_to_float(get16(from)) : half_to_float(get16(from));
-}
+        for (uint32_t j = 0; j < 4; j++) {
+                uint32_t first = get32(from + j * 4) >> shift & 0x0f0f0f0f;
+                uint32_t second = get32(from + 16 + j * 4) >> shift & 0x0f0f0f0f;
 
-/* The dword of a code of low or high bits, and how far up in it they stand. */
-static void pair_at(unsigned column, unsigned *ret_quad, unsigned *ret_shift)
-{
-        *ret_quad = column / 16;
-        *ret_shift = 8 * (column % 4) + 2 * (column / 4 % 4);
-}
-
-static unsigned fifth_shift(unsigned column)
-{
-        return 8 * (column % 4) + column / 4;
-}
-
-/* 32 codes of a row, whose dwords are SLAB_QUADS apart. */
-static void low_put(const struct slab *s, uint8_t *to, const uint8_t *codes)
-{
-        uint32_t pairs[2] = { 0, 0 };
-        unsigned quad, shift;
-
-        for (unsigned i = 0; i < 32 && s->low == LOW_BYTES; i++)
-                to[i / 4 * SLAB_QUADS + i % 4] = codes[i];
-        for (unsigned i = 0; i < 16 && s->low == LOW_NIBBLES; i++)
-                to[i / 4 * SLAB_QUADS + i % 4] =
-                        (uint8_t)((codes[i] & 15) | (codes[i + 16] & 15) << 4);
-        if (s->low != LOW_PAIRS)
-                return;
-        for (unsigned i = 0; i < 32; i++) {
-                pair_at(i, &quad, &shift);
-                pairs[quad] |= (codes[i] & 3u) << shift;
-        }
-        put32(to, pairs[0]);
-        put32(to + SLAB_QUADS, pairs[1]);
-}
-
-static void high_put(const struct slab *s, uint8_t *to, const uint8_t *codes)
-{
-        const unsigned above = s->low == LOW_PAIRS ? 2 : 4;
-        uint32_t pairs[2] = { 0, 0 }, fifths = 0;
-        unsigned quad, shift;
-
-        for (unsigned i = 0; i < 32; i++) {
-                pair_at(i, &quad, &shift);
-                pairs[quad] |= (codes[i] >> above & 3u) << shift;
-                fifths |= (codes[i] >> above & 1u) << fifth_shift(i);
-        }
-        if (s->high == HIGH_FIFTHS)
-                put32(to, fifths);
-        if (s->high == HIGH_PAIRS) {
-                put32(to, pairs[0]);
-                put32(to + SLAB_QUADS, pairs[1]);
+                put32(to + j * SLAB_QUADS, first | second << 4);
         }
 }
 
-static void codes_get(const struct slab *s, const uint8_t *from, uint8_t *ret_codes)
+/* 32 bytes, two bits of each */
+PANEL_INLINE void put_pairs(uint8_t *to, const uint8_t *from, uint32_t shift)
 {
-        const uint8_t *more = from + slab_low_bytes(s);
-        const unsigned above = s->low == LOW_PAIRS ? 2 : 4;
-        unsigned quad, shift, code;
+        for (uint32_t half = 0; half < 2; half++) {
+                uint32_t pairs = 0;
 
-        for (unsigned i = 0; i < 32; i++) {
-                pair_at(i, &quad, &shift);
-                if (s->low == LOW_BYTES)
-                        code = from[i / 4 * SLAB_QUADS + i % 4];
-                else if (s->low == LOW_NIBBLES)
-                        code = from[i / 4 % 4 * SLAB_QUADS + i % 4] >> i / 16 * 4 & 15;
-                else
-                        code = get32(from + quad * SLAB_QUADS) >> shift & 3;
-                if (s->high == HIGH_FIFTHS)
-                        code |= (get32(more) >> fifth_shift(i) & 1) << above;
-                if (s->high == HIGH_PAIRS)
-                        code |= (get32(more + quad * SLAB_QUADS) >> shift & 3) << above;
-                ret_codes[i] = (uint8_t)code;
+                for (uint32_t j = 0; j < 4; j++)
+                        pairs |= (get32(from + half * 16 + j * 4) >> shift & 0x03030303) << 2 * j;
+                put32(to + half * SLAB_QUADS, pairs);
         }
 }
 
-static void six_bits_put(uint8_t *to, const struct block *b)
+/* 32 bytes, one bit of each */
+PANEL_INLINE void put_fifths(uint8_t *to, const uint8_t *from, uint32_t shift)
 {
+        uint32_t fifths = 0;
+
+        for (uint32_t j = 0; j < 8; j++)
+                fifths |= (get32(from + j * 4) >> shift & 0x01010101) << j;
+        put32(to, fifths);
+}
+
+/* A bit of each of 32 columns, in order: of every fourth of them a byte is made. */
+PANEL_INLINE uint32_t fifths_of(uint32_t bits)
+{
+        uint32_t fifths = 0;
+
+        for (uint32_t i = 0; i < 4; i++) {
+                uint32_t x = bits >> i & 0x11111111;
+
+                x = (x | x >> 3) & 0x03030303;
+                x = (x | x >> 6) & 0x000f000f;
+                x = (x | x >> 12) & 0xff;
+                fifths |= x << 8 * i;
+        }
+        return fifths;
+}
+
+/*
+ * Twelve bytes of eight scales and eight least values.  The first four of each are the lower six bits of
+ * bytes 0 .. 3 and 4 .. 7; of the others the lower four bits are the halves of bytes 8 .. 11, and the
+ * upper two are the bits that were left over.
+ */
+PANEL_INLINE void put_six_bits(uint8_t *to, const uint8_t *from)
+{
+        uint32_t a = get32(from), b = get32(from + 4), c = get32(from + 8);
+        uint32_t fours[4] = { a & 0x3f3f3f3f, (c & 0x0f0f0f0f) | (a >> 2 & 0x30303030),
+                              b & 0x3f3f3f3f, (c >> 4 & 0x0f0f0f0f) | (b >> 2 & 0x30303030) };
         uint8_t six[16];
 
-        memcpy(six, b->scales, 8);
-        memcpy(six + 8, b->leasts, 8);
-        for (unsigned w = 0; w < 3; w++) {
+        memcpy(six, fours, sizeof(six));
+        for (uint32_t w = 0; w < 3; w++) {
                 uint32_t dword = (six[15] >> 2 * w & 3u) << 30;
 
-                for (unsigned i = 0; i < 5; i++)
+                for (uint32_t i = 0; i < 5; i++)
                         dword |= (uint32_t)six[w * 5 + i] << 6 * i;
                 put32(to + w * SLAB_QUADS, dword);
         }
 }
 
-static void six_bits_get(const uint8_t *from, struct block *b)
+/* Twelve bytes of sixteen scales, 32 too large: lower four bits in bytes 0 .. 7, upper two in 8 .. 11 */
+PANEL_INLINE void put_signed_six_bits(uint8_t *to, const uint8_t *from)
+{
+        for (uint32_t i = 0; i < 16; i++) {
+                uint32_t low = from[i % 8] >> i / 8 * 4 & 15,
+                         high = from[8 + i % 4] >> i / 4 * 2 & 3;
+
+                to[i * PANEL] = (uint8_t)((low | high << 4) - 32);
+        }
+}
+
+PANEL_INLINE void put_bytes(uint8_t *to, const uint8_t *from)
+{
+        for (uint32_t i = 0; i < 16; i++)
+                to[i * PANEL] = from[i];
+}
+
+/* 2^(e - 128) as a bfloat: the two least ones have no exponent of their own. */
+PANEL_INLINE uint16_t scale_of_exponent(uint8_t e)
+{
+        return (uint16_t)(e < 2 ? 0x20u << e : (e - 1u) << 7);
+}
+
+PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t row,
+                            const uint8_t *from)
+{
+        const struct slab *s = &slabs[type];
+        const uint32_t bytes = slab_code_bytes(s), high = slab_low_bytes(s);
+        uint8_t *scale = slab + row * 2, *least = scale + SLAB_SCALES;
+        uint8_t *runs = slab + slab_runs_at(s), *codes = slab + slab_codes_at(s) + row * 4;
+
+        switch (type) {
+        case ROW_Q8_0:
+                put16(scale, get16(from));
+                for (uint32_t j = 0; j < 8; j++)
+                        put32(codes + j * SLAB_QUADS, get32(from + 2 + j * 4) ^ 0x80808080);
+                break;
+        case ROW_Q4_0:
+        case ROW_IQ4_NL:
+                put16(scale, get16(from));
+                put_nibbles(codes, from + 2);
+                break;
+        case ROW_MXFP4:
+                put16(scale, scale_of_exponent(from[0]));
+                put_nibbles(codes, from + 1);
+                break;
+        case ROW_Q4_1:
+                put16(scale, get16(from));
+                put16(least, get16(from + 2) ^ 0x8000);
+                put_nibbles(codes, from + 4);
+                break;
+        case ROW_Q5_0:
+                put16(scale, get16(from));
+                put_nibbles(codes, from + 6);
+                put32(codes + high, fifths_of(get32(from + 2)));
+                break;
+        case ROW_Q5_1:
+                put16(scale, get16(from));
+                put16(least, get16(from + 2) ^ 0x8000);
+                put_nibbles(codes, from + 8);
+                put32(codes + high, fifths_of(get32(from + 4)));
+                break;
+        case ROW_Q4_K:
+                put16(scale, get16(from));
+                put16(least, get16(from + 2));
+                put_six_bits(runs + row * 4, from + 4);
+                for (uint32_t run = 0; run < 8; run++)
+                        put_halves(codes + run * bytes, from + 16 + run / 2 * 32, run % 2 * 4);
+                break;
+        case ROW_Q5_K:
+                put16(scale, get16(from));
+                put16(least, get16(from + 2));
+                put_six_bits(runs + row * 4, from + 4);
+                for (uint32_t run = 0; run < 8; run++) {
+                        put_halves(codes + run * bytes, from + 48 + run / 2 * 32, run % 2 * 4);
+                        put_fifths(codes + run * bytes + high, from + 16, run);
+                }
+                break;
+        case ROW_Q6_K:
+                put16(scale, get16(from + 208));
+                put_bytes(runs + row, from + 192);
+                for (uint32_t run = 0; run < 8; run++) {
+                        put_halves(codes + run * bytes, from + run / 4 * 64 + run % 2 * 32,
+                                   run % 4 / 2 * 4);
+                        put_pairs(codes + run * bytes + high, from + 128 + run / 4 * 32,
+                                  run % 4 * 2);
+                }
+                break;
+        case ROW_Q3_K:
+                put16(scale, get16(from + 108));
+                put_signed_six_bits(runs + row, from + 96);
+                for (uint32_t run = 0; run < 8; run++) {
+                        put_pairs(codes + run * bytes, from + 32 + run / 4 * 32, run % 4 * 2);
+                        put_fifths(codes + run * bytes + high, from, run);
+                }
+                break;
+        default:
+                put16(scale, get16(from + 80));
+                put16(least, get16(from + 82));
+                put_bytes(runs + row, from);
+                for (uint32_t run = 0; run < 8; run++)
+                        put_pairs(codes + run * bytes, from + 16 + run / 4 * 32, run % 4 * 2);
+        }
+}
+
+PANEL_INLINE void put_blocks(const enum row_type type, uint8_t *panel, uint32_t row, uint32_t rows,
+                             uint32_t columns, const uint8_t *from)
+{
+        const size_t stride = row_bytes(type, columns),
+                     bytes = row_bytes(type, slabs[type].columns);
+
+        for (uint32_t k = 0; k < columns; k += slabs[type].columns) {
+                for (uint32_t r = 0; r < rows; r++)
+                        put_block(type, panel, row + r, from + r * stride);
+                panel += slabs[type].bytes;
+                from += bytes;
+        }
+}
+
+/* `number` is the bytes of what stays together, so many in a row. */
+PANEL_INLINE void put_numbers(uint8_t *panel, uint32_t row, uint32_t rows, uint32_t count,
+                              size_t stride, const uint8_t *from, const size_t number)
+{
+        for (uint32_t k = 0; k < count; k += STRIPE) {
+                uint32_t end = count - k < STRIPE ? count : k + STRIPE;
+
+                for (uint32_t r = 0; r < rows; r++) {
+                        const uint8_t *line = from + r * stride;
+                        uint8_t *to = panel + (row + r) * number;
+
+                        for (size_t i = k; i < end; i++)
+                                memcpy(to + i * PANEL * number, line + i * number, number);
+                }
+        }
+}
+
+void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t rows, uint32_t columns,
+               const uint8_t *from)
+{
+        const size_t stride = row_bytes(type, columns);
+
+        assert(row < PANEL && rows <= PANEL - row);
+        switch (type) {
+        case ROW_F32:
+                put_numbers(panel, row, rows, columns, stride, from, 4);
+                break;
+        case ROW_F16:
+                put_numbers(panel, row, rows, columns, stride, from, 2);
+                break;
+        case ROW_BF16:
+                put_numbers(panel, row, rows, columns / 2, stride, from, 4);
+                panel += (columns / 2 * PANEL + row) * (size_t)4;
+                for (uint32_t r = 0; r < rows && columns % 2; r++)
+                        put32(panel + r * 4, get16(from + r * stride + (columns - 1) * (size_t)2));
+                break;
+#define PUT(T)                                                                                     \
+        case T:                                                                                    \
+                put_blocks(T, panel, row, rows, columns, from);                                    \
+                break
+                PUT(ROW_Q4_0);
+                PUT(ROW_Q8_0);
+                PUT(ROW_Q4_K);
+                PUT(ROW_Q5_K);
+                PUT(ROW_Q6_K);
+                PUT(ROW_Q4_1);
+                PUT(ROW_Q5_0);
+                PUT(ROW_Q5_1);
+                PUT(ROW_Q2_K);
+                PUT(ROW_Q3_K);
+                PUT(ROW_IQ4_NL);
+                PUT(ROW_MXFP4);
+#undef PUT
+        default:
+                assert(false);
+        }
+}
+
+/* ---- and back ---- */
+
+PANEL_INLINE float get_scale(const enum row_type type, const uint8_t *from)
+{
+        return type == ROW_MXFP4 ? bfloat_to_float(get16(from)) : half_to_float(get16(from));
+}
+
+PANEL_INLINE void get_codes(const struct slab *s, const uint8_t *from, uint8_t *ret_codes)
+{
+        const uint8_t *high = from + slab_low_bytes(s);
+        const uint32_t above = s->low == LOW_PAIRS ? 2 : 4;
+
+        for (uint32_t quad = 0; quad < 8; quad++) {
+                uint32_t half = quad / 4, j = quad % 4, codes;
+
+                if (s->low == LOW_BYTES)
+                        codes = get32(from + quad * SLAB_QUADS);
+                else if (s->low == LOW_NIBBLES)
+                        codes = get32(from + j * SLAB_QUADS) >> half * 4 & 0x0f0f0f0f;
+                else
+                        codes = get32(from + half * SLAB_QUADS) >> 2 * j & 0x03030303;
+                if (s->high == HIGH_FIFTHS)
+                        codes |= (get32(high) >> quad & 0x01010101) << above;
+                if (s->high == HIGH_PAIRS)
+                        codes |= (get32(high + half * SLAB_QUADS) >> 2 * j & 0x03030303) << above;
+                put32(ret_codes + quad * 4, codes);
+        }
+}
+
+static void get_six_bits(const uint8_t *from, struct block *b)
 {
         uint8_t six[16] = { 0 };
 
-        for (unsigned w = 0; w < 3; w++) {
+        for (uint32_t w = 0; w < 3; w++) {
                 uint32_t dword = get32(from + w * SLAB_QUADS);
 
-                for (unsigned i = 0; i < 5; i++)
+                for (uint32_t i = 0; i < 5; i++)
                         six[w * 5 + i] = dword >> 6 * i & 63;
                 six[15] |= (uint8_t)(dword >> 30 << 2 * w);
         }
@@ -146,27 +341,7 @@ static void six_bits_get(const uint8_t *from, struct block *b)
         memcpy(b->leasts, six + 8, 8);
 }
 
-static void slab_put(enum row_type type, uint8_t *slab, uint32_t row, const struct block *b)
-{
-        const struct slab *s = &slabs[type];
-        uint8_t *to = slab + slab_runs_at(s), *codes = slab + slab_codes_at(s) + row * 4;
-
-        put_scale(type, slab + row * 2, b->scale);
-        if (s->has_leasts)
-                put_scale(type, slab + SLAB_SCALES + row * 2, b->least);
-        if (s->runs == RUNS_SIX_BITS)
-                six_bits_put(to + row * 4, b);
-        for (unsigned i = 0; i < 16 && s->runs == RUNS_SIGNED; i++)
-                to[i * PANEL + row] = (uint8_t)b->scales[i];
-        for (unsigned i = 0; i < 16 && s->runs == RUNS_HALVES; i++)
-                to[i * PANEL + row] = (uint8_t)(b->scales[i] | b->leasts[i] << 4);
-        for (unsigned i = 0; i < s->columns; i += 32, codes += slab_code_bytes(s)) {
-                low_put(s, codes, b->codes + i);
-                high_put(s, codes + slab_low_bytes(s), b->codes + i);
-        }
-}
-
-static void slab_get(enum row_type type, const uint8_t *slab, uint32_t row, struct block *b)
+static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, struct block *b)
 {
         const struct slab *s = &slabs[type];
         const uint8_t *from = slab + slab_runs_at(s), *codes = slab + slab_codes_at(s) + row * 4;
@@ -176,40 +351,15 @@ static void slab_get(enum row_type type, const uint8_t *slab, uint32_t row, stru
         memset(b->scales, 1, sizeof(b->scales));
         memset(b->leasts, s->has_leasts, sizeof(b->leasts));
         if (s->runs == RUNS_SIX_BITS)
-                six_bits_get(from + row * 4, b);
-        for (unsigned i = 0; i < 16 && s->runs == RUNS_SIGNED; i++)
+                get_six_bits(from + row * 4, b);
+        for (uint32_t i = 0; i < 16 && s->runs == RUNS_SIGNED; i++)
                 b->scales[i] = (int8_t)from[i * PANEL + row];
-        for (unsigned i = 0; i < 16 && s->runs == RUNS_HALVES; i++) {
+        for (uint32_t i = 0; i < 16 && s->runs == RUNS_HALVES; i++) {
                 b->scales[i] = from[i * PANEL + row] & 15;
                 b->leasts[i] = from[i * PANEL + row] >> 4;
         }
-        for (unsigned i = 0; i < s->columns; i += 32, codes += slab_code_bytes(s))
-                codes_get(s, codes, b->codes + i);
-}
-
-void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t columns,
-               const uint8_t *file_row)
-{
-        const struct block_format *format = block_format(type);
-        const size_t number = type == ROW_F32 ? 4 : 2;
-        struct block b;
-
-        assert(row < PANEL);
-        if (format) {
-                for (uint32_t k = 0; k < columns; k += format->numbers) {
-                        format->take(file_row, &b);
-                        slab_put(type, panel, row, &b);
-                        file_row += format->bytes;
-                        panel += slabs[type].bytes;
-                }
-                return;
-        }
-        for (size_t k = 0; k < columns; k++) {
-                size_t at =
-                        type == ROW_BF16 ? k / 2 * 2 * PANEL + row * 2 + k % 2 : k * PANEL + row;
-
-                memcpy(panel + at * number, file_row + k * number, number);
-        }
+        for (uint32_t i = 0; i < s->columns; i += 32, codes += slab_code_bytes(s))
+                get_codes(s, codes, b->codes + i);
 }
 
 void panel_get(enum row_type type, const uint8_t *panel, uint32_t row, uint32_t columns,
@@ -222,7 +372,7 @@ void panel_get(enum row_type type, const uint8_t *panel, uint32_t row, uint32_t 
         if (format) {
                 for (uint32_t k = 0; k < columns;
                      k += format->numbers, panel += slabs[type].bytes) {
-                        slab_get(type, panel, row, &b);
+                        get_block(type, panel, row, &b);
                         block_means(format, &b, ret_floats + k);
                 }
                 return;

@@ -112,9 +112,10 @@ static inline size_t panel_bytes(enum row_type type, uint32_t columns)
         return (columns + s->columns - 1u) / s->columns * (size_t)s->bytes;
 }
 
-/* A row of the file, or back as the floats that it means.  Several threads may put rows of a panel. */
-void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t columns,
-               const uint8_t *file_row);
+/* Rows of the file, one after the other; several threads may put rows of a panel, each its own. */
+void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t rows, uint32_t columns,
+               const uint8_t *file_rows);
+/* Back, as the floats that a row means. */
 void panel_get(enum row_type type, const uint8_t *panel, uint32_t row, uint32_t columns,
                float *ret_floats);
 
