@@ -175,6 +175,56 @@ static void soften(float *x, float cap, uint32_t count)
                 store(x + i, tanh_lanes(load(x + i) / cap) * cap);
 }
 
+static bool maxima(float *ret_maxima, const float *x, uint32_t count)
+{
+        bool good = true;
+
+        for (uint32_t at = 0; at < count; at += MAXIMA_BLOCK) {
+                uint32_t n = count - at < MAXIMA_BLOCK ? count - at : MAXIMA_BLOCK, i = 0;
+                vec m = splat(-INFINITY);
+                float most = -INFINITY, lanes[LANES];
+                ivec bad = { 0 };
+
+                for (; i + LANES <= n; i += LANES) {
+                        vec v = load(x + at + i);
+
+                        bad |= ~(v < splat(INFINITY));
+                        m = choose(v > m, v, m);
+                }
+                store(lanes, m);
+                for (uint32_t l = 0; l < LANES; l++) {
+                        most = lanes[l] > most ? lanes[l] : most;
+                        good = good && !bad[l];
+                }
+                for (; i < n; i++) {
+                        most = x[at + i] > most ? x[at + i] : most;
+                        good = good && x[at + i] < INFINITY;
+                }
+                ret_maxima[at / MAXIMA_BLOCK] = most;
+        }
+        return good;
+}
+
+static double exp_sum(const float *x, uint32_t count, float largest, float factor)
+{
+        double sum = 0;
+
+        for (uint32_t at = 0; at < count; at += MAXIMA_BLOCK) {
+                uint32_t n = count - at < MAXIMA_BLOCK ? count - at : MAXIMA_BLOCK;
+                float block[MAXIMA_BLOCK], sums[SUMS] = { 0 };
+
+                for (uint32_t i = 0; i < MAXIMA_BLOCK; i++)
+                        block[i] = i < n ? x[at + i] : -INFINITY;
+                for (uint32_t i = 0; i < MAXIMA_BLOCK; i += LANES) {
+                        vec e = exp_lanes((load(block + i) - largest) * factor);
+
+                        store(sums + i % SUMS, load(sums + i % SUMS) + e);
+                }
+                sum += tree_sum(sums);
+        }
+        return sum;
+}
+
 static void to_half(uint16_t *out, const float *x, uint32_t count)
 {
         uint32_t i = 0;
@@ -437,6 +487,8 @@ const struct isa BODY_ISA = {
         .norm = norm,
         .activate = activate,
         .soften = soften,
+        .maxima = maxima,
+        .exp_sum = exp_sum,
         .to_half = to_half,
         .attend_begin = attend_begin,
         .attend_tile = attend_tile,

@@ -38,6 +38,7 @@ struct candidate;
 struct sorter { /* pick.c: one thread's room for a vocabulary */
         struct candidate *a, *b;
         double *chances;
+        float *maxima; /* of blocks of logits */
 };
 
 struct cpu {

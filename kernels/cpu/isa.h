@@ -19,7 +19,8 @@
 #include "kernels/cpu/panel.h"
 #include "kernels/kernels.h"
 
-#define QUERIES 32u /* a block of queries that share a KV head */
+#define MAXIMA_BLOCK 64u
+#define QUERIES      32u /* a block of queries that share a KV head */
 
 /* One query of attention: a row and a head. */
 struct query {
@@ -63,6 +64,10 @@ struct isa {
                          uint32_t count);
         /* x = cap * tanh(x / cap); count a multiple of 16 */
         void (*soften)(float *x, float cap, uint32_t count);
+        /* the largest of each MAXIMA_BLOCK numbers; false: one is NaN or plus infinity */
+        bool (*maxima)(float *ret_maxima, const float *x, uint32_t count);
+        /* the sum of e^((x - largest) * factor), each to about a unit in the last place */
+        double (*exp_sum)(const float *x, uint32_t count, float largest, float factor);
         void (*to_half)(uint16_t *out, const float *x, uint32_t count);
 
         /* begin, then every tile that any query sees in ascending order, then end */

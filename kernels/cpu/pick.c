@@ -1,6 +1,12 @@
 /*
  * Picking, sequence by sequence over the crew, token for token what ref picks.
  *
+ * First the largest logit of each block of 64 is found, all that a greedy pick needs.  If so many blocks
+ * have a maximum that is not below some border, there are as many logits that are not: so the likeliest few
+ * are found without sorting all.  top_k says how many; else it is tried with more and more until
+ * they hold what decides.  What the others come to is then known from a sum over all in floats, 1e-7 off at most,
+ * where ref sums doubles: a token that stands so near a border may be another one.
+ *
  * Candidates are sorted by radix: a float's bits are turned so that a larger
  * logit is a smaller number, and three stable passes of 11 bits keep equals in
  * order of id, which is how they start.
@@ -17,6 +23,8 @@
 
 #define DIGIT_BITS 11u
 #define DIGITS     (1u << DIGIT_BITS)
+#define FEW        64u  /* candidates */
+#define SPARE      1e-6 /* more than a sum of floats may be off */
 
 struct candidate {
         uint32_t key, id;
@@ -29,14 +37,20 @@ struct picking {
         uint32_t *picked;
 };
 
+static uint32_t blocks_of(uint32_t count)
+{
+        return (count + MAXIMA_BLOCK - 1) / MAXIMA_BLOCK;
+}
+
 int cpu_sorter_init(struct sorter *s, uint32_t vocab_max)
 {
         *s = (struct sorter){
                 .a = memory_new(vocab_max, sizeof(*s->a)),
                 .b = memory_new(vocab_max, sizeof(*s->b)),
                 .chances = memory_new(vocab_max, sizeof(*s->chances)),
+                .maxima = memory_new(blocks_of(vocab_max), sizeof(*s->maxima)),
         };
-        if (s->a && s->b && s->chances)
+        if (s->a && s->b && s->chances && s->maxima)
                 return 0;
         cpu_sorter_deinit(s);
         return -ENOMEM;
@@ -47,21 +61,26 @@ void cpu_sorter_deinit(struct sorter *s)
         memory_free(s->a);
         memory_free(s->b);
         memory_free(s->chances);
+        memory_free(s->maxima);
         *s = (struct sorter){ 0 };
 }
 
-/* The id of the largest logit, or PICK_NOT_FINITE. */
-static uint32_t find_largest(const float *logits, uint32_t vocab)
+/* The id of the largest logit, or PICK_NOT_FINITE; s->maxima from here on. */
+static uint32_t find_largest(const struct isa *isa, struct sorter *s, const float *logits,
+                             uint32_t vocab)
 {
-        uint32_t best = 0;
+        uint32_t best = 0, i;
 
-        for (uint32_t i = 0; i < vocab; i++) {
-                if (!(logits[i] < INFINITY))
-                        return PICK_NOT_FINITE;
-                if (logits[i] > logits[best])
+        if (!isa->maxima(s->maxima, logits, vocab))
+                return PICK_NOT_FINITE;
+        for (i = 1; i < blocks_of(vocab); i++)
+                if (s->maxima[i] > s->maxima[best])
                         best = i;
-        }
-        return logits[best] == -INFINITY ? PICK_NOT_FINITE : best;
+        if (s->maxima[best] == -INFINITY)
+                return PICK_NOT_FINITE;
+        for (i = best * MAXIMA_BLOCK; logits[i] != s->maxima[best]; i++)
+                ;
+        return i;
 }
 
 /* Smaller for larger logits, equal for equal ones (-0 and 0 are). */
@@ -72,12 +91,28 @@ static uint32_t sort_key(float logit)
         return u >> 31 ? u : ~u & 0x7fffffff;
 }
 
+static void sort_few(struct candidate *c, uint32_t count)
+{
+        for (uint32_t i = 1; i < count; i++) {
+                struct candidate one = c[i];
+                uint32_t at = i;
+
+                for (; at && one.key < c[at - 1].key; at--)
+                        c[at] = c[at - 1];
+                c[at] = one;
+        }
+}
+
 /* Sorts s->a by key, keeping the order of equals; returns where the result is. */
 static const struct candidate *sort(struct sorter *s, uint32_t count)
 {
         struct candidate *from = s->a, *to = s->b, *swap;
         uint32_t starts[DIGITS];
 
+        if (count <= FEW) {
+                sort_few(from, count);
+                return from;
+        }
         for (uint32_t shift = 0; shift < 32; shift += DIGIT_BITS) {
                 uint32_t start = 0;
 
@@ -119,42 +154,135 @@ static uint32_t cut(const struct pick *pick, const double *chances, uint32_t cou
         return keep;
 }
 
-static uint32_t pick_row(struct sorter *s, const struct pick *pick, const float *logits,
-                         uint32_t vocab)
+/* Two digits of the key of the count-th largest of these. */
+static uint32_t border(const float *logits, uint32_t n, uint32_t count)
 {
-        uint32_t largest = find_largest(logits, vocab), keep = vocab, i;
+        uint32_t counts[DIGITS], digits[2] = { 0, 0 };
+
+        for (uint32_t d = 0; d < 2; d++) {
+                uint32_t digit = 0;
+
+                memset(counts, 0, sizeof(counts));
+                for (uint32_t i = 0; i < n; i++) {
+                        uint32_t key = sort_key(logits[i]);
+
+                        if (d == 0)
+                                counts[key >> (32 - DIGIT_BITS)]++;
+                        else if (key >> (32 - DIGIT_BITS) == digits[0])
+                                counts[key >> (32 - 2 * DIGIT_BITS) & (DIGITS - 1)]++;
+                }
+                while (counts[digit] < count)
+                        count -= counts[digit++];
+                digits[d] = digit;
+        }
+        return digits[0] << DIGIT_BITS | digits[1];
+}
+
+/* The likeliest ones into s->a, in order of id; how many: `count` at least, or all. */
+static uint32_t candidates(struct sorter *s, const float *logits, uint32_t vocab, uint32_t count)
+{
+        const uint32_t blocks = blocks_of(vocab), shift = 32 - 2 * DIGIT_BITS;
+        uint32_t last = UINT32_MAX, n = 0;
+
+        if (count <= blocks)
+                last = border(s->maxima, blocks, count);
+        else if (count < vocab)
+                last = border(logits, vocab, count);
+
+        for (uint32_t at = 0; at < vocab; at += MAXIMA_BLOCK) {
+                uint32_t end = vocab - at < MAXIMA_BLOCK ? vocab : at + MAXIMA_BLOCK;
+
+                if (sort_key(s->maxima[at / MAXIMA_BLOCK]) >> shift > last)
+                        continue;
+                for (uint32_t i = at; i < end; i++) {
+                        uint32_t key = sort_key(logits[i]);
+
+                        s->a[n] = (struct candidate){ key, i };
+                        n += key >> shift <= last;
+                }
+        }
+        return n;
+}
+
+/* Of sorted candidates, as parts of `whole`; returns the sum of them. */
+static double chances_make(struct sorter *s, const struct candidate *sorted, uint32_t count,
+                           const float *logits, float temperature, double whole)
+{
+        double sum = 0;
+
+        for (uint32_t i = 0; i < count; i++) {
+                double below = (double)logits[sorted[i].id] - logits[sorted[0].id];
+
+                s->chances[i] = exp(below / temperature) / whole;
+                sum += s->chances[i];
+        }
+        return sum;
+}
+
+/*
+ * As many of the likeliest as decide: those that top_p keeps, or min_p, or if neither is set, as many
+ * as the draw has to pass over.
+ */
+static const struct candidate *deciding(const struct isa *isa, struct sorter *s,
+                                        const struct pick *pick, const float *logits,
+                                        uint32_t vocab, float largest, double drawn,
+                                        uint32_t *ret_count)
+{
+        double whole = isa->exp_sum(logits, vocab, largest, 1 / pick->temperature);
+        double need = pick->top_p < 1 ? pick->top_p : pick->min_p > 0 ? 1 : drawn;
+
+        for (uint32_t few = FEW / 2;; few *= 8) {
+                uint32_t n = candidates(s, logits, vocab, few);
+                const struct candidate *sorted = sort(s, n);
+                double sum = chances_make(s, sorted, n, logits, pick->temperature, whole);
+
+                *ret_count = n;
+                if (n == vocab || sum > need + SPARE ||
+                    (pick->min_p > 0 && s->chances[n - 1] < pick->min_p * s->chances[0]))
+                        return sorted;
+        }
+}
+
+/* The likeliest top_k. */
+static const struct candidate *top(struct sorter *s, const struct pick *pick, const float *logits,
+                                   uint32_t vocab, uint32_t *ret_count)
+{
+        uint32_t n = candidates(s, logits, vocab, pick->top_k);
+        const struct candidate *sorted = sort(s, n);
+        double sum;
+
+        n = pick->top_k < n ? pick->top_k : n;
+        sum = chances_make(s, sorted, n, logits, pick->temperature, 1);
+        for (uint32_t i = 0; i < n; i++)
+                s->chances[i] /= sum;
+        *ret_count = n;
+        return sorted;
+}
+
+static uint32_t pick_row(const struct isa *isa, struct sorter *s, const struct pick *pick,
+                         const float *logits, uint32_t vocab)
+{
+        uint32_t largest = find_largest(isa, s, logits, vocab), count, keep, i;
+        double drawn = draw(pick->seed, pick->choice, pick->position), sum = 0, mark;
+        bool is_cut = pick->top_p < 1 || pick->min_p > 0, few;
         const struct candidate *sorted;
-        double sum = 0, mark;
 
         assert(pick->temperature >= 0);
         if (largest == PICK_NOT_FINITE || pick->temperature == 0)
                 return largest;
 
-        for (i = 0; i < vocab; i++)
-                s->a[i] = (struct candidate){ sort_key(logits[i]), i };
-        sorted = sort(s, vocab);
-        if (pick->top_k && pick->top_k < vocab)
-                keep = pick->top_k;
-
-        for (i = 0; i < keep; i++) {
-                double below = (double)logits[sorted[i].id] - logits[largest];
-
-                s->chances[i] = exp(below / pick->temperature);
-                sum += s->chances[i];
-        }
+        few = pick->top_k && pick->top_k < vocab;
+        sorted = few ? top(s, pick, logits, vocab, &count)
+                     : deciding(isa, s, pick, logits, vocab, logits[largest], drawn, &count);
+        keep = cut(pick, s->chances, count);
         for (i = 0; i < keep; i++)
-                s->chances[i] /= sum;
-
-        keep = cut(pick, s->chances, keep);
-        for (i = 0, sum = 0; i < keep; i++)
                 sum += s->chances[i];
-        mark = draw(pick->seed, pick->choice, pick->position) * sum;
-        for (i = 0, sum = 0; i < keep; i++) {
+        mark = drawn * (is_cut || few ? sum : 1);
+        for (i = 0, sum = 0; i + 1 < keep; i++) {
                 sum += s->chances[i];
                 if (sum > mark)
                         break;
         }
-        assert(i < keep); /* the last sum is the whole, and a draw is less than 1 */
         return sorted[i].id;
 }
 
@@ -171,16 +299,16 @@ static void put_among(struct logprob *best, uint32_t count, uint32_t max, uint32
 }
 
 /* In one walk over the logits, most of which are not among the likeliest. */
-static void tell_row(const float *logits, uint32_t vocab, uint32_t picked, uint32_t count,
-                     struct logprob *ret_logprobs)
+static void tell_row(const float *logits, uint32_t vocab, float largest, uint32_t picked,
+                     uint32_t count, struct logprob *ret_logprobs)
 {
-        double largest = logits[find_largest(logits, vocab)], sum = 0;
+        double sum = 0;
         uint32_t max = count - 1;
 
         assert(max <= vocab);
         *ret_logprobs = (struct logprob){ picked, logits[picked] };
         for (uint32_t i = 0; i < vocab; i++) {
-                sum += exp(logits[i] - largest);
+                sum += exp((double)logits[i] - largest);
                 if (max)
                         put_among(ret_logprobs + 1, i < max ? i : max, max, i, logits[i]);
         }
@@ -193,11 +321,12 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
         const struct picking *p = arg;
         const struct pick *pick = &p->cpu->steps.step.picks[item];
         const float *row = p->logits + (size_t)item * p->vocab;
+        struct sorter *s = &p->cpu->sorters[thread];
 
-        p->picked[item] = pick_row(&p->cpu->sorters[thread], pick, row, p->vocab);
+        p->picked[item] = pick_row(p->cpu->isa, s, pick, row, p->vocab);
         if (pick->logprobs && p->picked[item] != PICK_NOT_FINITE)
-                tell_row(row, p->vocab, p->picked[item], pick->logprobs,
-                         steps_told(&p->cpu->steps, item));
+                tell_row(row, p->vocab, row[find_largest(p->cpu->isa, s, row, p->vocab)],
+                         p->picked[item], pick->logprobs, steps_told(&p->cpu->steps, item));
 }
 
 int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab)
