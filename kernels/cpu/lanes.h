@@ -12,10 +12,16 @@
 #include "kernels/rows.h"
 
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
-#ifdef __clang__
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define UNROLL /* checks at every place would take minutes to compile */
+#define PASS_MOST 2u
+#elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#endif
+#ifndef PASS_MOST
+#define PASS_MOST 12u
 #endif
 
 typedef float vec __attribute__((vector_size(4 * LANES)));
