@@ -10,7 +10,6 @@
 #include "daemon/engine/weights.h"
 #include "daemon/error.h"
 #include "daemon/why.h"
-#include "kernels/blocks.h"
 
 #define MATS_MODEL 2u
 #define MATS_LAYER 4u
@@ -20,14 +19,6 @@ static uint64_t mul_or_max(uint64_t a, uint64_t b)
         uint64_t product;
 
         return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
-/* No backend computes with blocks yet: they are held as floats. */
-static uint64_t held_bytes(const struct tensor *t)
-{
-        if (t->unserved || !block_format(t->type))
-                return t->bytes;
-        return mul_or_max((uint64_t)t->rows * t->columns, sizeof(float));
 }
 
 /* Of x, q, y and h. */
@@ -47,7 +38,7 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         for (uint32_t i = 0; i < table->count; i++) {
                 uint64_t piece = table->tensors[i].bytes;
 
-                bytes.weights += held_bytes(&table->tensors[i]);
+                bytes.weights += table->tensors[i].bytes;
                 piece = piece < WEIGHTS_PIECE_MAX ? piece : WEIGHTS_PIECE_MAX;
                 if (bytes.loading < piece * WEIGHTS_BUFFERS_MAX)
                         bytes.loading = piece * WEIGHTS_BUFFERS_MAX;
@@ -70,11 +61,11 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
         *ret_bytes = (struct model_bytes){ .left = MODEL_BYTES_HOST };
         if (!stage.layers)
                 return;
-        ret_bytes->weights = held_bytes(tensors->at[TOKEN_EMBD]);
+        ret_bytes->weights = tensors->at[TOKEN_EMBD]->bytes;
         for (uint32_t i = 0; i < stage.layers; i++)
                 for (uint32_t t = 0; t < LAYER_TENSOR_N; t++)
                         if (tensors->layers[i].at[t])
-                                ret_bytes->weights += held_bytes(tensors->layers[i].at[t]);
+                                ret_bytes->weights += tensors->layers[i].at[t]->bytes;
         ret_bytes->activations = conf->rows_max * row * sizeof(float);
         ret_bytes->block = kv_page_bytes(&shape);
         ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);

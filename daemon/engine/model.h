@@ -38,8 +38,7 @@ struct model_conf {
 
 /*
  * Bytes that model_open() will take of one memory, by purpose: for the plan of memory, before anything
- * is taken.  Weights are counted as the file has them, blocks as floats; a backend may hold them
- * padded.  A sum beyond 2^64 is shown as UINT64_MAX.
+ * is taken.  Weights are counted as the file has them; a backend may hold them padded.  A sum beyond 2^64 is shown as UINT64_MAX.
  */
 struct model_bytes {
         uint64_t weights, activations, kv, block;

@@ -13,7 +13,7 @@
 
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UNROLL /* checks at every place would take minutes to compile */
+#define UNROLL    /* checks at every place would take minutes to compile */
 #define PASS_MOST 2u
 #elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")

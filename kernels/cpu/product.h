@@ -484,9 +484,9 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
 /* Rows of a pass: as many as there are registers for their sums, and for those of integers beside. */
 LANES_INLINE uint32_t pass_most(const enum row_type type)
 {
-        const uint32_t most = slabs[type].low == LOW_NUMBERS     ? TILE :
-                              slabs[type].runs >= RUNS_SIGNED ? TILE_HALVES :
-                                                                TILE_CODES;
+        const uint32_t most = slabs[type].low == LOW_NUMBERS    ? TILE
+                              : slabs[type].runs >= RUNS_SIGNED ? TILE_HALVES
+                                                                : TILE_CODES;
 
         return most < PASS_MOST ? most : PASS_MOST;
 }
