@@ -12,7 +12,24 @@ import random
 import gguf
 import numpy
 
-FORMATS = [("Q4_0", [0]), ("Q8_0", [0]), ("Q4_K", [0, 2]), ("Q5_K", [0, 2]), ("Q6_K", [208])]
+# ... and where their scales are.
+FORMATS = [
+    ("Q4_0", [0]),
+    ("Q8_0", [0]),
+    ("Q4_K", [0, 2]),
+    ("Q5_K", [0, 2]),
+    ("Q6_K", [208]),
+    ("Q4_1", [0, 2]),
+    ("Q5_0", [0]),
+    ("Q5_1", [0, 2]),
+    ("Q2_K", [80, 82]),
+    ("Q3_K", [108]),
+    ("IQ4_NL", [0]),
+    ("MXFP4", []),
+    ("MXFP4", []),
+    ("MXFP4", []),
+]
+EXPONENTS = [121, 0, 1]  # of MXFP4's blocks; the last two make numbers without an exponent of their own
 
 HEAD = """/* Made by contrib/reference/blocks.py from gguf %s: bits of floats, for what the bytes mean. */
 #ifndef TESTS_KERNELS_BLOCKS_GOLDEN_H
@@ -40,6 +57,7 @@ def lines(values, format, many):
 
 
 random.seed(1)
+exponents = iter(EXPONENTS)
 print(HEAD % importlib.metadata.version("gguf"))
 for name, scales in FORMATS:
     kind = gguf.GGMLQuantizationType[name]
@@ -47,6 +65,8 @@ for name, scales in FORMATS:
     block = bytearray(random.randbytes(size))
     for at in scales:
         block[at : at + 2] = numpy.float16(random.uniform(-0.05, 0.05)).tobytes()
+    if name == "MXFP4":
+        block[0] = next(exponents)
     floats = gguf.dequantize(numpy.frombuffer(bytes(block), dtype=numpy.uint8), kind)
     bits = floats.astype(numpy.float32).view(numpy.uint32).ravel().tolist()
     print("        { ROW_%s," % name)
