@@ -33,6 +33,12 @@
                 .tensor[i] = { __VA_ARGS__ }                                                       \
         }
 
+/* a, larger than it usually is: b is behind it. */
+#define BESIDE(...)                                                                                \
+        {                                                                                          \
+                .tensor = { { __VA_ARGS__ }, { .offset = 1024 } }, .data_bytes = 1040              \
+        }
+
 static const struct {
         const char *fault;
         const char *message; /* must be in it */
@@ -300,7 +306,9 @@ static void what_no_backend_takes_stands_in_the_table(void **state)
                 struct recipe recipe;
                 const char *message;
         } kinds[] = {
-                { TENSOR(0, .size = { 32, 1 }, .type = 3), "Q4_1" },
+                { TENSOR(0, .size = { 32, 1 }, .type = 9), "Q8_1" },
+                { BESIDE(.size = { 256, 1 }, .type = 15), "Q8_K" },
+                { BESIDE(.size = { 256, 1 }, .type = 23), "IQ4_XS" },
                 { TENSOR(0, .type = 99), "unknown" },
                 { TENSOR(0, .rank = 3, .size = { 2, 2, 2 }), "two dimensions" },
         };
@@ -314,6 +322,38 @@ static void what_no_backend_takes_stands_in_the_table(void **state)
                 assert_int_equal(gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)), 0);
                 assert_non_null(strstr(gguf_tensor(gguf, "a")->unserved, kinds[i].message));
                 assert_null(gguf_tensor(gguf, "b")->unserved);
+                gguf_close(gguf);
+        }
+}
+
+static void every_type_of_blocks_is_a_row_type_with_its_bytes(void **state)
+{
+        static const struct {
+                uint64_t id, bytes; /* of 256 numbers */
+                enum row_type type;
+        } kinds[] = {
+                { 2, 144, ROW_Q4_0 },  { 3, 160, ROW_Q4_1 },    { 6, 176, ROW_Q5_0 },
+                { 7, 192, ROW_Q5_1 },  { 8, 272, ROW_Q8_0 },    { 10, 84, ROW_Q2_K },
+                { 11, 110, ROW_Q3_K }, { 12, 144, ROW_Q4_K },   { 13, 176, ROW_Q5_K },
+                { 14, 210, ROW_Q6_K }, { 20, 144, ROW_IQ4_NL }, { 39, 136, ROW_MXFP4 },
+        };
+        struct gguf *gguf;
+        struct file f;
+        char why[256];
+
+        (void)state;
+        assert_int_equal(sizeof(kinds) / sizeof(*kinds) + 3, ROW_TYPE_N);
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+                const struct recipe recipe = BESIDE(.size = { 256, 3 }, .type = kinds[i].id);
+                const struct tensor *a;
+
+                make_gguf(&recipe, &f);
+                assert_int_equal(gguf_parse(f.bytes, f.count, f.count, &gguf, why, sizeof(why)), 0);
+                a = gguf_tensor(gguf, "a");
+                assert_null(a->unserved);
+                assert_int_equal(a->type, kinds[i].type);
+                assert_int_equal(a->bytes, 3 * kinds[i].bytes);
+                assert_int_equal(a->bytes, 3 * row_bytes(a->type, 256));
                 gguf_close(gguf);
         }
 }
@@ -493,6 +533,7 @@ int main(void)
                 cmocka_unit_test(a_short_message_buffer_is_kept),
                 cmocka_unit_test(arrays_are_walked_element_by_element_by_their_type),
                 cmocka_unit_test(what_no_backend_takes_stands_in_the_table),
+                cmocka_unit_test(every_type_of_blocks_is_a_row_type_with_its_bytes),
                 cmocka_unit_test(what_is_of_another_type_is_not_given),
                 cmocka_unit_test(as_many_as_there_may_be_are_read_in_no_time),
                 cmocka_unit_test(flipped_bits_do_no_harm),
