@@ -6,6 +6,7 @@
 #include "tests/kernels/world.h"
 
 #include <errno.h>
+#include <float.h>
 
 #define ALL       65536u
 #define EVERY_ROW 64u
@@ -74,6 +75,9 @@ static void every_16_bit_weight_is_read_as_it_is(void **state)
                         float should = type == ROW_F16 ? half_to_float((uint16_t)n)
                                                        : bfloat_to_float((uint16_t)n);
 
+                        /* to the instruction for bfloats those without an exponent are 0 */
+                        if (type == ROW_BF16 && set_kind(i / 2) && fabsf(should) < FLT_MIN)
+                                should = 0;
                         /* a sum begins at 0, so -0 becomes 0 */
                         if (isnan(should) ? !isnan(got[n]) : got[n] != should)
                                 fail_msg("%s: %s %04x is %g, not %g", k->name, row_type_name(type),

@@ -48,6 +48,11 @@ struct kernels *sets[SETS_MAX];
 uint32_t set_threads[SETS_MAX];
 uint32_t set_count;
 
+uint32_t set_kind(uint32_t set)
+{
+        return !strcmp(sets[set]->name, "cpu/avx512bf16");
+}
+
 static struct kernels_conf conf_of(const char *isa, uint32_t threads)
 {
         return (struct kernels_conf){
@@ -72,6 +77,7 @@ int sets_open(void **state)
                 for (uint32_t threads = 1; threads <= 3; threads++) {
                         int r;
 
+                        assert_true(set_count < SETS_MAX);
                         conf = conf_of(isas[i], threads);
                         r = kernels_open("cpu", &conf, &sets[set_count]);
                         if (r == -ENOTSUP) {
@@ -131,6 +137,30 @@ static void blocks_put(enum row_type type, uint8_t *to, size_t count)
         }
 }
 
+/* |scale * code| + |least value| of each number, of a block its run's. */
+static void parts_of(enum row_type type, const uint8_t *file_row, uint32_t columns,
+                     float *ret_parts)
+{
+        const struct block_format *f = block_format(type);
+        struct block b;
+
+        if (!f) {
+                row_to_floats(type, file_row, columns, ret_parts);
+                for (uint32_t i = 0; i < columns; i++)
+                        ret_parts[i] = fabsf(ret_parts[i]);
+                return;
+        }
+        for (uint32_t at = 0; at < columns; at += f->numbers, file_row += f->bytes) {
+                f->take(file_row, &b);
+                for (uint32_t i = 0; i < f->numbers; i++) {
+                        int code = f->table ? f->table[b.codes[i]] : b.codes[i] - f->zero;
+
+                        ret_parts[at + i] = fabsf(b.scale * (float)(b.scales[i / f->run] * code)) +
+                                            fabsf(b.least * (float)b.leasts[i / f->run]);
+                }
+        }
+}
+
 /* Of those that can have so many columns. */
 static enum row_type random_type(uint32_t columns)
 {
@@ -145,12 +175,13 @@ static enum row_type random_type(uint32_t columns)
 static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
                           const uint32_t *rows, const enum row_type *types)
 {
-        float *w;
+        float *w, *parts_at;
 
         *m = (struct host_mat){ .shape = { .columns = columns, .parts = parts } };
         for (uint32_t p = 0; p < parts; p++)
                 m->rows += rows[p];
         w = m->w = malloc((size_t)m->rows * columns * sizeof(*m->w));
+        parts_at = m->parts = malloc((size_t)m->rows * columns * sizeof(*m->parts));
         for (uint32_t p = 0; p < parts; p++) {
                 enum row_type type = types ? types[p] : random_type(columns);
                 const struct block_format *blocks = block_format(type);
@@ -168,8 +199,10 @@ static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
                                 f *= 0x1p-18f; /* a subnormal half */
                         number_put(type, m->file[p] + i * number, f);
                 }
-                for (uint32_t r = 0; r < rows[p]; r++, w += columns)
+                for (uint32_t r = 0; r < rows[p]; r++, w += columns, parts_at += columns) {
                         row_to_floats(type, m->file[p] + r * row, columns, w);
+                        parts_of(type, m->file[p] + r * row, columns, parts_at);
+                }
         }
 }
 
@@ -178,6 +211,16 @@ static void host_mat_free(struct host_mat *m)
         for (uint32_t p = 0; p < m->shape.parts; p++)
                 free(m->file[p]);
         free(m->w);
+        free(m->parts);
+}
+
+bool has_bfloats(const struct host_mat *m)
+{
+        bool has = false;
+
+        for (uint32_t p = 0; p < m->shape.parts; p++)
+                has |= m->shape.type[p] == ROW_BF16;
+        return has;
 }
 
 void host_make(struct host *h, const struct shape *s)
@@ -220,30 +263,92 @@ void host_free(struct host *h)
         free(h->o_bias);
 }
 
-void products(const struct host *h, const struct host_mat *w, const float *x, bool norm,
-              const float *bias, double *ret_sums, double *ret_abs)
+/* x normed, without the roundings of floats. */
+static void norm_row(const struct host *h, const float *x, uint32_t columns, bool norm,
+                     double *ret_x)
 {
-        uint32_t columns = w->shape.columns;
         double square = 0, inverse = 1;
 
         for (uint32_t i = 0; i < columns; i++)
                 square += (double)x[i] * x[i];
         if (norm)
                 inverse = 1 / sqrt(square / columns + 1e-5);
+        for (uint32_t i = 0; i < columns; i++)
+                ret_x[i] = x[i] * inverse * (norm ? h->norm[i] : 1);
+}
+
+void products(const struct host *h, const struct host_mat *w, const float *x, bool norm,
+              const float *bias, double *ret_sums, double *ret_abs)
+{
+        uint32_t columns = w->shape.columns;
+        double *normed = malloc(columns * sizeof(*normed));
+
+        norm_row(h, x, columns, norm, normed);
         for (uint32_t r = 0; r < w->rows; r++) {
                 double sum = bias ? bias[r] : 0, abs = fabs(sum);
 
                 for (uint32_t i = 0; i < columns; i++) {
-                        double p = w->w[(size_t)r * columns + i] * (x[i] * inverse);
+                        double p = w->w[(size_t)r * columns + i] * normed[i];
 
-                        if (norm)
-                                p *= h->norm[i];
                         sum += p;
                         abs += fabs(p);
                 }
                 ret_sums[r] = sum;
                 ret_abs[r] = abs;
         }
+        free(normed);
+}
+
+/*
+ * What each number of x is off by, once it is rounded.  A bfloat has 8 bits, so it is off by 2^-8 of itself
+ * at most, and by half of the smallest one.  A byte is off by half of the 127th part of the largest of
+ * 32, and as floats find it and multiply by it by some units of that in the last place.  What is no
+ * larger than 2^-100 may become 0.
+ */
+static void x_off(enum row_type type, const double *x, uint32_t columns, double *ret_off)
+{
+        for (uint32_t from = 0; from < columns; from += 32) {
+                uint32_t to = columns - from < 32 ? columns : from + 32;
+                double most = 0;
+
+                for (uint32_t i = from; i < to; i++)
+                        most = fmax(most, fabs(x[i]));
+                for (uint32_t i = from; i < to; i++) {
+                        if (type == ROW_F32 || type == ROW_F16)
+                                ret_off[i] = 0;
+                        else if (type == ROW_BF16)
+                                ret_off[i] = fabs(x[i]) * 0x1p-8 + 0x1p-134;
+                        else
+                                ret_off[i] = most / 254 + most * 0x1p-22 + 0x1p-100;
+                }
+        }
+}
+
+void products_off(const struct host *h, const struct host_mat *w, const float *x, bool norm,
+                  const float *bias, double *ret_off)
+{
+        const uint32_t columns = w->shape.columns;
+        const double share = SLACK(columns); /* of all that is summed; the norm's is in it, twice */
+        double *normed = malloc(columns * sizeof(*normed)), *off = malloc(columns * sizeof(*off));
+        uint32_t r = 0;
+
+        norm_row(h, x, columns, norm, normed);
+        for (uint32_t p = 0; p < w->shape.parts; p++) {
+                x_off(w->shape.type[p], normed, columns, off);
+                for (uint32_t end = r + w->shape.rows[p]; r < end; r++) {
+                        const float *row = w->w + (size_t)r * columns;
+                        const float *parts = w->parts + (size_t)r * columns;
+                        double sum = bias ? fabs((double)bias[r]) : 0, rounded = 0;
+
+                        for (uint32_t i = 0; i < columns; i++) {
+                                rounded += fabs(row[i]) * off[i];
+                                sum += parts[i] * (fabs(normed[i]) + off[i]);
+                        }
+                        ret_off[r] = rounded * (1 + share) + sum * share * (norm ? 2 : 1);
+                }
+        }
+        free(normed);
+        free(off);
 }
 
 /* ---- the same model in a backend ---- */

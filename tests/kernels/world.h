@@ -31,7 +31,7 @@
 #define SLOT_PAGES 8u
 #define PAGES      32u
 #define VOCAB_MAX  300u
-#define SETS_MAX   9u
+#define SETS_MAX   12u
 
 void random_seed(void);
 uint32_t random_next(void);
@@ -45,6 +45,13 @@ extern struct kernels *sets[SETS_MAX];
 extern uint32_t set_threads[SETS_MAX];
 extern uint32_t set_count;
 
+/*
+ * Bits.  A product with bfloats has those of the instruction for it, where there is one, and others
+ * elsewhere; everything else has the same in all sets.  0 or 1: sets of one kind have the same.
+ */
+#define SET_KINDS 2u
+uint32_t set_kind(uint32_t set);
+
 int sets_open(void **state);
 int sets_close(void **state);
 
@@ -53,8 +60,15 @@ struct host_mat {
         struct mat_shape shape;
         uint32_t rows;
         uint8_t *file[MAT_PARTS_MAX];
-        float *w; /* (rows, columns), what the file's numbers mean */
+        float *w; /* (rows, columns), what the file's numbers mean ... */
+        float *parts; /* ... and what of them is summed apart: of a scale and a least value, magnitudes */
 };
+
+/* Rounding a float sum of n products costs at most so much of their absolute sum, and what is done with
+ * it afterwards. */
+#define SLACK(n) (((n) + 16) * 0x1p-24)
+
+bool has_bfloats(const struct host_mat *m);
 
 struct shape {
         uint32_t columns, heads, kv_heads, head_dim, ff, vocab;
@@ -80,6 +94,13 @@ void host_free(struct host *h);
 /* Each weight row's product with a row of x, bias and all, and the sum of absolute products. */
 void products(const struct host *h, const struct host_mat *w, const float *x, bool norm,
               const float *bias, double *ret_sums, double *ret_abs);
+
+/*
+ * By how much the products of the cpu backend may be off: what rounding the row of x costs at most
+ * (kernels/cpu/acts.h) by the type of each part, and what rounding the sums does.
+ */
+void products_off(const struct host *h, const struct host_mat *w, const float *x, bool norm,
+                  const float *bias, double *ret_off);
 
 /* in a backend */
 struct model {

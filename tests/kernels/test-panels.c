@@ -1,0 +1,402 @@
+/*
+ * Panels (kernels/cpu/panel.h): what is put comes back, bit for bit, and lies where the header says.
+ *
+ * Rows are any bytes at all, NaN among the scales: repacking loses nothing.  Where a code lies is
+ * looked up here by the words of the header alone.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+
+#include "kernels/blocks.h"
+#include "kernels/cpu/panel.h"
+#include "kernels/rows.h"
+#include "tests/kernels/world.h"
+
+#define GUARD   64u
+#define THREADS 3u
+
+static const uint32_t columns_of[] = { 1, 2, 3, 7, 31, 32, 33, 64, 96, 255, 256, 257, 512, 768 };
+static const uint32_t rows_of[] = { 1, 2, 5, 31, 32, 33, 63, 70 };
+
+#define COUNT(array) (sizeof(array) / sizeof(*(array)))
+
+struct weights { /* rows of a file, and panels of them */
+        enum row_type type;
+        uint32_t columns, rows, panels;
+        size_t row_bytes, panel_bytes;
+        uint8_t *file, *panel;
+        uint32_t *order;
+};
+
+static uint8_t *bytes_new(size_t count, int fill)
+{
+        uint8_t *bytes = malloc(count + GUARD);
+
+        assert_non_null(bytes);
+        memset(bytes, fill, count);
+        memset(bytes + count, 0xa5, GUARD);
+        return bytes;
+}
+
+static void guard_check(const uint8_t *bytes, size_t count)
+{
+        for (uint32_t i = 0; i < GUARD; i++)
+                assert_int_equal(bytes[count + i], 0xa5);
+}
+
+static void weights_make(struct weights *w, enum row_type type, uint32_t columns, uint32_t rows,
+                         int fill)
+{
+        *w = (struct weights){ type, columns, rows, (rows + PANEL - 1) / PANEL };
+        w->row_bytes = row_bytes(type, columns);
+        w->panel_bytes = panel_bytes(type, columns);
+        w->file = bytes_new(rows * w->row_bytes, 0);
+        for (size_t i = 0; i < rows * w->row_bytes; i++)
+                w->file[i] = (uint8_t)random_next();
+        w->panel = bytes_new(w->panels * w->panel_bytes, fill);
+        w->order = malloc(rows * sizeof(*w->order));
+        assert_non_null(w->order);
+        for (uint32_t i = 0; i < rows; i++) {
+                uint32_t other = random_below(i + 1);
+
+                w->order[i] = w->order[other];
+                w->order[other] = i;
+        }
+}
+
+static void weights_free(struct weights *w)
+{
+        free(w->file);
+        free(w->panel);
+        free(w->order);
+}
+
+static void put_row(struct weights *w, uint32_t row)
+{
+        panel_put(w->type, w->panel + row / PANEL * w->panel_bytes, row % PANEL, w->columns,
+                  w->file + row * w->row_bytes);
+}
+
+static void rows_come_back(const struct weights *w)
+{
+        float *should = (float *)bytes_new(w->columns * sizeof(float), 0);
+        float *is = (float *)bytes_new(w->columns * sizeof(float), 0xff);
+
+        for (uint32_t row = 0; row < w->rows; row++) {
+                row_to_floats(w->type, w->file + row * w->row_bytes, w->columns, should);
+                panel_get(w->type, w->panel + row / PANEL * w->panel_bytes, row % PANEL, w->columns,
+                          is);
+                if (memcmp(is, should, w->columns * sizeof(float)))
+                        fail_msg("%s, %u columns: row %u of %u does not come back",
+                                 row_type_name(w->type), w->columns, row, w->rows);
+        }
+        guard_check((uint8_t *)is, w->columns * sizeof(float));
+        guard_check(w->panel, w->panels * w->panel_bytes);
+        free(should);
+        free(is);
+}
+
+static void rows_come_back_bit_for_bit_in_every_type_and_shape(void **state)
+{
+        struct weights w;
+
+        (void)state;
+        for (enum row_type type = 0; type < ROW_TYPE_N; type++)
+                for (size_t c = 0; c < COUNT(columns_of); c++)
+                        for (size_t r = 0; r < COUNT(rows_of); r++) {
+                                if (!row_bytes(type, columns_of[c]))
+                                        continue;
+                                weights_make(&w, type, columns_of[c], rows_of[r], 0);
+                                for (uint32_t i = 0; i < w.rows; i++)
+                                        put_row(&w, w.order[i]);
+                                rows_come_back(&w);
+                                weights_free(&w);
+                        }
+}
+
+/* ---- several threads ---- */
+
+struct putter {
+        struct weights *w;
+        uint32_t first;
+};
+
+static void *putter_work(void *arg)
+{
+        const struct putter *p = arg;
+
+        for (uint32_t i = p->first; i < p->w->rows; i += THREADS)
+                put_row(p->w, p->w->order[i]);
+        return NULL;
+}
+
+static void threads_put_rows_of_a_panel_beside_each_other(void **state)
+{
+        (void)state;
+        for (enum row_type type = 0; type < ROW_TYPE_N; type++)
+                for (uint32_t round = 0; round < 4; round++) {
+                        pthread_t threads[THREADS];
+                        struct putter putters[THREADS];
+                        struct weights w;
+
+                        weights_make(&w, type, 512, 90, 0);
+                        for (uint32_t t = 0; t < THREADS; t++) {
+                                putters[t] = (struct putter){ &w, t };
+                                assert_int_equal(
+                                        pthread_create(&threads[t], NULL, putter_work, &putters[t]),
+                                        0);
+                        }
+                        for (uint32_t t = 0; t < THREADS; t++)
+                                pthread_join(threads[t], NULL);
+                        rows_come_back(&w);
+                        weights_free(&w);
+                }
+}
+
+/* ---- where it lies ---- */
+
+/* A row has bits of its own: in panels of noughts and of ones alike it leaves all others as they were. */
+static void row_changes_no_bit_of_another(void **state)
+{
+        struct weights w;
+        uint8_t *before;
+
+        (void)state;
+        for (enum row_type type = 0; type < ROW_TYPE_N; type++)
+                for (uint32_t row = 0; row < PANEL; row++) {
+                        weights_make(&w, type, 512, PANEL, row % 2 ? 0xff : 0);
+                        for (uint32_t i = 0; i < PANEL; i++)
+                                if (w.order[i] != row)
+                                        put_row(&w, w.order[i]);
+                        before = bytes_new(w.panel_bytes, 0);
+                        put_row(&w, row);
+                        rows_come_back(&w);
+                        memcpy(before, w.panel, w.panel_bytes);
+                        put_row(&w, row); /* once more: nothing is added to what was there */
+                        assert_memory_equal(before, w.panel, w.panel_bytes);
+                        free(before);
+                        weights_free(&w);
+                }
+}
+
+static void panel_is_as_large_as_its_slabs(void **state)
+{
+        static const struct {
+                enum row_type type;
+                uint32_t columns, bytes;
+        } slab[] = {
+                { ROW_F32, 1, 32 * 4 },
+                { ROW_F16, 1, 32 * 2 },
+                { ROW_BF16, 2, 32 * 2 * 2 },
+                { ROW_Q8_0, 32, 32 * 2 + 1024 },
+                { ROW_Q4_0, 32, 32 * 2 + 512 },
+                { ROW_Q4_1, 32, 32 * 2 * 2 + 512 },
+                { ROW_Q5_0, 32, 32 * 2 + 512 + 128 },
+                { ROW_Q5_1, 32, 32 * 2 * 2 + 512 + 128 },
+                { ROW_IQ4_NL, 32, 32 * 2 + 512 },
+                { ROW_MXFP4, 32, 32 * 2 + 512 },
+                { ROW_Q4_K, 256, 32 * 2 * 2 + 3 * 32 * 4 + 8 * 512 },
+                { ROW_Q5_K, 256, 32 * 2 * 2 + 3 * 32 * 4 + 8 * (512 + 128) },
+                { ROW_Q6_K, 256, 32 * 2 + 16 * 32 + 8 * (512 + 256) },
+                { ROW_Q3_K, 256, 32 * 2 + 16 * 32 + 8 * (256 + 128) },
+                { ROW_Q2_K, 256, 32 * 2 * 2 + 16 * 32 + 8 * 256 },
+        };
+
+        (void)state;
+        assert_int_equal(COUNT(slab), ROW_TYPE_N);
+        for (size_t i = 0; i < COUNT(slab); i++)
+                for (uint32_t columns = 1; columns <= 1024; columns++)
+                        if (row_bytes(slab[i].type, columns))
+                                assert_int_equal(panel_bytes(slab[i].type, columns),
+                                                 (columns + slab[i].columns - 1) / slab[i].columns *
+                                                         slab[i].bytes);
+}
+
+static uint32_t dword(const uint8_t *quads, uint32_t row)
+{
+        uint32_t u;
+
+        memcpy(&u, quads + row * 4, 4);
+        return u;
+}
+
+/* Codes of 32 columns: [quad][row][4] and what the header says of it. */
+static uint32_t bytes_code(const uint8_t *at, uint32_t row, uint32_t column)
+{
+        return at[column / 4 * 128 + row * 4 + column % 4];
+}
+
+static uint32_t nibbles_code(const uint8_t *at, uint32_t row, uint32_t column)
+{
+        uint8_t byte = at[column / 4 % 4 * 128 + row * 4 + column % 4];
+
+        return column / 4 < 4 ? byte & 15 : byte >> 4;
+}
+
+static uint32_t pairs_code(const uint8_t *at, uint32_t row, uint32_t column)
+{
+        uint32_t i = column % 4, j = column % 16 / 4;
+
+        return dword(at + column / 16 * 128, row) >> (8 * i + 2 * j) & 3;
+}
+
+static uint32_t fifths_code(const uint8_t *at, uint32_t row, uint32_t column)
+{
+        uint32_t i = column % 4, j = column / 4;
+
+        return dword(at, row) >> (8 * i + j) & 1;
+}
+
+static uint32_t code_at(enum row_type type, const uint8_t *at, uint32_t row, uint32_t column)
+{
+        switch (type) {
+        case ROW_Q8_0:
+                return bytes_code(at, row, column);
+        case ROW_Q5_0:
+        case ROW_Q5_1:
+        case ROW_Q5_K:
+                return nibbles_code(at, row, column) | fifths_code(at + 512, row, column) << 4;
+        case ROW_Q6_K:
+                return nibbles_code(at, row, column) | pairs_code(at + 512, row, column) << 4;
+        case ROW_Q3_K:
+                return pairs_code(at, row, column) | fifths_code(at + 256, row, column) << 2;
+        case ROW_Q2_K:
+                return pairs_code(at, row, column);
+        default:
+                return nibbles_code(at, row, column);
+        }
+}
+
+/* Six bits: sixteen numbers of a row, scales first. */
+static uint32_t run_at(const uint8_t *runs, uint32_t row, uint32_t i)
+{
+        if (i < 15)
+                return dword(runs + i / 5 * 128, row) >> 6 * (i % 5) & 63;
+        return dword(runs, row) >> 30 | dword(runs + 128, row) >> 30 << 2 |
+               dword(runs + 256, row) >> 30 << 4;
+}
+
+static float number_at(enum row_type type, const uint8_t *scales, uint32_t row)
+{
+        uint16_t u;
+
+        memcpy(&u, scales + row * 2, 2);
+        return type == ROW_MXFP4 ? bits_float((uint32_t)u << 16) : half_to_float(u);
+}
+
+/* Returns where the codes begin. */
+static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint32_t row,
+                                   const struct block *b)
+{
+        bool has_leasts = type == ROW_Q4_1 || type == ROW_Q5_1 || type == ROW_Q4_K ||
+                          type == ROW_Q5_K || type == ROW_Q2_K;
+
+        assert_int_equal(float_bits(number_at(type, slab, row)), float_bits(b->scale));
+        slab += 64;
+        if (has_leasts) {
+                assert_int_equal(float_bits(number_at(type, slab, row)), float_bits(b->least));
+                slab += 64;
+        }
+        if (type == ROW_Q4_K || type == ROW_Q5_K) {
+                for (uint32_t i = 0; i < 8; i++) {
+                        assert_int_equal(run_at(slab, row, i), b->scales[i]);
+                        assert_int_equal(run_at(slab, row, 8 + i), b->leasts[i]);
+                }
+                return slab + 3 * 128;
+        }
+        for (uint32_t i = 0; i < 16 && (type == ROW_Q6_K || type == ROW_Q3_K); i++)
+                assert_int_equal((int8_t)slab[i * 32 + row], b->scales[i]);
+        for (uint32_t i = 0; i < 16 && type == ROW_Q2_K; i++) {
+                assert_int_equal(slab[i * 32 + row] & 15, b->scales[i]);
+                assert_int_equal(slab[i * 32 + row] >> 4, b->leasts[i]);
+        }
+        return type == ROW_Q6_K || type == ROW_Q3_K || type == ROW_Q2_K ? slab + 512 : slab;
+}
+
+static void blocks_lie_where_the_header_says(void **state)
+{
+        (void)state;
+        for (enum row_type type = 0; type < ROW_TYPE_N; type++) {
+                const struct block_format *f = block_format(type);
+                struct weights w;
+
+                if (!f)
+                        continue;
+                weights_make(&w, type, f->numbers * 3, PANEL, 0);
+                for (uint32_t row = 0; row < PANEL; row++)
+                        put_row(&w, row);
+                for (uint32_t at = 0; at < 3 * PANEL; at++) {
+                        const size_t slab_bytes = w.panel_bytes / 3;
+                        const uint8_t *slab = w.panel + at / PANEL * slab_bytes, *codes;
+                        const uint32_t row = at % PANEL;
+                        struct block b;
+
+                        f->take(w.file + row * w.row_bytes + at / PANEL * f->bytes, &b);
+                        codes = scales_check(type, slab, row, &b);
+                        for (uint32_t i = 0; i < f->numbers; i++) {
+                                size_t part =
+                                        (slab_bytes - (size_t)(codes - slab)) / (f->numbers / 32);
+
+                                assert_int_equal(code_at(type, codes + i / 32 * part, row, i % 32),
+                                                 b.codes[i]);
+                        }
+                }
+                weights_free(&w);
+        }
+}
+
+static void numbers_lie_where_the_header_says(void **state)
+{
+        struct weights w;
+
+        (void)state;
+        for (uint32_t columns = 1; columns < 8; columns++) {
+                for (enum row_type type = ROW_F32; type <= ROW_BF16; type++) {
+                        size_t bytes = type == ROW_F32 ? 4 : 2;
+
+                        weights_make(&w, type, columns, PANEL, 0);
+                        for (uint32_t row = 0; row < PANEL; row++)
+                                put_row(&w, row);
+                        for (uint32_t row = 0; row < PANEL; row++)
+                                for (uint32_t k = 0; k < columns; k++) {
+                                        size_t at = type == ROW_BF16 ? k / 2 * 64 + row * 2 + k % 2
+                                                                     : k * 32 + row;
+
+                                        assert_memory_equal(w.panel + at * bytes,
+                                                            w.file + row * w.row_bytes + k * bytes,
+                                                            bytes);
+                                }
+                        for (uint32_t row = 0; row < PANEL && type == ROW_BF16 && columns % 2;
+                             row++) {
+                                const uint8_t *beside =
+                                        w.panel + (columns / 2 * 64 + row * 2 + 1) * 2;
+
+                                assert_int_equal(beside[0] | beside[1], 0);
+                        }
+                        weights_free(&w);
+                }
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(panel_is_as_large_as_its_slabs),
+                cmocka_unit_test(blocks_lie_where_the_header_says),
+                cmocka_unit_test(numbers_lie_where_the_header_says),
+                cmocka_unit_test(rows_come_back_bit_for_bit_in_every_type_and_shape),
+                cmocka_unit_test(row_changes_no_bit_of_another),
+                cmocka_unit_test(threads_put_rows_of_a_panel_beside_each_other),
+        };
+
+        random_seed();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
