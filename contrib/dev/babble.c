@@ -1,7 +1,10 @@
 /*
  * babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N] [--kv-heads N]
- *        [--head-dim N] [--ffn N] [--vocab N] [--context N] [--type f32|f16|bf16] [--tied]
+ *        [--head-dim N] [--ffn N] [--vocab N] [--context N] [--type TYPE] [--tied]
  *        [--extras] [--template TEXT] [--mad TOKEN]
+ *
+ * TYPE is that of matrices: f32, f16, bf16, or of blocks, such as q4_0 and q6_k; those whose rows are not
+ * whole blocks are f16 then.
  *
  * Writes a small llama model that was never trained and yet talks: lower-case
  * nonsense one can pronounce, in words and sentences.  For tests and for trying
@@ -34,6 +37,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "contrib/dev/babble-blocks.h"
 
 #define BOS        256u
 #define EOS        257u
@@ -127,7 +132,7 @@ static uint32_t float_bits(float f)
         return u;
 }
 
-/* To nearest, ties to even.  What is written here is not huge; of a NaN a NaN comes. */
+/* To nearest, ties to even. */
 static uint16_t bfloat(float f)
 {
         uint32_t u = float_bits(f);
@@ -135,29 +140,14 @@ static uint16_t bfloat(float f)
         return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-static uint16_t half(float f)
-{
-        uint32_t u = float_bits(f), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
-
-        if (magnitude > 0x7f800000)
-                return 0x7e00;
-        if (magnitude < 0x38800000) { /* below 2^-14, a half counts in units of 2^-24 */
-                double units = (double)(f < 0 ? -f : f) * 16777216.0;
-                uint32_t whole = (uint32_t)units;
-                double rest = units - whole;
-
-                return (uint16_t)(sign | (whole + (rest > 0.5 || (rest == 0.5 && (whole & 1)))));
-        }
-        magnitude -= (127 - 15) << 23;
-        return (uint16_t)(sign | ((magnitude + 0xfff + (magnitude >> 13 & 1)) >> 13));
-}
-
 static void put_number(struct babble *b, const char *type, double number)
 {
         if (!strcmp(type, "f32"))
                 put_int(b, float_bits((float)number), 4);
         else
-                put_int(b, !strcmp(type, "f16") ? half((float)number) : bfloat((float)number), 2);
+                put_int(b,
+                        !strcmp(type, "bf16") ? bfloat((float)number) : block_half((float)number),
+                        2);
 }
 
 static enum class class_of(uint32_t token) {
@@ -297,6 +287,27 @@ static double ffn_back(struct babble *b, uint32_t row, uint32_t column)
         return back(b, row, b->shape.ffn);
 }
 
+static void put_row(struct babble *b, const char *type, const struct block_type *blocks,
+                    number_of *number, uint32_t row, uint32_t columns)
+{
+        double numbers[BLOCK_NUMBERS_MAX];
+        uint8_t bytes[BLOCK_BYTES_MAX];
+
+        for (uint32_t c = 0; c < columns; c++) {
+                double n = number(b, row, c);
+
+                if (!blocks) {
+                        put_number(b, type, n);
+                        continue;
+                }
+                numbers[c % blocks->numbers] = n;
+                if ((c + 1) % blocks->numbers)
+                        continue;
+                blocks->write(blocks, numbers, bytes);
+                put(b, bytes, blocks->bytes);
+        }
+}
+
 /* Tensors are gone through three times: counted, announced in the header, written. */
 struct act {
         enum { COUNT, ANNOUNCE, WRITE } what;
@@ -306,10 +317,17 @@ struct act {
 static void tensor(struct babble *b, struct act *act, const char *name, uint32_t rows,
                    uint32_t columns, number_of *number)
 {
+        const struct block_type *blocks = rows > 1 ? block_type(b->shape.type) : NULL;
         const char *type = rows > 1 ? b->shape.type : "f32";
-        uint32_t id = !strcmp(type, "f32") ? 0 : !strcmp(type, "f16") ? 1 : 30;
+        uint32_t id = !strcmp(type, "f32") ? 0 : !strcmp(type, "bf16") ? 30 : 1;
         uint64_t bytes = (uint64_t)rows * columns * (id ? 2 : 4);
 
+        if (blocks && columns % blocks->numbers)
+                blocks = NULL;
+        if (blocks) {
+                id = blocks->id;
+                bytes = (uint64_t)rows * columns / blocks->numbers * blocks->bytes;
+        }
         if (act->what == ANNOUNCE) {
                 put_string(b, name);
                 put_int(b, rows > 1 ? 2 : 1, 4);
@@ -322,8 +340,7 @@ static void tensor(struct babble *b, struct act *act, const char *name, uint32_t
         } else if (act->what == WRITE) {
                 b->state = (uint64_t)b->shape.seed << 32 | act->index;
                 for (uint32_t r = 0; r < rows; r++)
-                        for (uint32_t c = 0; c < columns; c++)
-                                put_number(b, type, number(b, r, c));
+                        put_row(b, type, blocks, number, r, columns);
                 while (b->at % ALIGNMENT)
                         put_int(b, 0, 1);
         }
@@ -441,7 +458,7 @@ static int usage(void)
 {
         fputs("usage: babble OUT.gguf [--seed N] [--layers N] [--width N] [--heads N]\n"
               "       [--kv-heads N] [--head-dim N] [--ffn N] [--vocab N] [--context N]\n"
-              "       [--type f32|f16|bf16] [--tied] [--extras] [--template TEXT]\n"
+              "       [--type TYPE] [--tied] [--extras] [--template TEXT]\n"
               "       [--mad TOKEN]\n",
               stderr);
         return 2;
@@ -500,8 +517,11 @@ static bool arguments(int argc, char **argv, struct shape *s)
                     !number_read(argv[++a], options[i].low, options[i].number))
                         return false;
         }
-        return (!strcmp(s->type, "f32") || !strcmp(s->type, "f16") || !strcmp(s->type, "bf16")) &&
-               s->heads % s->kv_heads == 0 && s->head_dim % 2 == 0;
+        return (!strcmp(s->type, "f32") || !strcmp(s->type, "f16") || !strcmp(s->type, "bf16") ||
+                block_type(s->type)) &&
+               /* not every block can say that it is no number */
+               !(block_type(s->type) && s->mad != UINT32_MAX) && s->heads % s->kv_heads == 0 &&
+               s->head_dim % 2 == 0;
 }
 
 int main(int argc, char **argv)

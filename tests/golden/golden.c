@@ -115,6 +115,17 @@ void stand_close(struct stand *stand)
         checkpoint_close(stand->checkpoint);
 }
 
+static bool rounds(const struct stand *stand)
+{
+        const struct tensor_table *table = checkpoint_tensors(stand->checkpoint);
+        bool some = false;
+
+        for (uint32_t i = 0; i < table->count; i++)
+                some |= table->tensors[i].rows > 1 && table->tensors[i].type != ROW_F32 &&
+                        table->tensors[i].type != ROW_F16;
+        return some && !strncmp(stand->kernels->name, "cpu", 3);
+}
+
 /* One step; the last row's logits and its greedy token where ret_token is not NULL. */
 static void run(struct stand *stand, uint32_t position, const uint32_t *tokens, uint32_t count,
                 uint32_t *ret_token, float *ret_logits)
@@ -250,7 +261,8 @@ void texts_check(const char *path, const char *backend, const struct text *texts
                         struct stand stand;
 
                         stand_open(&stand, path, backend, near->kv);
-                        check_text(&stand, &texts[t], chunks[c], near, sum);
+                        check_text(&stand, &texts[t], chunks[c],
+                                   rounds(&stand) ? near->rounded : near, sum);
                         stand_close(&stand);
                 }
         }

@@ -23,6 +23,9 @@ struct nearness {
         double tolerance;
         double clear; /* a greedy token counts where it leads the second best by more */
         double share; /* of them that are clear, at least */
+        /* What holds instead where the cpu backend rounds the rows that it multiplies weights with
+         * (kernels/cpu/acts.h): of all but F32 and F16. */
+        const struct nearness *rounded;
 };
 
 struct text {
