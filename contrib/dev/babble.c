@@ -39,12 +39,12 @@
 #include <string.h>
 
 #include "contrib/dev/babble-blocks.h"
+#include "contrib/dev/gguf-out.h"
 
 #define BOS        256u
 #define EOS        257u
 #define VOCAB_MIN  258u
 #define RESERVED   7u
-#define ALIGNMENT  32u
 #define NEVER      -40.0
 #define LETTER_STD 0.45 /* of the free part of an embedding */
 #define LAYER_STD  0.35 /* of all that the layers add to it */
@@ -77,11 +77,8 @@ struct shape {
 
 struct babble {
         struct shape shape;
-        FILE *out;
-        uint64_t at; /* bytes written */
-        bool failed;
+        struct out out;
         uint64_t state; /* of the generator */
-        uint64_t data;  /* bytes of tensors announced so far */
 };
 
 /* splitmix64 */
@@ -100,28 +97,6 @@ static double noise(struct babble *b, double std)
         double unit = ((double)(next(b) >> 40) - 8388607.5) / 8388608.0;
 
         return unit * std * sqrt(3.0);
-}
-
-static void put(struct babble *b, const void *bytes, size_t count)
-{
-        if (fwrite(bytes, 1, count, b->out) != count)
-                b->failed = true;
-        b->at += count;
-}
-
-static void put_int(struct babble *b, uint64_t value, unsigned bytes)
-{
-        unsigned char le[8];
-
-        for (unsigned i = 0; i < 8; i++)
-                le[i] = (unsigned char)(value >> (8 * i));
-        put(b, le, bytes);
-}
-
-static void put_string(struct babble *b, const char *text)
-{
-        put_int(b, strlen(text), 8);
-        put(b, text, strlen(text));
 }
 
 static uint32_t float_bits(float f)
@@ -143,9 +118,9 @@ static uint16_t bfloat(float f)
 static void put_number(struct babble *b, const char *type, double number)
 {
         if (!strcmp(type, "f32"))
-                put_int(b, float_bits((float)number), 4);
+                out_int(&b->out, float_bits((float)number), 4);
         else
-                put_int(b,
+                out_int(&b->out,
                         !strcmp(type, "bf16") ? bfloat((float)number) : block_half((float)number),
                         2);
 }
@@ -304,7 +279,7 @@ static void put_row(struct babble *b, const char *type, const struct block_type 
                 if ((c + 1) % blocks->numbers)
                         continue;
                 blocks->write(blocks, numbers, bytes);
-                put(b, bytes, blocks->bytes);
+                out_bytes(&b->out, bytes, blocks->bytes);
         }
 }
 
@@ -329,20 +304,12 @@ static void tensor(struct babble *b, struct act *act, const char *name, uint32_t
                 bytes = (uint64_t)rows * columns / blocks->numbers * blocks->bytes;
         }
         if (act->what == ANNOUNCE) {
-                put_string(b, name);
-                put_int(b, rows > 1 ? 2 : 1, 4);
-                put_int(b, columns, 8);
-                if (rows > 1)
-                        put_int(b, rows, 8);
-                put_int(b, id, 4);
-                put_int(b, b->data, 8);
-                b->data += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+                out_tensor(&b->out, name, rows, columns, id, bytes);
         } else if (act->what == WRITE) {
                 b->state = (uint64_t)b->shape.seed << 32 | act->index;
                 for (uint32_t r = 0; r < rows; r++)
                         put_row(b, type, blocks, number, r, columns);
-                while (b->at % ALIGNMENT)
-                        put_int(b, 0, 1);
+                out_align(&b->out);
         }
         act->index++;
 }
@@ -402,56 +369,32 @@ static uint32_t tensors(struct babble *b, struct act act)
         return act.index;
 }
 
-static void pair_u32(struct babble *b, const char *key, uint32_t value)
-{
-        put_string(b, key);
-        put_int(b, 4, 4);
-        put_int(b, value, 4);
-}
-
-static void pair_f32(struct babble *b, const char *key, float value)
-{
-        put_string(b, key);
-        put_int(b, 6, 4);
-        put_int(b, float_bits(value), 4);
-}
-
-static void pair_string(struct babble *b, const char *key, const char *value)
-{
-        put_string(b, key);
-        put_int(b, 8, 4);
-        put_string(b, value);
-}
-
 static void header(struct babble *b)
 {
         const struct shape *s = &b->shape;
+        struct out *o = &b->out;
 
-        put(b, "GGUF", 4);
-        put_int(b, 3, 4);
-        put_int(b, tensors(b, (struct act){ COUNT }), 8);
-        put_int(b, s->chat_template ? 17 : 16, 8);
-        pair_string(b, "general.architecture", "llama");
-        pair_string(b, "general.name", "babble");
-        pair_u32(b, "general.alignment", ALIGNMENT);
-        pair_u32(b, "llama.block_count", s->layers);
-        pair_u32(b, "llama.context_length", s->context);
-        pair_u32(b, "llama.embedding_length", s->width);
-        pair_u32(b, "llama.feed_forward_length", s->ffn);
-        pair_u32(b, "llama.attention.head_count", s->heads);
-        pair_u32(b, "llama.attention.head_count_kv", s->kv_heads);
-        pair_u32(b, "llama.attention.key_length", s->head_dim);
-        pair_u32(b, "llama.rope.dimension_count", s->head_dim);
-        pair_f32(b, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
-        pair_u32(b, "llama.vocab_size", s->vocab);
-        pair_string(b, "tokenizer.ggml.model", "bytes");
-        pair_u32(b, "tokenizer.ggml.bos_token_id", BOS);
-        pair_u32(b, "tokenizer.ggml.eos_token_id", EOS);
+        out_begin(o, tensors(b, (struct act){ COUNT }), s->chat_template ? 17 : 16);
+        out_pair_string(o, "general.architecture", "llama");
+        out_pair_string(o, "general.name", "babble");
+        out_pair_u32(o, "general.alignment", OUT_ALIGNMENT);
+        out_pair_u32(o, "llama.block_count", s->layers);
+        out_pair_u32(o, "llama.context_length", s->context);
+        out_pair_u32(o, "llama.embedding_length", s->width);
+        out_pair_u32(o, "llama.feed_forward_length", s->ffn);
+        out_pair_u32(o, "llama.attention.head_count", s->heads);
+        out_pair_u32(o, "llama.attention.head_count_kv", s->kv_heads);
+        out_pair_u32(o, "llama.attention.key_length", s->head_dim);
+        out_pair_u32(o, "llama.rope.dimension_count", s->head_dim);
+        out_pair_f32(o, "llama.attention.layer_norm_rms_epsilon", 1e-5f);
+        out_pair_u32(o, "llama.vocab_size", s->vocab);
+        out_pair_string(o, "tokenizer.ggml.model", "bytes");
+        out_pair_u32(o, "tokenizer.ggml.bos_token_id", BOS);
+        out_pair_u32(o, "tokenizer.ggml.eos_token_id", EOS);
         if (s->chat_template)
-                pair_string(b, "tokenizer.chat_template", s->chat_template);
+                out_pair_string(o, "tokenizer.chat_template", s->chat_template);
         tensors(b, (struct act){ ANNOUNCE });
-        while (b->at % ALIGNMENT)
-                put_int(b, 0, 1);
+        out_align(o);
 }
 
 static int usage(void)
@@ -544,14 +487,14 @@ int main(int argc, char **argv)
 
         if (argc < 2 || argv[1][0] == '-' || !arguments(argc, argv, &b.shape))
                 return usage();
-        b.out = fopen(argv[1], "wb");
-        if (!b.out) {
+        b.out.file = fopen(argv[1], "wb");
+        if (!b.out.file) {
                 perror(argv[1]);
                 return 1;
         }
         header(&b);
         tensors(&b, (struct act){ WRITE });
-        if (fclose(b.out) || b.failed) {
+        if (fclose(b.out.file) || b.out.failed) {
                 perror(argv[1]);
                 return 1;
         }
