@@ -1,7 +1,6 @@
 #include "bench/table.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,17 @@
 
 struct row {
         const char *group, *name, *target;
-        double middle[ROUNDS_MAX], high[ROUNDS_MAX]; /* us */
+        double middle[ROUNDS_MAX], high[ROUNDS_MAX]; /* us, unless it is said otherwise */
         uint32_t rounds;
-        bool single;
+        enum row_kind { SAMPLES, SINGLE, SHARE } kind;
+};
+
+static const struct {
+        const char *middle, *high, *target;
+} headings[] = {
+        [SAMPLES] = { "p50 (least-most of rounds)", "p99", "target" },
+        [SINGLE] = { "(least-most of rounds)", "", "target" },
+        [SHARE] = { "(least-most of rounds)", "% (least-most of rounds)", "ceiling" },
 };
 
 static struct row rows[ROWS_MAX];
@@ -66,8 +73,18 @@ void table_add_one(const char *group, const char *name, const char *target, doub
 {
         struct row *row = find(group, name, target);
 
-        row->single = true;
+        row->kind = SINGLE;
         row->middle[row->rounds++] = value;
+}
+
+void table_add_share(const char *group, const char *name, const char *ceiling, double value,
+                     double percent)
+{
+        struct row *row = find(group, name, ceiling);
+
+        row->kind = SHARE;
+        row->middle[row->rounds] = value;
+        row->high[row->rounds++] = percent;
 }
 
 static void print_values(double *values, uint32_t count)
@@ -83,7 +100,7 @@ static void print_row(struct row *row)
 {
         printf("%-40s", row->name);
         print_values(row->middle, row->rounds);
-        if (row->single)
+        if (row->kind == SINGLE)
                 printf(" | %-28s", "");
         else
                 print_values(row->high, row->rounds);
@@ -96,9 +113,9 @@ void table_print(void)
         for (struct row *first = rows; first < rows + row_count; first++) {
                 if (!first->rounds)
                         continue;
-                printf("\n%s\n%-40s | %-28s | %-28s | target\n", first->group, "",
-                       first->single ? "(least-most of rounds)" : "p50 (least-most of rounds)",
-                       first->single ? "" : "p99");
+                printf("\n%s\n%-40s | %-28s | %-28s | %s\n", first->group, "",
+                       headings[first->kind].middle, headings[first->kind].high,
+                       headings[first->kind].target);
                 for (struct row *row = first; row < rows + row_count; row++)
                         if (row->rounds && !strcmp(row->group, first->group))
                                 print_row(row);

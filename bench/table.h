@@ -20,6 +20,10 @@ void table_add(const char *group, const char *name, const char *target, uint32_t
 /* A round that has one figure only, as it is to be shown. */
 void table_add_one(const char *group, const char *name, const char *target, double value);
 
+/* ... and how much of its ceiling that is, and what the ceiling consists in. */
+void table_add_share(const char *group, const char *name, const char *ceiling, double value,
+                     double percent);
+
 void table_print(void);
 
 #endif

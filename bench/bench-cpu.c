@@ -1,0 +1,277 @@
+/*
+ * How fast the cpu backend is, and how fast it could be:
+ *
+ *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] FILE
+ *
+ * Whole steps of a model, as the engine runs them, and right before each what the machine gives just then:
+ * memory read, products.  From these follows how long the step would take if it did nothing but read its bytes, or
+ * nothing but multiply, whichever is longer: that is the ceiling.  docs/bench.md explains the table.
+ */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "bench/cpu-model.h"
+#include "bench/peaks.h"
+#include "bench/table.h"
+#include "daemon/sys.h"
+
+#define MEMORY_MIN                                                                                 \
+        ((uint64_t)64 << 20) /* that is read for a ceiling: the weights' size, but so much ... */
+#define MEMORY_MAX ((uint64_t)4 << 30) /* ... at least and at most */
+
+static const char rates[] = "tokens/s, and percent of what the machine gives";
+
+/* What a step does for each row, and for each row that is wanted. */
+struct work {
+        double weights;      /* bytes, once */
+        double kv;           /* bytes, for each position before a row's */
+        double row[PEAK_N];  /* operations */
+        double want[PEAK_N]; /* likewise */
+        double position;     /* in floats, for each position before a row's */
+};
+
+static struct bench {
+        struct cpu_model *model;
+        struct peaks *peaks;
+        struct work work;
+        uint32_t tokens;
+        double read, multiply[PEAK_N]; /* a second, just now */
+} b;
+
+/* ---- ceilings ---- */
+
+static enum peak_kind kind_of(enum row_type type)
+{
+        switch (type) {
+        case ROW_F32:
+        case ROW_F16:
+                return PEAK_FLOATS;
+        case ROW_BF16:
+                return PEAK_BFLOATS;
+        default:
+                return PEAK_BYTES;
+        }
+}
+
+/* The table of tokens is not read, but for a row, where the head is another. */
+static void learn_work(const struct checkpoint *checkpoint, const struct traits *t)
+{
+        const struct tensor_table *table = checkpoint_tensors(checkpoint);
+        const struct tensor *head = checkpoint_tensor(checkpoint, "output.weight");
+        const struct tensor *embedding = checkpoint_tensor(checkpoint, "token_embd.weight");
+        struct work *w = &b.work;
+
+        if (!head)
+                head = embedding;
+        for (uint32_t i = 0; i < table->count; i++) {
+                const struct tensor *tensor = &table->tensors[i];
+                double operations = 2.0 * tensor->rows * tensor->columns;
+
+                if (tensor->rows == 1 || (tensor == embedding && tensor != head))
+                        continue;
+                w->weights += (double)tensor->bytes;
+                if (tensor == head)
+                        w->want[kind_of(tensor->type)] += operations;
+                else
+                        w->row[kind_of(tensor->type)] += operations;
+        }
+        w->kv = 4.0 * t->layers * t->kv_heads * t->head_dim;
+        w->position = 4.0 * t->layers * t->heads * t->head_dim;
+}
+
+static void look_at_machine(void)
+{
+        b.read = peaks_read(b.peaks);
+        for (int kind = 0; kind < PEAK_N; kind++)
+                b.multiply[kind] = peaks_multiply(b.peaks, (enum peak_kind)kind);
+}
+
+/* Seconds that a step cannot do without; `positions`: of all rows, what they attend to. */
+static double least(double rows, double wants, double positions, double kv_bytes,
+                    const char **ret_what)
+{
+        const struct work *w = &b.work;
+        double reading = (w->weights + kv_bytes) / b.read;
+        double multiplying = positions * w->position / b.multiply[PEAK_FLOATS];
+
+        for (int kind = 0; kind < PEAK_N; kind++)
+                multiplying += (rows * w->row[kind] + wants * w->want[kind]) / b.multiply[kind];
+        *ret_what = reading > multiplying ? "reading" : "multiplying";
+        return reading > multiplying ? reading : multiplying;
+}
+
+/* ---- rows of the table ---- */
+
+static void tell(const char *name, const char *what, double tokens, double seconds,
+                 double least_seconds)
+{
+        if (seconds <= 0) {
+                fprintf(stderr, "bench-cpu: %s: a logit was not finite\n", name);
+                exit(1);
+        }
+        table_add_share(rates, name, what, tokens / seconds, least_seconds / seconds * 100);
+}
+
+static void measure_decode(const char *name, uint32_t batch, uint32_t depth, double seconds)
+{
+        double positions = (double)batch * (depth + b.tokens / 2.0), floor;
+        const char *what;
+
+        floor = least(batch, batch, positions, positions * b.work.kv, &what) * b.tokens;
+        tell(name, what, (double)batch * b.tokens, seconds, floor);
+}
+
+/* A row of a prompt sees those before it, which lie in a cache near by. */
+static void measure_prompt(void)
+{
+        double positions = CPU_PROMPT * (CPU_PROMPT / 2.0), floor;
+        const char *what;
+
+        look_at_machine();
+        floor = least(CPU_PROMPT, 1, positions, CPU_PROMPT * b.work.kv, &what);
+        tell("prompt of 512", what, CPU_PROMPT, cpu_model_prompt(b.model), floor);
+}
+
+static void measure_picks(void)
+{
+        static const struct {
+                const char *name;
+                struct pick pick;
+                uint32_t rows;
+        } picks[] = {
+                { "sampler, the likeliest", { .top_p = 1 }, 1 },
+                { "sampler, of 40", { .temperature = 0.8f, .top_p = 0.95f, .top_k = 40 }, 1 },
+                { "sampler, of all", { .temperature = 1, .top_p = 1 }, 1 },
+                { "sampler, of 95%", { .temperature = 1, .top_p = 0.95f }, 1 },
+                { "sampler, of 40, 32 at once",
+                  { .temperature = 0.8f, .top_p = 0.95f, .top_k = 40 },
+                  CPU_BATCH_MAX },
+        };
+        double bytes = 4.0 * cpu_model_traits(b.model)->vocab;
+
+        look_at_machine();
+        for (size_t i = 0; i < sizeof(picks) / sizeof(*picks); i++)
+                tell(picks[i].name, "reading the logits once", picks[i].rows,
+                     cpu_model_pick(b.model, &picks[i].pick, picks[i].rows),
+                     picks[i].rows * bytes / b.read);
+}
+
+static void measure(void)
+{
+        static const struct {
+                const char *name;
+                uint32_t batch, depth; /* batch 1: one stream, at this depth */
+        } decodes[] = {
+                { "one stream", 1, 0 },
+                { "batch of 4", 4, CPU_CONTEXT },
+                { "batch of 8", 8, CPU_CONTEXT },
+                { "batch of 16", 16, CPU_CONTEXT },
+                { "batch of 32", 32, CPU_CONTEXT },
+                { "one stream at 4096", 1, 4096 },
+                { "one stream at 16384", 1, 16384 },
+        };
+
+        for (size_t i = 0; i < sizeof(decodes) / sizeof(*decodes); i++) {
+                uint32_t batch = decodes[i].batch, depth = decodes[i].depth;
+
+                if (batch == 1 && depth > cpu_model_depth(b.model))
+                        continue;
+                look_at_machine();
+                measure_decode(decodes[i].name, batch, depth,
+                               batch > 1 ? cpu_model_batch(b.model, batch)
+                                         : cpu_model_stream(b.model, depth));
+        }
+        measure_prompt();
+        measure_picks();
+}
+
+static void tell_machine(void)
+{
+        static const char machine[] = "the machine";
+        static const char *const names[PEAK_N] = { "products of bytes, 10^9 operations/s",
+                                                   "products of bfloats", "products of floats" };
+
+        look_at_machine();
+        table_add_one(machine, "reading, GB/s", "", b.read / 1e9);
+        for (int kind = 0; kind < PEAK_N; kind++)
+                table_add_one(machine, names[kind], peaks_name((enum peak_kind)kind),
+                              b.multiply[kind] / 1e9);
+}
+
+/* ---- the program ---- */
+
+static void open_all(const char *path, const struct cpu_model_conf *conf)
+{
+        double bytes;
+        char why[256];
+
+        if (cpu_model_open(path, conf, &b.model, why, sizeof(why))) {
+                fprintf(stderr, "bench-cpu: %s: %s\n", path, why);
+                exit(1);
+        }
+        learn_work(cpu_model_checkpoint(b.model), cpu_model_traits(b.model));
+        bytes = b.work.weights;
+        bytes = bytes < (double)MEMORY_MIN ? (double)MEMORY_MIN : bytes;
+        bytes = bytes > (double)MEMORY_MAX ? (double)MEMORY_MAX : bytes;
+        if (peaks_open(conf->threads, (size_t)bytes, &b.peaks)) {
+                fprintf(stderr, "bench-cpu: no memory to read, or no threads\n");
+                exit(1);
+        }
+}
+
+static int usage(void)
+{
+        fputs("usage: bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] FILE\n", stderr);
+        return 2;
+}
+
+static int parse(int argc, char **argv, struct cpu_model_conf *conf, uint32_t *rounds)
+{
+        static const struct option options[] = { { "isa", required_argument, NULL, 'i' },
+                                                 { "threads", required_argument, NULL, 't' },
+                                                 { 0 } };
+        int option;
+
+        while ((option = getopt_long(argc, argv, "n:r:", options, NULL)) != -1) {
+                uint32_t n = (uint32_t)strtoul(optarg ? optarg : "", NULL, 10);
+
+                if (option == 'i')
+                        conf->isa = optarg;
+                else if (option == 't' && n >= 1 && n <= 1024)
+                        conf->threads = n;
+                else if (option == 'n' && n >= 1 && n <= 1024)
+                        conf->tokens = n;
+                else if (option == 'r' && n >= 1 && n <= 30)
+                        *rounds = n;
+                else
+                        return -1;
+        }
+        return optind + 1 == argc ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+        struct cpu_model_conf conf = { .isa = "auto", .tokens = 32 };
+        uint32_t rounds = 3;
+        struct utsname name;
+
+        if (parse(argc, argv, &conf, &rounds))
+                return usage();
+        open_all(argv[optind], &conf);
+        b.tokens = conf.tokens;
+        uname(&name);
+        printf("# %s %s, %u threads, %s, %.0f MB of weights a step, %u tokens, %u rounds\n",
+               name.sysname, name.release, peaks_threads(b.peaks), cpu_model_kernels(b.model),
+               b.work.weights / 1e6, b.tokens, rounds);
+        for (uint32_t i = 0; i < rounds; i++) {
+                tell_machine();
+                measure();
+        }
+        table_print();
+        peaks_close(b.peaks);
+        cpu_model_close(b.model);
+        return 0;
+}
