@@ -121,6 +121,11 @@ void own_daemon_stop(void)
         rmdir(own.directory);
 }
 
+const char *own_daemon_socket(void)
+{
+        return own.socket;
+}
+
 int own_daemon_pid(void)
 {
         return own.pid;

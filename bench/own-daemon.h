@@ -16,6 +16,9 @@ int own_daemon_start(const char *program, const char *const *flags, struct smv_c
 /* Closes the connection, ends the process in order, removes the directory.  None: nothing. */
 void own_daemon_stop(void);
 
+/* Where it is found, for those who connect as well. */
+const char *own_daemon_socket(void);
+
 /* Its process; 0: there is none. */
 int own_daemon_pid(void);
 

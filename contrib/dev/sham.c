@@ -9,9 +9,8 @@
  *              f32, f16, bf16, q8_0, q4_0, q4_k_m ... in small letters: as quantising programs mix them, which
  *              mostly give more bits to the head
  *
- * Numbers are so large that each matrix gives back what it was given, about, and that what the layers add outweighs the
- * token's own embedding.  So nothing grows without bound and, the head being the embedding, no token calls for
- * itself.
+ * Numbers are so large that what the layers add outweighs the token's own embedding, and is normed before it
+ * goes on.  So nothing grows without bound and, the head being the embedding, no token calls for itself.
  */
 #include <errno.h>
 #include <math.h>
@@ -149,19 +148,19 @@ static void layer(struct sham *s, struct act *act, uint32_t number)
         } parts[] = {
                 { "attn_norm.weight", 0, h->width, 0, 1, 0.05, true },
                 /* so that attention looks at some positions more than at others */
-                { "attn_q.weight", q, h->width, most, 2 * in, 0, true },
+                { "attn_q.weight", q, h->width, most, 3 * in, 0, true },
                 { "attn_k.weight", kv, h->width, most, in, 0, true },
                 { "attn_v.weight", kv, h->width, more, in, 0, true },
                 { "attn_q.bias", 0, q, 0, 0, 0.3, h->biases },
                 { "attn_k.bias", 0, kv, 0, 0, 0.3, h->biases },
                 { "attn_v.bias", 0, kv, 0, 0, 0.3, h->biases },
-                { "attn_q_norm.weight", 0, h->head_dim, 0, 1.5, 0.05, h->head_norms },
+                { "attn_q_norm.weight", 0, h->head_dim, 0, 2, 0.05, h->head_norms },
                 { "attn_k_norm.weight", 0, h->head_dim, 0, 1.5, 0.05, h->head_norms },
-                { "attn_output.weight", h->width, q, most, 1 / sqrt(q), 0, true },
+                { "attn_output.weight", h->width, q, most, 3 / sqrt(q), 0, true },
                 { "ffn_norm.weight", 0, h->width, 0, 1, 0.05, true },
                 { "ffn_gate.weight", h->ffn, h->width, most, in, 0, true },
                 { "ffn_up.weight", h->ffn, h->width, most, in, 0, true },
-                { "ffn_down.weight", h->width, h->ffn, more, 1 / sqrt(h->ffn), 0, true },
+                { "ffn_down.weight", h->width, h->ffn, more, 3 / sqrt(h->ffn), 0, true },
         };
         char name[64];
 

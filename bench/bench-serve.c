@@ -1,0 +1,223 @@
+/*
+ * Eight clients at once, as they see it:
+ *
+ *      bench-serve [-r ROUNDS] SAMOVARD MODEL [FLAG OF SAMOVARD ...]
+ *
+ * A daemon of its own, eight connections.  Prompts are token ids drawn at random, so none is known from before but where that
+ * is what is measured.  contrib/bench/cpu asks another server for the same, and takes the rows by their names.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/own-daemon.h"
+#include "bench/table.h"
+
+#define CLIENTS    8u
+#define SHARED     2048u
+#define PROMPT_MAX (SHARED + 128)
+#define FIRST_ID   256u /* ids that every vocabulary has, and none of them ends a text */
+#define IDS        700u
+#define SILENCE_MS 600000
+
+struct course { /* of one client in a wave, in seconds after the wave began */
+        double first, last;
+        uint32_t tokens;
+        bool ended;
+};
+
+struct wave {
+        uint32_t clients, shared, prompt, tokens; /* prompt: besides what they share */
+        double seconds;                           /* all of it */
+        struct course courses[CLIENTS];
+};
+
+static struct {
+        struct smv_client *clients[CLIENTS];
+        uint32_t shared[SHARED];
+        uint64_t dice;
+        double began;
+} b;
+
+static void die(const char *what)
+{
+        fprintf(stderr, "bench-serve: %s\n", what);
+        own_daemon_stop();
+        exit(1);
+}
+
+static double now(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void draw(uint32_t *ids, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                b.dice = b.dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                ids[i] = FIRST_ID + (uint32_t)(b.dice >> 33) % IDS;
+        }
+}
+
+/* ---- waves ---- */
+
+static void ask(const struct wave *w, uint32_t client)
+{
+        uint32_t ids[PROMPT_MAX], stream;
+        const struct smv_generate options = {
+                SMV_SIZE(smv_generate),  .tokens = ids,   .token_count = w->shared + w->prompt,
+                .max_tokens = w->tokens, .ignore_eos = 1, .set = SMV_SET_TEMPERATURE,
+        };
+        struct smv_problem problem = { SMV_SIZE(smv_problem) };
+
+        memcpy(ids, b.shared, w->shared * sizeof(*ids));
+        draw(ids + w->shared, w->prompt);
+        if (!smv_generate(b.clients[client], &options, &stream))
+                return;
+        smv_error(b.clients[client], &problem);
+        die(problem.message);
+}
+
+/* All that has come for it. */
+static void take(struct wave *w, uint32_t client)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct course *c = &w->courses[client];
+        int r;
+
+        while (!c->ended && (r = smv_next(b.clients[client], &event, 0))) {
+                if (r < 0)
+                        die(strerror(-r));
+                if (event.kind == SMV_EVENT_END) {
+                        if (event.reason != SMV_END_LENGTH)
+                                die(smv_reason_name(event.reason));
+                        c->ended = true;
+                } else {
+                        c->last = now() - b.began;
+                        if (!c->tokens)
+                                c->first = c->last;
+                        c->tokens += (uint32_t)event.token_count;
+                }
+        }
+}
+
+static void run(struct wave *w)
+{
+        struct pollfd fds[CLIENTS];
+        uint32_t left = w->clients;
+
+        memset(w->courses, 0, sizeof(w->courses));
+        b.began = now();
+        for (uint32_t i = 0; i < w->clients; i++)
+                ask(w, i);
+        while (left) {
+                left = 0;
+                for (uint32_t i = 0; i < w->clients; i++) {
+                        take(w, i);
+                        left += !w->courses[i].ended;
+                        fds[i] = (struct pollfd){
+                                .fd = w->courses[i].ended ? -1 : smv_fd(b.clients[i]),
+                                .events = POLLIN,
+                        };
+                }
+                if (left && poll(fds, w->clients, SILENCE_MS) <= 0)
+                        die("nothing comes");
+        }
+        w->seconds = now() - b.began;
+}
+
+/* ---- figures ---- */
+
+static int by_first(const void *x, const void *y)
+{
+        double one = ((const struct course *)x)->first, other = ((const struct course *)y)->first;
+
+        return (one > other) - (one < other);
+}
+
+static void tell_first_tokens(struct wave *w, const char *group, const char *median,
+                              const char *last)
+{
+        qsort(w->courses, w->clients, sizeof(*w->courses), by_first);
+        table_add_one(group, median, "", w->courses[w->clients / 2].first * 1e3);
+        if (last)
+                table_add_one(group, last, "", w->courses[w->clients - 1].first * 1e3);
+}
+
+static void measure(void)
+{
+        static const char rate[] = "tokens/s", wait[] = "ms";
+        struct wave one = { .clients = 1, .prompt = 128, .tokens = 64 }, eight = one,
+                    first = { .clients = 1, .shared = SHARED, .prompt = 16, .tokens = 16 },
+                    later = first;
+        const struct course *c = one.courses;
+
+        run(&one);
+        table_add_one(rate, "one stream", "", (c->tokens - 1) / (c->last - c->first));
+        tell_first_tokens(&one, wait, "one stream, first token", NULL);
+        eight.clients = CLIENTS;
+        run(&eight);
+        table_add_one(rate, "eight streams, over all", "", CLIENTS * eight.tokens / eight.seconds);
+        tell_first_tokens(&eight, wait, "eight streams, first token",
+                          "eight streams, the last first token");
+        draw(b.shared, SHARED);
+        run(&first);
+        tell_first_tokens(&first, wait, "2048 to be shared, first token", NULL);
+        later.clients = CLIENTS;
+        run(&later);
+        tell_first_tokens(&later, wait, "2048 shared by eight, first token",
+                          "2048 shared by eight, the last first token");
+        later.clients = 1;
+        run(&later);
+        tell_first_tokens(&later, wait, "2048 shared once more, first token", NULL);
+}
+
+static void connect_all(void)
+{
+        char why[256] = "";
+        const struct smv_connect options = { SMV_SIZE(smv_connect), .socket = own_daemon_socket(),
+                                             .any_uid = 1, .message = why,
+                                             .message_bytes = sizeof(why) };
+
+        for (uint32_t i = 1; i < CLIENTS; i++)
+                if (smv_connect(&options, &b.clients[i]))
+                        die(why);
+}
+
+int main(int argc, char **argv)
+{
+        const char *flags[64] = { "--model", NULL };
+        struct wave warm = { .clients = CLIENTS, .prompt = 16, .tokens = 8 };
+        uint32_t rounds = 3, count = 2;
+        char why[256];
+        int option;
+
+        while ((option = getopt(argc, argv, "+r:")) == 'r' && atoi(optarg) > 0)
+                rounds = (uint32_t)atoi(optarg);
+        if (option != -1 || optind + 2 > argc || argc - optind > 60) {
+                fputs("usage: bench-serve [-r ROUNDS] SAMOVARD MODEL [FLAG ...]\n", stderr);
+                return 2;
+        }
+        flags[1] = argv[optind + 1];
+        for (int i = optind + 2; i < argc; i++)
+                flags[count++] = argv[i];
+        if (own_daemon_start(argv[optind], flags, &b.clients[0], why, sizeof(why)))
+                die(why);
+        connect_all();
+        run(&warm);
+        for (uint32_t i = 0; i < rounds; i++)
+                measure();
+        table_print();
+        for (uint32_t i = 1; i < CLIENTS; i++)
+                smv_close(b.clients[i]);
+        own_daemon_stop();
+        return 0;
+}

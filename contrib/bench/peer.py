@@ -1,0 +1,172 @@
+"""The measuring programs of llama.cpp and of its forks: which of them are there, how they are asked, what they print.
+
+Forks and years differ in flags and in what goes where.  So a flag is only used where the program's help
+names it, and figures are looked for by the names of their fields and columns.
+"""
+import itertools
+import re
+import subprocess
+from pathlib import Path
+
+PROMPT, BATCHES, BATCH_PROMPT = 512, (4, 8, 16, 32), 128
+DEPTHS = (4096, 16384)
+
+
+class Failed(Exception):
+    """A program ended badly, or printed no figures."""
+
+
+def find(folder, name):
+    """The program of this name, in a folder of programs or of a build; None: it is not there."""
+    for place in (".", "bin", "build/bin"):
+        path = Path(folder) / place / name
+        if path.is_file():
+            return str(path)
+    return None
+
+
+def help_of(program):
+    done = subprocess.run([program, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False)
+    return done.stdout
+
+
+def has_flag(text, flag):
+    return re.search(rf"(?<![\w-]){re.escape(flag)}(?![\w-])", text) is not None
+
+
+def flash(text, on):
+    """How this program is told to use flash attention or not; None: it cannot be told."""
+    line = next((line for line in text.splitlines() if has_flag(line, "-fa")), None)
+    if line is None:
+        return None
+    if re.search(r"\bon\b *[|,]|[|,] *\bon\b", line):
+        return ["-fa", "on" if on else "off"]
+    if re.search(r"0 *[|,] *1", line):
+        return ["-fa", "1" if on else "0"]
+    if on:
+        return ["-fa"]
+    return ["-no-fa"] if has_flag(text, "-no-fa") else []
+
+
+def repack(text, on):
+    line = next((line for line in text.splitlines() if has_flag(line, "-rtr")), None)
+    if line is None:
+        return None
+    if re.search(r"0 *[|,] *1", line):
+        return ["-rtr", "1" if on else "0"]
+    return ["-rtr"] if on else []
+
+
+def variants(text, flashes=(True, False)):
+    """Name and flags of each way to run a program with this help."""
+    found = {}
+    for fa, rtr in itertools.product(flashes, (False, True)):
+        fa_flags, rtr_flags = flash(text, fa), repack(text, rtr)
+        if rtr and rtr_flags is None:
+            continue
+        flags = (fa_flags or []) + (rtr_flags or [])
+        name = " ".join((["fa"] if fa and fa_flags is not None else []) + (["rtr"] if rtr else []))
+        if flags not in found.values():
+            found[name or "plain"] = flags
+    return found
+
+
+def run(command):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                          check=False)
+    if done.returncode:
+        last = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
+        raise Failed(f"{' '.join(command)}: ended with {done.returncode}: {last}")
+    return done.stdout, done.stderr
+
+
+def fields(text):
+    """The objects of a list in JSON, as texts.  Some forks print values that are no JSON, so it is not parsed."""
+    for block in re.findall(r"\{(.*?)^\s*\}", text, re.S | re.M):
+        yield {key: value.strip().strip('"')
+               for key, value in re.findall(r'"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|\[[^\]]*\]|[^,\n]*)', block)}
+
+
+def parse_bench(text):
+    """What llama-bench prints with -o json: tokens/s by the name of our row."""
+    figures = {}
+    for found in fields(text):
+        if "avg_ts" not in found:
+            continue
+        prompt, made = int(found.get("n_prompt", 0)), int(found.get("n_gen", 0))
+        at = re.search(r"@pp(\d+)", found.get("test", ""))
+        depth = int(found.get("n_depth", 0)) or (int(at[1]) if at else 0)
+        if made and depth:
+            name = f"one stream at {depth}"
+        elif made and not prompt:
+            name = "one stream"
+        elif prompt and not made and not depth:
+            name = f"prompt of {prompt}"
+        else:
+            continue
+        figures[name] = float(found["avg_ts"])
+    if not figures:
+        raise Failed("llama-bench printed no figures")
+    return figures
+
+
+def parse_batches(text):
+    """The table of llama-batched-bench, wherever in its output: tokens/s of all sequences by the name of our row."""
+    figures, columns = {}, None
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if not line.lstrip().startswith("|"):
+            continue
+        if any(cell.startswith("S_TG") for cell in cells):
+            columns = {cell.split()[0]: i for i, cell in enumerate(cells) if cell}
+        elif columns and len(cells) == len(columns) and re.fullmatch(r"\d+", cells[columns["B"]]):
+            figures[f"batch of {cells[columns['B']]}"] = float(cells[columns["S_TG"]])
+    if not figures:
+        raise Failed("llama-batched-bench printed no figures")
+    return figures
+
+
+def bench(program, flags, model, threads, tokens, deep):
+    common = [program, "-m", model, "-t", str(threads), "-r", "1", "-o", "json"] + flags
+    figures = parse_bench(run(common + ["-p", str(PROMPT), "-n", str(tokens)])[0])
+    text = help_of(program)
+    for depth in DEPTHS if deep else ():
+        if has_flag(text, "-d"):
+            at = ["-p", "0", "-n", str(tokens), "-d", str(depth)]
+        elif has_flag(text, "-gp"):
+            at = ["-p", "0", "-n", "0", "-gp", f"{depth},{tokens}"]
+        else:
+            break
+        figures |= parse_bench(run(common + at)[0])
+    return figures
+
+
+def batches(program, flags, model, threads, tokens):
+    context = (max(BATCHES) * (BATCH_PROMPT + tokens) + 255) // 256 * 256
+    out, err = run([program, "-m", model, "-t", str(threads), "-c", str(context), "-b", "2048", "-ub", "512",
+                    "-npp", str(BATCH_PROMPT), "-ntg", str(tokens), "-npl", ",".join(map(str, BATCHES))] + flags)
+    return parse_batches(out + "\n" + err)
+
+
+class Peer:
+    """The programs in a folder.  measure() is one round of them in every variant."""
+
+    def __init__(self, folder, threads, tokens, deep):
+        self.threads, self.tokens, self.deep = threads, tokens, deep
+        self.bench, self.batched = find(folder, "llama-bench"), find(folder, "llama-batched-bench")
+        if not self.bench and not self.batched:
+            raise Failed(f"{folder} has neither llama-bench nor llama-batched-bench")
+
+    def measure(self, model):
+        """Yields the name of a variant, a row's name and tokens/s; or of what failed, None and why."""
+        for program in filter(None, (self.bench, self.batched)):
+            for name, flags in variants(help_of(program)).items():
+                try:
+                    if program == self.bench:
+                        figures = bench(program, flags, model, self.threads, self.tokens, self.deep)
+                    else:
+                        figures = batches(program, flags, model, self.threads, self.tokens)
+                    yield from ((name, row, value) for row, value in figures.items())
+                except Failed as failed:
+                    yield name, None, str(failed)

@@ -1,0 +1,197 @@
+import importlib.machinery
+import importlib.util
+import threading
+import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import peer
+import peer_server
+
+HELP_FORK_BENCH = """
+  -p, --n-prompt <n>                  (default: 512)
+  -n, --n-gen <n>                     (default: 128)
+  -pg <pp,tg>                         (default: 0,0)
+  -gp <pp,tg>                         (default: 0,0)
+  -fa, --flash-attn <0|1>             (default: 1)
+  -rtr, --run-time-repack <0|1>       (default: 0)
+  --defer-experts                     (default: 0)
+"""
+
+HELP_FORK_COMMON = """
+*           -no-fa, --no-flash-attn        disable Flash Attention (default: enabled)
+*           -fa, --flash-attn (auto|on|off|0|1) set Flash Attention (default: on)
+            -rtr,   --run-time-repack      repack tensors if interleaved variant is available
+"""
+
+HELP_PLAIN_BENCH = """
+  -d, --n-depth <n>                         (default: 0)
+  -fa, --flash-attn <0|1>                   (default: 0)
+"""
+
+HELP_OLD_COMMON = """
+  -fa,   --flash-attn             enable Flash Attention (default: disabled)
+"""
+
+FORK_BENCH = """load_backend: loaded
+[
+  {
+    "build_commit": "unknown",
+    "cpu_info": "AMD EPYC",
+    "model_filename": "/tmp/x-{y}.gguf",
+    "ser": 0,0,
+    "flash_attn": true,
+    "n_prompt": 512,
+    "n_gen": 0,
+    "test_time": "2026-11-23T02:00:00Z",
+    "avg_ns": 1216070000,
+    "avg_ts": 421.030000,
+    "stddev_ts": 0.000000,
+    "test": "pp512",
+    "samples_ns": [ 1216070000 ],
+    "samples_ts": [ 421.03 ]
+  },
+  {
+    "model_filename": "/tmp/x-{y}.gguf",
+    "n_prompt": 0,
+    "n_gen": 32,
+    "avg_ts": 55.510000,
+    "test": "tg32",
+    "samples_ns": [ 576472000 ],
+    "samples_ts": [ 55.51 ]
+  },
+  {
+    "n_prompt": 4096,
+    "n_gen": 32,
+    "avg_ts": 36.250000,
+    "test": "tg32@pp4096",
+    "samples_ns": [ 1 ],
+    "samples_ts": [ 36.25 ]
+  }
+]
+"""
+
+PLAIN_BENCH = """[
+  {
+    "build_commit": "b6000",
+    "model_type": "llama 1B Q4_0",
+    "n_prompt": 0,
+    "n_gen": 32,
+    "n_depth": 16384,
+    "test_time": "2026-11-23T02:00:00Z",
+    "avg_ns": 1,
+    "avg_ts": 16.1,
+    "samples_ts": [ 16.1 ]
+  }
+]
+"""
+
+FORK_BATCHES = """
+llama_new_context_with_model: n_ctx = 5120
+main: n_kv_max = 5120, n_batch = 2048, n_ubatch = 512, flash_attn = 1, is_pp_shared = 0, n_gpu_layers = -1, n_threads = 2
+
+|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |
+|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|
+|   128 |     32 |    4 |    640 |    1.225 |   417.96 |    1.143 |   111.99 |    2.368 |   270.27 |
+|   128 |     32 |    8 |   1280 |    2.563 |   399.53 |    1.766 |   144.96 |    4.329 |   295.68 |
+n_ctx_req = 10240 is greater than n_kv_max = 5120 for pp = 128, tg = 32, pl = 64
+
+llama_print_timings:        load time =     512.00 ms
+"""
+
+OURS = """# Linux 6.18, 2 threads, cpu/avx2, 763 MB of weights a step, 32 tokens, 1 rounds
+
+the machine
+                                         | (least-most of rounds)       |                              | target
+reading, GB/s                            |    51.20 (51.20-51.20)       |                              | 
+
+tokens/s, and percent of what the machine gives
+                                         | (least-most of rounds)       | % (least-most of rounds)     | ceiling
+one stream                               |    60.90 (60.90-60.90)       |    92.70 (92.70-92.70)       | reading
+2048 shared by eight, the last first token |   414.75 (414.75-414.75)     |                              | 
+"""
+
+
+def command():
+    path = str(Path(__file__).resolve().parent / "cpu")
+    loader = importlib.machinery.SourceFileLoader("bench_cpu", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_cpu", loader))
+    loader.exec_module(module)
+    return module
+
+
+class Slots(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(200)
+        self.end_headers()
+        for n in range(3):
+            stop = "true" if n == 2 else "false"
+            self.wfile.write(b'data: {"content": "a", "stop": ' + stop.encode() + b"}\n\n")
+
+    def log_message(self, *_):
+        pass
+
+
+class TestPeer(unittest.TestCase):
+    def test_a_forks_figures_are_found_though_they_are_no_json(self):
+        self.assertEqual(peer.parse_bench(FORK_BENCH),
+                         {"prompt of 512": 421.03, "one stream": 55.51, "one stream at 4096": 36.25})
+
+    def test_a_depth_may_be_a_field(self):
+        self.assertEqual(peer.parse_bench(PLAIN_BENCH), {"one stream at 16384": 16.1})
+
+    def test_batches_are_found_among_other_lines(self):
+        self.assertEqual(peer.parse_batches(FORK_BATCHES), {"batch of 4": 111.99, "batch of 8": 144.96})
+
+    def test_output_without_figures_is_a_failure(self):
+        for parse in (peer.parse_bench, peer.parse_batches):
+            with self.assertRaises(peer.Failed):
+                parse("error: unable to load model\n")
+
+    def test_all_variants_are_those_that_the_help_names(self):
+        self.assertEqual(peer.variants(HELP_FORK_BENCH),
+                         {"fa": ["-fa", "1", "-rtr", "0"], "fa rtr": ["-fa", "1", "-rtr", "1"],
+                          "plain": ["-fa", "0", "-rtr", "0"], "rtr": ["-fa", "0", "-rtr", "1"]})
+        self.assertEqual(peer.variants(HELP_FORK_COMMON),
+                         {"fa": ["-fa", "on"], "fa rtr": ["-fa", "on", "-rtr"],
+                          "plain": ["-fa", "off"], "rtr": ["-fa", "off", "-rtr"]})
+        self.assertEqual(peer.variants(HELP_PLAIN_BENCH), {"fa": ["-fa", "1"], "plain": ["-fa", "0"]})
+        self.assertEqual(peer.variants(HELP_OLD_COMMON), {"fa": ["-fa"], "plain": []})
+        self.assertEqual(peer.variants("nothing of this"), {"plain": []})
+
+    def test_a_depth_is_asked_for_as_the_help_has_it(self):
+        self.assertFalse(peer.has_flag(HELP_FORK_BENCH, "-d"))
+        self.assertTrue(peer.has_flag(HELP_FORK_BENCH, "-gp"))
+        self.assertTrue(peer.has_flag(HELP_PLAIN_BENCH, "-d"))
+
+    def test_our_own_table_is_understood(self):
+        self.assertEqual(command().parse_table(OURS),
+                         {"reading, GB/s": (51.2, None), "one stream": (60.9, 92.7),
+                          "2048 shared by eight, the last first token": (414.75, None)})
+
+    def test_the_better_variant_is_taken_by_its_median(self):
+        duel = command().Duel()
+        duel.add_theirs([("fa", "one stream", v) for v in (50, 51, 90)] +
+                        [("rtr", "one stream", v) for v in (60, 61, 62)] +
+                        [("fa", "one stream, first token", 300), ("rtr", "one stream, first token", 400)])
+        self.assertEqual(duel.best("one stream"), ("rtr", [60, 61, 62], False))
+        self.assertEqual(duel.best("one stream, first token"), ("fa", [300], True))
+
+    def test_a_server_is_asked_for_every_row(self):
+        with ThreadingHTTPServer(("127.0.0.1", 0), Slots) as http:
+            threading.Thread(target=http.serve_forever, daemon=True).start()
+            server = peer_server.Server.__new__(peer_server.Server)
+            server.port, server.random = http.server_port, peer_server.random.Random(1)
+            rows = server.measure()
+            http.shutdown()
+        self.assertEqual(len(rows), 9)
+        self.assertTrue(all(value > 0 for value in rows.values()))
+
+
+if __name__ == "__main__":
+    unittest.main()
