@@ -70,8 +70,7 @@ struct panel {
 static void panel_fill(struct panel *p)
 {
         memset(p->panel, 0, p->bytes);
-        for (uint32_t row = 0; row < PANEL; row++)
-                panel_put(p->type, p->panel, row, p->columns, p->file + row * p->row_bytes);
+        panel_put(p->type, p->panel, 0, PANEL, p->columns, p->file);
 }
 
 /* Numbers of a model's size; some halves have no exponent. */

@@ -59,7 +59,8 @@ static void open_split(struct rig *rig, const char *host, uint32_t host_layers, 
         int r = rig_open_split(rig, path, host, host_layers, backend, 2, CONTEXT, KV_F32);
 
         if (r)
-                fail_msg("%u layers with %s: %d: %s", host_layers, host ? host : backend, r, rig->why);
+                fail_msg("%u layers with %s: %d: %s", host_layers, host ? host : backend, r,
+                         rig->why);
 }
 
 /* All texts side by side, some rows of each in a step. */
