@@ -261,8 +261,8 @@ LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, c
                 const uint8_t *at = scales + row + g * LANES;
                 const int32_t mask = slabs[type].runs == RUNS_HALVES ? 15 : -1;
 
-                first[g] = both_halves(load_bytes(at) & mask);
-                second[g] = both_halves(load_bytes(at + PANEL) & mask);
+                first[g] = both_halves(widen_bytes(at) & mask);
+                second[g] = both_halves(widen_bytes(at + PANEL) & mask);
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         ivec pair = (first[g] & 0xffff) | (second[g] & (int32_t)0xffff0000);
@@ -400,7 +400,7 @@ LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, c
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
                 const uint8_t *at = runs + row + g * LANES;
-                ivec first = load_bytes(at) >> 4 & 15, second = load_bytes(at + PANEL) >> 4 & 15;
+                ivec first = widen_bytes(at) >> 4 & 15, second = widen_bytes(at + PANEL) >> 4 & 15;
                 ivec pair = first | second << 16;
 
                 UNROLL for (uint32_t t = 0; t < tokens; t++)

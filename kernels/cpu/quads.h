@@ -30,7 +30,7 @@ LANES_INLINE ivec splat_quad(const int8_t *p)
 }
 
 /* Signed bytes, one for each lane. */
-LANES_INLINE ivec load_bytes(const uint8_t *p)
+LANES_INLINE ivec widen_bytes(const uint8_t *p)
 {
         bytes_of_lanes v;
 
