@@ -92,8 +92,8 @@ static void rows_come_back(const struct weights *w)
 
         for (uint32_t row = 0; row < w->rows; row++) {
                 row_to_floats(w->type, w->file + row * w->row_bytes, w->columns, should);
-                panel_get(w->type, w->panel + row / PANEL * w->panel_bytes, row % PANEL, 1,
-                          w->columns, is);
+                panel_get(w->type, w->panel + row / PANEL * w->panel_bytes, row % PANEL, w->columns,
+                          is);
                 if (memcmp(is, should, w->columns * sizeof(float)))
                         fail_msg("%s, %u columns: row %u of %u does not come back",
                                  row_type_name(w->type), w->columns, row, w->rows);
