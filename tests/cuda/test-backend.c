@@ -65,7 +65,16 @@ static double weights_off(const struct mat_shape *shape, uint32_t part)
                 return 0;
         if (shape->parts == 2 && shape->type[!part] != type)
                 return BFLOAT; /* gate and up lie among each other */
-        return type == ROW_F32 || type == ROW_F16 ? BFLOAT : 0;
+        switch (type) {
+        case ROW_Q8_0:
+        case ROW_Q4_0:
+        case ROW_Q4_K:
+        case ROW_Q5_K:
+        case ROW_Q6_K:
+                return 0;
+        default:
+                return BFLOAT;
+        }
 }
 
 /* Of a row of x, that is off by `share` of itself: p->sums, and p->off. */
