@@ -79,10 +79,29 @@ static void weights_free(struct weights *w)
         free(w->order);
 }
 
+/* Of one panel. */
+static void put_rows(struct weights *w, uint32_t row, uint32_t rows)
+{
+        panel_put(w->type, w->panel + row / PANEL * w->panel_bytes, row % PANEL, rows, w->columns,
+                  w->file + row * w->row_bytes);
+}
+
 static void put_row(struct weights *w, uint32_t row)
 {
-        panel_put(w->type, w->panel + row / PANEL * w->panel_bytes, row % PANEL, 1, w->columns,
-                  w->file + row * w->row_bytes);
+        put_rows(w, row, 1);
+}
+
+/* All of them, a few at a time and never those of two panels. */
+static void put_in_runs(struct weights *w)
+{
+        for (uint32_t row = 0, rows; row < w->rows; row += rows) {
+                uint32_t left = PANEL - row % PANEL;
+
+                if (left > w->rows - row)
+                        left = w->rows - row;
+                rows = random_below(3) ? 1 + random_below(left) : left;
+                put_rows(w, row, rows);
+        }
 }
 
 static void rows_come_back(const struct weights *w)
@@ -118,6 +137,9 @@ static void rows_come_back_bit_for_bit_in_every_type_and_shape(void **state)
                                 for (uint32_t i = 0; i < w.rows; i++)
                                         put_row(&w, w.order[i]);
                                 rows_come_back(&w);
+                                memset(w.panel, 0, w.panels * w.panel_bytes);
+                                put_in_runs(&w);
+                                rows_come_back(&w);
                                 weights_free(&w);
                         }
 }
@@ -135,6 +157,21 @@ static void *putter_work(void *arg)
 
         for (uint32_t i = p->first; i < p->w->rows; i += THREADS)
                 put_row(p->w, p->w->order[i]);
+        return NULL;
+}
+
+/* A thread has the 5 rows after another one's, wherever panels end. */
+static void *runner_work(void *arg)
+{
+        const struct putter *p = arg;
+
+        for (uint32_t row = p->first * 5; row < p->w->rows; row += THREADS * 5)
+                for (uint32_t i = row, rows; i < row + 5 && i < p->w->rows; i += rows) {
+                        rows = row + 5 - i;
+                        if (rows > PANEL - i % PANEL)
+                                rows = PANEL - i % PANEL;
+                        put_rows(p->w, i, rows);
+                }
         return NULL;
 }
 
