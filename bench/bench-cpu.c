@@ -3,9 +3,10 @@
  *
  *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] FILE
  *
- * Whole steps of a model, as the engine runs them, and right before each what the machine gives just then:
- * memory read, products.  From these follows how long the step would take if it did nothing but read its bytes, or
- * nothing but multiply, whichever is longer: that is the ceiling.  docs/bench.md explains the table.
+ * Whole steps of a model, as the engine runs them, and right before each what the machine gives
+ * just then: memory read, products.  From these follows how long the step would take if it did
+ * nothing but read its bytes, or nothing but multiply, whichever is longer: that is the ceiling.
+ * docs/bench.md explains the table.
  */
 #include <getopt.h>
 #include <stdio.h>

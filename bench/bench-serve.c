@@ -3,8 +3,9 @@
  *
  *      bench-serve [-r ROUNDS] SAMOVARD MODEL [FLAG OF SAMOVARD ...]
  *
- * A daemon of its own, eight connections.  Prompts are token ids drawn at random, so none is known from before but where that
- * is what is measured.  contrib/bench/cpu asks another server for the same, and takes the rows by their names.
+ * A daemon of its own, eight connections.  Prompts are token ids drawn at random, so none is known
+ * from before but where that is what is measured.  contrib/bench/cpu asks another server for the
+ * same, and takes the rows by their names.
  */
 #include <errno.h>
 #include <poll.h>

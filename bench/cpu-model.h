@@ -1,6 +1,6 @@
 /*
- * A model opened as the daemon opens it, and steps of it one at a time: prompts read and tokens decoded, each fed by
- * what was picked before, at any depth.
+ * A model opened as the daemon opens it, and steps of it one at a time: prompts read and tokens
+ * decoded, each fed by what was picked before, at any depth.
  *
  * Depth costs nothing to have: one prompt is read, and all other contexts are made of copies of its
  * pages.  What is attended to is nonsense, and as many bytes as sense would have.
@@ -38,8 +38,9 @@ const struct checkpoint *cpu_model_checkpoint(const struct cpu_model *model);
 uint32_t cpu_model_depth(const struct cpu_model *model); /* CPU_DEPTH_MAX or less */
 
 /*
- * Seconds.  From an empty context, CPU_PROMPT tokens; conf's tokens of each of a batch whose contexts have
- * CPU_CONTEXT; of one stream at this depth.  0: what was picked is no token, for a logit was not finite.
+ * Seconds.  From an empty context, CPU_PROMPT tokens; conf's tokens of each of a batch whose
+ * contexts have CPU_CONTEXT; of one stream at this depth.  0: what was picked is no token, for a
+ * logit was not finite.
  */
 double cpu_model_prompt(struct cpu_model *model);
 double cpu_model_batch(struct cpu_model *model, uint32_t batch);

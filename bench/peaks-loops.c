@@ -6,9 +6,9 @@
 #define AHEAD  4096
 
 /*
- * A round adds to each of the chains once.  The operand is opaque to the compiler every time anew, and so are the
- * sums, so it can neither leave a product out nor know its result.  Both loops over the chains have to be unrolled for
- * the sums to stay in registers.
+ * A round adds to each of the chains once.  The operand is opaque to the compiler every time anew,
+ * and so are the sums, so it can neither leave a product out nor know its result.  Both loops over
+ * the chains have to be unrolled for the sums to stay in registers.
  */
 #define HIDE(value) __asm__ volatile("" : "+x"(value))
 #define ROUNDS_OF(type, zero, operand, step)                                                       \

@@ -1,7 +1,7 @@
 /*
  * What this machine gives at best: how fast a crew reads memory, and how fast it multiplies while
- * nothing comes from memory.  Ceilings for whoever computes on it, of this very minute: a neighbour's load is in
- * them as it is in what is measured beside them.
+ * nothing comes from memory.  Ceilings for whoever computes on it, of this very minute: a
+ * neighbour's load is in them as it is in what is measured beside them.
  */
 #ifndef BENCH_PEAKS_H
 #define BENCH_PEAKS_H

@@ -12,13 +12,13 @@
 #define POOL     ((size_t)4 << 20) /* bytes; a row may have half of them */
 #define POOLS    24u
 #define MEASURED 256u /* blocks, to see how large numbers are at a scale of 1 */
-#define ONE      0x3c00u
 #define MINUS    0x8000u
 
 /*
  * Where a block has its scale and its scale of least values, halves both.  Codes are taken as they
- * come, from 0 to some 2^n - 1.  Where the format means a code less 2^(n-1), their mean is not quite 0: scales of
- * either sign put that right.  Where it means a code less a least value, that is half of the largest one.
+ * come, from 0 to some 2^n - 1.  Where the format means a code less 2^(n-1), their mean is not
+ * quite 0: scales of either sign put that right.  Where it means a code less a least value, that is
+ * half of the largest one.
  */
 struct form {
         uint32_t gguf;

@@ -1,9 +1,10 @@
 /*
- * Rows of weights at random, of every type that files have, as fast as they can be copied: all rows of one
- * type and size of numbers are cut from a pool of blocks, anywhere.  Mean 0; the standard deviation is
- * what was asked for, of MXFP4 the nearest that a power of two gives.
+ * Rows of weights at random, of every type that files have, as fast as they can be copied: all rows
+ * of one type and size of numbers are cut from a pool of blocks, anywhere.  Mean 0; the standard
+ * deviation is what was asked for, of MXFP4 the nearest that a power of two gives.
  *
- * The same dice give the same bytes on every machine: an integer generator, and + - * / and sqrt alone.
+ * The same dice give the same bytes on every machine: an integer generator, and + - * / and sqrt
+ * alone.
  */
 #ifndef CONTRIB_DEV_SHAM_ROWS_H
 #define CONTRIB_DEV_SHAM_ROWS_H

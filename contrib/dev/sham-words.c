@@ -37,8 +37,8 @@ static char *put_byte(char *to, unsigned byte)
 }
 
 /*
- * Words of `letters` letters are FIRSTS * LETTERS^(letters - 1), and in the order of their letters; the word
- * with one letter less has the number n / LETTERS among those.
+ * Words of `letters` letters are FIRSTS * LETTERS^(letters - 1), and in the order of their letters;
+ * the word with one letter less has the number n / LETTERS among those.
  */
 static unsigned word_letters(uint32_t token, uint32_t *ret_number)
 {

@@ -6,7 +6,8 @@
  *                  of a blank and a letter, then each of these with one letter more, and so on
  *      the rest    control tokens: the first begins a text, the second ends it
  *
- * So English becomes tokens of three to four letters, which is as long as real vocabularies have them.
+ * So English becomes tokens of three to four letters, which is as long as real vocabularies have
+ * them.
  */
 #ifndef CONTRIB_DEV_SHAM_WORDS_H
 #define CONTRIB_DEV_SHAM_WORDS_H

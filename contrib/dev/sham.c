@@ -1,16 +1,18 @@
 /*
  * sham OUT.gguf SHAPE [--type TYPE] [--seed N]
  *
- * Writes a model of a real one's shape whose weights are at random: as large, as fast, and it says nothing.
- * For measuring, where the real one is not to be had.  The same arguments give the same bytes.
+ * Writes a model of a real one's shape whose weights are at random: as large, as fast, and it says
+ * nothing. For measuring, where the real one is not to be had.  The same arguments give the same
+ * bytes.
  *
  *      SHAPE   tiny, llama-3.2-1b, qwen3-0.6b, qwen2.5-7b
  *      TYPE    F32, F16, BF16, Q8_0, Q4_0, ... in capitals: of all matrices
  *              f32, f16, bf16, q8_0, q4_0, q4_k_m ... in small letters: as quantising programs mix them, which
  *              mostly give more bits to the head
  *
- * Numbers are so large that what the layers add outweighs the token's own embedding, and is normed before it
- * goes on.  So nothing grows without bound and, the head being the embedding, no token calls for itself.
+ * Numbers are so large that what the layers add outweighs the token's own embedding, and is normed
+ * before it goes on.  So nothing grows without bound and, the head being the embedding, no token
+ * calls for itself.
  */
 #include <errno.h>
 #include <math.h>
