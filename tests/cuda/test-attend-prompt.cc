@@ -255,10 +255,12 @@ static void scores_are_capped_and_sinks_and_slopes_take_part(void **)
 
 static void scores_may_be_far_apart(void **)
 {
-        world w = world_new(4, 1, 64);
+        for (kv_type type : types) {
+                world w = world_new(4, 1, 64, CONTEXT, type);
 
-        w.scale = 300;
-        check(&w, few(), 1);
+                w.scale = 300;
+                check(&w, few(), 1);
+        }
 }
 
 /* ---- whose rows they are ---- */

@@ -342,10 +342,12 @@ static void scores_are_capped_and_sinks_and_slopes_take_part(void **)
 
 static void scores_may_be_far_apart(void **)
 {
-        world w = world_new(4, 1, 64);
+        for (kv_type type : types) {
+                world w = world_new(4, 1, 64, CONTEXT, type);
 
-        w.scale = 300;
-        check(&w, { { 0, 9, 1, 290 }, { 0, 1, 2, 700 } });
+                w.scale = 300;
+                check(&w, { { 0, 9, 1, 290 }, { 0, 1, 2, 700 } });
+        }
 }
 
 /* ---- whose bits they are ---- */

@@ -220,8 +220,14 @@ static const struct shape plain = {
 
 static void row_has_the_same_bits_in_any_company(void **state)
 {
+        static const enum kv_type types[] = { KV_F16, KV_BF16, KV_INT8 };
+        struct shape s = plain;
+
         (void)state;
-        check_shape(&plain);
+        for (uint32_t i = 0; i < 3; i++) {
+                s.kv = types[i];
+                check_shape(&s);
+        }
 }
 
 static void row_has_the_same_bits_with_every_trait(void **state)
