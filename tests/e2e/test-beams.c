@@ -115,7 +115,8 @@ static void the_ways_are_those_that_transformers_finds(void **state)
         snprintf(path, sizeof(path), "%s/tests/golden/shipped/beams.txt", given("SOURCES"));
         in = fopen(path, "r");
         assert_non_null(in);
-        HOUSE(house, "--kv", "f32");
+        /* the cpu rounds rows to bytes, and finds other ways where there is little between them */
+        HOUSE(house, "--kv", "f32", "--backend", "ref");
         client = meet(house);
         while (read_search(in, &search)) {
                 compare(client, &search, &ties);
