@@ -12,7 +12,7 @@
  * "batched == alone" and "chunked == whole", which tests check bit for bit.  "ref" and "cpu" are
  * always like that.  Where kernels_conf does not ask for it (`deterministic`), another backend may choose
  * kernels by the number of rows in the step.  A row's numbers are then as near as the weights and
- * rows that it multiplies are to bfloats, 2^-9 of each, but the bits may be others in another
+ * rows that it multiplies are to bfloats, 2^-8 of each at most, but the bits may be others in another
  * company; the same step gives the same bits still.
  *
  * Steps.  A step is the set of rows run together.  step_begin() hands over

@@ -21,9 +21,9 @@ enum act_kind { ACT_FLOATS, ACT_BFLOATS, ACT_BYTES, ACT_KINDS };
 #define ACT_NUMBERS 32u
 
 struct act {
-        float scale; /* largest / 127; 0: all are zero, or as good as; NaN or infinite as they are */
-        float less_scaled;      /* scale * less */
-        int32_t less;           /* minus the sum of bytes ... */
+        float scale;       /* largest / 127; 0: all are below 2^-100; NaN or infinite as they are */
+        float less_scaled; /* scale * less */
+        int32_t less;      /* minus the sum of bytes ... */
         int16_t less_halves[2]; /* ... of the first 16, of the last 16 */
         int8_t bytes[ACT_NUMBERS];
 };

@@ -3,8 +3,9 @@
  *
  * body.h is the source; avx512.c, avx2.c and plain.c compile it with vectors of
  * 16, 8 and 4 floats.  All do the same operations on each number in the same
- * order, multiply and add apart (-ffp-contract=off), so that an instruction set
- * changes the speed and not one bit.
+ * order, multiply and add fused only where it is written so (-ffp-contract=off), so that an
+ * instruction set changes the speed and not one bit; but for products of bfloats where the
+ * processor has its own way of them (avx512bf16.c).
  *
  * How weights lie is said in panel.h, how rows of x do in acts.h.
  */

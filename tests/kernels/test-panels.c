@@ -188,7 +188,9 @@ static void threads_put_rows_of_a_panel_beside_each_other(void **state)
                         for (uint32_t t = 0; t < THREADS; t++) {
                                 putters[t] = (struct putter){ &w, t };
                                 assert_int_equal(
-                                        pthread_create(&threads[t], NULL, putter_work, &putters[t]),
+                                        pthread_create(&threads[t], NULL,
+                                                       round % 2 ? runner_work : putter_work,
+                                                       &putters[t]),
                                         0);
                         }
                         for (uint32_t t = 0; t < THREADS; t++)
