@@ -12,7 +12,12 @@
 #include "kernels/rows.h"
 
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_CHECKED /* as clang says it */
+#endif
+#endif
+#if defined(IS_CHECKED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNROLL    /* checks at every place would take minutes to compile */
 #define PASS_MOST 2u
 #elif defined(__clang__)
