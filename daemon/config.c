@@ -42,7 +42,7 @@ struct setting {
         size_t offset;
         const char *initial; /* NULL: none */
         uint64_t low, high;
-        const char *words[5]; /* or what stands for the value in --help */
+        const char *words[6]; /* and a NULL; or what stands for the value in --help */
         bool flag_only;
         const char *help;
 };

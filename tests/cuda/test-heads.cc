@@ -267,19 +267,21 @@ static void check_nearly(const world *w)
 
                         for (double number : want)
                                 most = fmax(most, fabs(number));
-                        memcpy(&scale, tile + kv_scales_offset(&w->shape) + line * 4, 4);
+                        if (w->shape.type == KV_INT8)
+                                memcpy(&scale, tile + kv_scales_offset(&w->shape) + line * 4, 4);
                         for (uint32_t i = 0; i < dim; i++) {
-                                const uint16_t bits = ((const uint16_t *)tile)[line * dim + i];
-                                double have = (double)from_half(bits), off = 0x1p-11 * most;
+                                const size_t at = line * dim + i;
+                                double have, off;
 
-                                if (w->shape.type == KV_BF16) {
-                                        have = (double)from_bfloat(bits);
-                                        off = 0x1p-8 * most;
-                                }
                                 if (w->shape.type == KV_INT8) {
-                                        have = (double)((const int8_t *)tile)[line * dim + i] *
-                                               (double)scale;
+                                        have = (double)((const int8_t *)tile)[at] * (double)scale;
                                         off = most / 254;
+                                } else if (w->shape.type == KV_BF16) {
+                                        have = (double)from_bfloat(((const uint16_t *)tile)[at]);
+                                        off = 0x1p-8 * most;
+                                } else {
+                                        have = (double)from_half(((const uint16_t *)tile)[at]);
+                                        off = 0x1p-11 * most;
                                 }
                                 assert_true(fabs(have - want[i]) <= off * 1.001 + most * 1e-5);
                         }
