@@ -14,6 +14,7 @@
 #include "kernels/cpu/cpu.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -228,7 +229,8 @@ static const struct candidate *deciding(const struct isa *isa, struct sorter *s,
                                         uint32_t vocab, float largest, double drawn,
                                         uint32_t *ret_count)
 {
-        double whole = isa->exp_sum(logits, vocab, largest, 1 / pick->temperature);
+        float factor = fminf(1 / pick->temperature, FLT_MAX); /* times 0 it is to be 0 */
+        double whole = isa->exp_sum(logits, vocab, largest, factor);
         double need = pick->top_p < 1 ? pick->top_p : pick->min_p > 0 ? 1 : drawn;
 
         for (uint32_t few = FEW / 2;; few *= 8) {

@@ -17,7 +17,7 @@
 #include "kernels/draw.h"
 #include "kernels/kernels.h"
 
-#define VOCAB 1500u
+#define VOCAB 9000u
 #define WANTS 4u
 
 struct bench {
@@ -251,16 +251,14 @@ static uint32_t pick_expect(const float *logits, uint32_t vocab, const struct pi
         return c[run].id;
 }
 
-static void draws_follow_the_definition(void **state)
+/* Every cut, of a few and of many. */
+static void follow(struct bench *b, const float *logits)
 {
-        static float logits[VOCAB];
-        static const uint32_t vocabs[] = { 1, 2, 31, 32, 33, 1000, VOCAB };
+        static const uint32_t vocabs[] = { 1, 2, 31, 32, 33, 1000, 2050, VOCAB };
         static const uint32_t top_ks[] = { 0, 1, 7, 40, 1024 };
         static const float top_ps[] = { 1, 0.9f, 0.3f }, min_ps[] = { 0, 0.05f, 0.5f };
         uint64_t position = 0;
 
-        for (uint32_t i = 0; i < VOCAB; i++) /* many equals, some masked */
-                logits[i] = i % 11 == 5 ? -INFINITY : (float)(int)(draw(1, 0, i) * 64) / 8;
         for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
                 for (uint32_t i = 0; i < 5 * 3 * 3 * 3; i++) {
                         struct pick pick = { .temperature = 0.25f + (float)(i % 3),
@@ -271,10 +269,29 @@ static void draws_follow_the_definition(void **state)
                                              .seed = i * UINT64_C(0x100000001),
                                              .position = position++ };
 
-                        assert_int_equal(pick_one(*state, logits, vocabs[n], pick),
+                        assert_int_equal(pick_one(b, logits, vocabs[n], pick),
                                          pick_expect(logits, vocabs[n], &pick));
                 }
         }
+}
+
+static void draws_follow_the_definition(void **state)
+{
+        static float logits[VOCAB];
+
+        for (uint32_t i = 0; i < VOCAB; i++) /* many equals, some masked */
+                logits[i] = i % 11 == 5 ? -INFINITY : (float)(int)(draw(1, 0, i) * 64) / 8;
+        follow(*state, logits);
+}
+
+/* As a model has them: hardly two are the same, and few are likely. */
+static void draws_from_steep_logits_follow_the_definition(void **state)
+{
+        static float logits[VOCAB];
+
+        for (uint32_t i = 0; i < VOCAB; i++)
+                logits[i] = (float)(-3 * log(1 - draw(2, 0, i)));
+        follow(*state, logits);
 }
 
 /* "Exceeds": a running sum that just meets the draw is passed over. */
@@ -292,6 +309,8 @@ static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **stat
         const float logits[] = { 1, 1.5f, -3e38f, 0 };
         struct pick pick = { .temperature = 1e-38f, .top_p = 1 };
 
+        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        pick.temperature = 1e-45f; /* what divides by it is infinite */
         assert_int_equal(ever(*state, logits, 4, pick), 2);
         pick.temperature = 3e38f;
         assert_int_equal(ever(*state, logits, 4, pick), 15);
@@ -409,6 +428,7 @@ int main(int argc, char **argv)
                 cmocka_unit_test(each_cut_keeps_what_it_should),
                 cmocka_unit_test(tokens_come_as_often_as_their_chances_say),
                 cmocka_unit_test(draws_follow_the_definition),
+                cmocka_unit_test(draws_from_steep_logits_follow_the_definition),
                 cmocka_unit_test(a_draw_on_the_border_goes_to_the_next),
                 cmocka_unit_test(a_tiny_temperature_is_the_largest_and_a_huge_one_is_even),
                 cmocka_unit_test(the_next_step_runs_on_picks_of_the_two_before),
