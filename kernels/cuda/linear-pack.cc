@@ -12,6 +12,8 @@ linear_format linear_format_of(row_type type)
                 LINEAR_INT8,   LINEAR_K4,     LINEAR_K5,     LINEAR_K6,
         };
 
+        /* whatever has no format of its own: bfloats */
+        static_assert(LINEAR_BFLOAT == 0, "");
         static_assert(ROW_Q4_0 == 3 && ROW_Q8_0 == 4 && ROW_Q4_K == 5 && ROW_Q6_K == 7, "");
         return formats[type];
 }
