@@ -196,9 +196,17 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
         const uint32_t fit = quads_that_fit(code_most(type));
         ivec sums[TILE][WIDTH_ALL];
 
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        sums[t][g] = sums_of(dots[t][g], factor);
+                }
+        }
         UNROLL for (uint32_t i = 0; i < count; i++)
         {
                 const uint32_t quad = first + i;
+                const bool is_full = i % fit == fit - 1 || i == count - 1;
                 ivec w[WIDTH_ALL];
 
                 UNROLL for (uint32_t g = 0; g < width; g++)
@@ -216,12 +224,12 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
 
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
-                                if (i % fit == 0)
-                                        sums[t][g] = sums_of(dots[t][g], factor);
                                 sums[t][g] = quad_dot(code_zero(type) == 128, sums[t][g], w[g], x);
-                                if (i % fit == fit - 1 || i == count - 1)
-                                        dots[t][g] = dots_of(dots[t][g], sums[t][g],
-                                                             factor ? &factor[g] : NULL);
+                                if (!is_full)
+                                        continue;
+                                dots[t][g] =
+                                        dots_of(dots[t][g], sums[t][g], factor ? &factor[g] : NULL);
+                                sums[t][g] = sums_of(dots[t][g], factor);
                         }
                 }
         }
