@@ -8,6 +8,7 @@
 int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv)
 {
         struct kv *kv;
+        size_t bytes;
 
         if (!shape->layers || !shape->kv_heads || !shape->head_dim || !shape->pages)
                 return -EINVAL;
@@ -18,7 +19,9 @@ int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv)
         kv->shape = *shape;
         kv->page_bytes = kv_page_bytes(shape);
         kv->tile_bytes = kv_tile_bytes(shape);
-        kv->pages = memory_new(shape->pages, kv->page_bytes);
+        if (!__builtin_mul_overflow(kv->page_bytes, shape->pages, &bytes) &&
+            !__builtin_add_overflow(bytes, KV_BEYOND, &bytes))
+                kv->pages = memory_new(1, bytes);
         if (!kv->pages) {
                 kv_pool_free(kv);
                 return -ENOMEM;

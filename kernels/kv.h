@@ -17,6 +17,9 @@ struct kv {
         uint8_t *pages;
 };
 
+/* The last page may be read so many bytes beyond its end: a vector's. */
+#define KV_BEYOND 64u
+
 /* -EINVAL: a shape with a zero in it; -ENOMEM. */
 int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv);
 struct kv *kv_pool_free(struct kv *kv);

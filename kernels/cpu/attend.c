@@ -1,8 +1,12 @@
 /*
  * Attention, shared out by block of rows and KV head.  All queries of a block
- * and of the heads that share a KV head walk its tiles together, so a tile is
- * fetched and converted once for them; each still takes its own tiles in its own
- * order (isa.h), as if it were alone.
+ * and of the heads that share a KV head walk its tiles together, so that a tile is
+ * fetched once for them; each still takes its own tiles in its own order
+ * (attention.h), as if it were alone.
+ *
+ * When there are few of those, and a long past, every span of it is an item of its own: what was found
+ * in each is kept, and joined in order when all are there, as the one thread does that walks
+ * them one by one.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -10,120 +14,239 @@
 
 #include "kernels/memory.h"
 
+#define APART_MOST 4096u /* softmaxes that are kept: of 32 heads, 128 spans */
+
+struct attend_room {
+        const uint8_t **pages;          /* (pages of a slot) */
+        uint8_t *softmaxes;             /* what the next two point into */
+        struct softmax *all[QUERIES];   /* of the spans so far */
+        struct softmax *found[QUERIES]; /* of the one that is being walked */
+};
+
 struct attention {
         struct cpu *cpu;
         const struct attend *op;
         float *out;
         const float *q;
-        uint32_t spans;
+        uint32_t blocks;
+        uint32_t apart; /* spans, each an item; 0: an item is all spans of a block and a KV head */
 };
+
+static void room_deinit(struct attend_room *room)
+{
+        memory_free(room->pages);
+        memory_free(room->softmaxes);
+}
+
+static int room_init(struct attend_room *room, uint32_t head_dim, uint32_t pages)
+{
+        size_t bytes = softmax_bytes(head_dim);
+
+        room->pages = memory_new(pages, sizeof(*room->pages));
+        room->softmaxes = memory_new((size_t)QUERIES * 2, bytes);
+        if (!room->pages || !room->softmaxes)
+                return -ENOMEM;
+        for (uint32_t i = 0; i < QUERIES; i++) {
+                room->all[i] = (struct softmax *)(room->softmaxes + i * bytes);
+                room->found[i] = (struct softmax *)(room->softmaxes + (QUERIES + i) * bytes);
+        }
+        return 0;
+}
 
 void cpu_attend_deinit(struct cpu *cpu)
 {
-        for (uint32_t i = 0; cpu->scratch && i < crew_threads(cpu->crew); i++) {
-                memory_free(cpu->scratch[i].k);
-                memory_free(cpu->scratch[i].v);
-                memory_free(cpu->scratch[i].acc);
-        }
-        cpu->scratch = memory_free(cpu->scratch);
-        cpu->wide_max = 0;
+        for (uint32_t i = 0; cpu->rooms && i < crew_threads(cpu->crew); i++)
+                room_deinit(&cpu->rooms[i]);
+        cpu->rooms = memory_free(cpu->rooms);
+        cpu->apart = memory_free(cpu->apart);
+        cpu->head_dim_max = 0;
 }
 
 int cpu_attend_init(struct cpu *cpu, uint32_t head_dim)
 {
-        uint32_t wide = round_up(head_dim, PAGE_POSITIONS);
+        uint32_t threads = crew_threads(cpu->crew);
+        int r = 0;
 
-        if (wide <= cpu->wide_max)
+        if (head_dim <= cpu->head_dim_max)
                 return 0;
         cpu_attend_deinit(cpu);
-        cpu->scratch = memory_new(crew_threads(cpu->crew), sizeof(*cpu->scratch));
-        for (uint32_t i = 0; cpu->scratch && i < crew_threads(cpu->crew); i++) {
-                struct attend_scratch *s = &cpu->scratch[i];
-
-                s->k = memory_new((size_t)wide * PAGE_POSITIONS, sizeof(*s->k));
-                s->v = memory_new((size_t)wide * PAGE_POSITIONS, sizeof(*s->v));
-                s->acc = memory_new((size_t)wide * QUERIES, sizeof(*s->acc));
-                if (!s->k || !s->v || !s->acc)
-                        cpu_attend_deinit(cpu);
+        cpu->rooms = memory_new(threads, sizeof(*cpu->rooms));
+        cpu->apart = memory_new(APART_MOST, softmax_bytes(head_dim));
+        if (!cpu->rooms || !cpu->apart)
+                r = -ENOMEM;
+        for (uint32_t i = 0; r == 0 && i < threads; i++)
+                r = room_init(&cpu->rooms[i], head_dim, cpu->steps.pages_max);
+        if (r < 0) {
+                cpu_attend_deinit(cpu);
+                return r;
         }
-        if (!cpu->scratch)
-                return -ENOMEM;
-        cpu->wide_max = wide;
+        cpu->head_dim_max = head_dim;
         return 0;
 }
 
-/* Queries of heads [head, head + count) of the rows of a span; returns how many. */
-static uint32_t queries_make(const struct attention *a, const struct step_run *span, uint32_t head,
+static uint32_t first_seen(const struct attend *op, uint32_t own)
+{
+        return op->window && own >= op->window ? own - op->window + 1 : 0;
+}
+
+/* Queries of heads [head, head + count) of the rows of a block; returns how many. */
+static uint32_t queries_make(const struct attention *a, const struct step_run *block, uint32_t head,
                              uint32_t count, struct query *queries)
 {
         const struct attend *op = a->op;
         uint32_t n = 0;
 
-        for (uint32_t r = span->row; r < span->row + span->count; r++) {
+        for (uint32_t r = block->row; r < block->row + block->count; r++) {
                 uint32_t own = a->cpu->steps.rows[r].position;
 
-                for (uint32_t h = head; h < head + count; h++) {
-                        size_t at = ((size_t)r * op->heads + h) * op->head_dim;
-
+                for (uint32_t h = head; h < head + count; h++)
                         queries[n++] = (struct query){
-                                .q = a->q + at,
-                                .out = a->out + at,
+                                .q = a->q + ((size_t)r * op->heads + h) * op->head_dim,
                                 .own = own,
-                                .first = op->window && own >= op->window ? own - op->window + 1 : 0,
+                                .first = first_seen(op, own),
                                 .slope = op->slopes ? op->slopes[h] : 0,
-                                .sink = op->sinks ? &op->sinks[h] : NULL,
                         };
-                }
         }
         return n;
 }
 
-static void attend_block(const struct attention *a, uint32_t thread, const struct step_run *span,
-                         uint32_t kv_head, uint32_t head, uint32_t count)
+static const float *sink_of(const struct attend *op, uint32_t head)
+{
+        return op->sinks ? &op->sinks[head] : NULL;
+}
+
+/* Pages of positions `from` to `to`, both included. */
+static struct past past_make(const struct attention *a, struct attend_room *room, uint32_t slot,
+                             uint32_t kv_head, uint32_t from, uint32_t to)
 {
         const struct attend *op = a->op;
-        const struct isa *isa = a->cpu->isa;
-        struct attend_scratch *s = &a->cpu->scratch[thread];
-        struct query queries[QUERIES];
-        uint32_t n = queries_make(a, span, head, count, queries), end = queries[n - 1].own;
-        uint32_t slot = a->cpu->steps.rows[span->row].slot;
-        struct attend_tile tile = {
+
+        for (uint32_t page = from / PAGE_POSITIONS; page <= to / PAGE_POSITIONS; page++)
+                room->pages[page] =
+                        kv_tile(op->kv, steps_page(&a->cpu->steps, slot, page * PAGE_POSITIONS),
+                                op->layer, kv_head);
+        return (struct past){
+                .pages = room->pages,
+                .page_count = to / PAGE_POSITIONS + 1,
+                .v_offset = op->kv->tile_bytes,
+                .scales_offset = kv_scales_offset(&op->kv->shape),
                 .head_dim = op->head_dim,
                 .type = op->kv->shape.type,
                 .scale = op->scale,
                 .softcap = op->softcap,
         };
+}
 
-        isa->attend_begin(s, op->head_dim, n);
-        for (uint32_t t = queries[0].first / PAGE_POSITIONS; t <= end / PAGE_POSITIONS; t++) {
-                tile.base = t * PAGE_POSITIONS;
-                tile.k = kv_tile(op->kv, steps_page(&a->cpu->steps, slot, tile.base), op->layer,
-                                 kv_head);
-                tile.v = (const uint8_t *)tile.k + op->kv->tile_bytes;
-                tile.k_scales = kv_scales(op->kv, tile.k);
-                tile.v_scales = kv_scales(op->kv, tile.v);
-                isa->attend_tile(s, &tile, queries, n);
+/* One span after the other. */
+static void walk_all(const struct attention *a, struct attend_room *room, const struct past *past,
+                     const struct query *queries, uint32_t count)
+{
+        uint32_t first = queries[0].first / SPAN_POSITIONS;
+        uint32_t last = queries[count - 1].own / SPAN_POSITIONS;
+
+        for (uint32_t span = first; span <= last; span++) {
+                a->cpu->isa->attend(past, span * SPAN_POSITIONS, queries, count, room->found);
+                for (uint32_t i = 0; i < count; i++) {
+                        struct softmax *found = room->found[i];
+                        uint32_t begin = queries[i].first / SPAN_POSITIONS;
+
+                        if (begin == span) {
+                                room->found[i] = room->all[i];
+                                room->all[i] = found;
+                        } else if (begin < span && queries[i].own / SPAN_POSITIONS >= span) {
+                                a->cpu->isa->attend_join(room->all[i], found, past->head_dim);
+                        }
+                }
         }
-        isa->attend_end(s, op->head_dim, queries, n);
+}
+
+static struct softmax *apart_at(const struct attention *a, uint32_t row, uint32_t head,
+                                uint32_t span)
+{
+        size_t at = ((size_t)row * a->op->heads + head) * a->apart + span;
+
+        return (struct softmax *)(a->cpu->apart + at * softmax_bytes(a->op->head_dim));
+}
+
+/* One span alone, of those that are apart. */
+static void attend_span(const struct attention *a, struct attend_room *room, uint32_t span,
+                        const struct step_run *block, uint32_t kv_head, uint32_t head,
+                        uint32_t count, const struct query *queries, uint32_t n)
+{
+        uint32_t base = span * SPAN_POSITIONS, end = base + SPAN_POSITIONS - 1;
+        uint32_t from = queries[0].first, to = queries[n - 1].own;
+        struct softmax *found[QUERIES];
+        struct past past;
+
+        if (from > end || to < base)
+                return;
+        from = from > base ? from : base;
+        to = to < end + TILE_POSITIONS ? to : end + TILE_POSITIONS; /* what is fetched ahead, too */
+        past = past_make(a, room, a->cpu->steps.rows[block->row].slot, kv_head, from, to);
+        for (uint32_t i = 0; i < n; i++)
+                found[i] = apart_at(a, block->row + i / count, head + i % count, span);
+        a->cpu->isa->attend(&past, base, queries, n, found);
+}
+
+/* Heads [head, head + count): all spans, or `span` alone when they are apart. */
+static void attend_block(const struct attention *a, uint32_t thread, const struct step_run *block,
+                         uint32_t kv_head, uint32_t head, uint32_t count, uint32_t span)
+{
+        const struct attend *op = a->op;
+        struct attend_room *room = &a->cpu->rooms[thread];
+        struct query queries[QUERIES];
+        uint32_t n = queries_make(a, block, head, count, queries);
+        struct past past;
+
+        if (a->apart) {
+                attend_span(a, room, span, block, kv_head, head, count, queries, n);
+                return;
+        }
+        past = past_make(a, room, a->cpu->steps.rows[block->row].slot, kv_head, queries[0].first,
+                         queries[n - 1].own);
+        walk_all(a, room, &past, queries, n);
+        for (uint32_t i = 0; i < n; i++)
+                a->cpu->isa->attend_out(a->out + (queries[i].q - a->q), room->all[i], op->head_dim,
+                                        sink_of(op, head + i % count));
 }
 
 static void attend_work(void *arg, uint32_t thread, uint32_t item)
 {
         const struct attention *a = arg;
         const struct attend *op = a->op;
+        uint32_t spans = a->apart ? a->apart : 1, of_block = spans * op->kv_heads;
         /* from the end: the last rows of a long run see most, and should not be left over */
-        const struct step_run *span = &a->cpu->spans[a->spans - 1 - item / op->kv_heads];
-        uint32_t kv_head = item % op->kv_heads, group = op->heads / op->kv_heads;
+        const struct step_run *block = &a->cpu->blocks[a->blocks - 1 - item / of_block];
+        uint32_t kv_head = item % of_block / spans, group = op->heads / op->kv_heads;
 
         for (uint32_t h = 0; h < group; h += QUERIES) {
                 uint32_t count = group - h < QUERIES ? group - h : QUERIES;
 
-                attend_block(a, thread, span, kv_head, kv_head * group + h, count);
+                attend_block(a, thread, block, kv_head, kv_head * group + h, count, item % spans);
         }
 }
 
-/* The runs, cut so that a span's queries fit a block. */
-static uint32_t spans_make(struct cpu *cpu, uint32_t group)
+/* A row's spans, which were apart. */
+static void join_work(void *arg, uint32_t thread, uint32_t row)
+{
+        const struct attention *a = arg;
+        const struct attend *op = a->op;
+        uint32_t own = a->cpu->steps.rows[row].position;
+        uint32_t first = first_seen(op, own) / SPAN_POSITIONS;
+
+        (void)thread;
+        for (uint32_t head = 0; head < op->heads; head++) {
+                struct softmax *all = apart_at(a, row, head, first);
+
+                for (uint32_t span = first + 1; span <= own / SPAN_POSITIONS; span++)
+                        a->cpu->isa->attend_join(all, apart_at(a, row, head, span), op->head_dim);
+                a->cpu->isa->attend_out(a->out + ((size_t)row * op->heads + head) * op->head_dim,
+                                        all, op->head_dim, sink_of(op, head));
+        }
+}
+
+/* The runs, cut so that a block's queries are no more than QUERIES. */
+static uint32_t blocks_make(struct cpu *cpu, uint32_t group)
 {
         const struct step *step = &cpu->steps.step;
         uint32_t n = 0, most = group < QUERIES ? QUERIES / group : 1;
@@ -134,12 +257,30 @@ static uint32_t spans_make(struct cpu *cpu, uint32_t group)
                 while (left.count > 0) {
                         uint32_t count = left.count < most ? left.count : most;
 
-                        cpu->spans[n++] = (struct step_run){ left.row, count };
+                        cpu->blocks[n++] = (struct step_run){ left.row, count };
                         left.row += count;
                         left.count -= count;
                 }
         }
         return n;
+}
+
+/* How many spans apart: 0 when there is enough to share out without that, or too much to keep. */
+static uint32_t spans_apart(const struct attention *a)
+{
+        const struct step *step = &a->cpu->steps.step;
+        uint32_t threads = crew_threads(a->cpu->crew), spans = 0;
+
+        if (threads == 1 || a->blocks * a->op->kv_heads >= 4 * threads)
+                return 0;
+        for (uint32_t r = 0; r < step->row_count; r++) {
+                uint32_t own = a->cpu->steps.rows[r].position / SPAN_POSITIONS + 1;
+
+                spans = own > spans ? own : spans;
+        }
+        if (spans == 1 || (size_t)step->row_count * a->op->heads * spans > APART_MOST)
+                return 0;
+        return spans;
 }
 
 int cpu_attend(struct kernels *k, const struct attend *op, float *out, const float *q)
@@ -150,8 +291,11 @@ int cpu_attend(struct kernels *k, const struct attend *op, float *out, const flo
 
         assert(cpu->steps.running && op->layer < kv->layers);
         assert(op->kv_heads == kv->kv_heads && op->head_dim == kv->head_dim);
-        assert(op->heads % op->kv_heads == 0 && op->head_dim <= cpu->wide_max);
-        a.spans = spans_make(cpu, op->heads / op->kv_heads);
-        crew_run(cpu->crew, attend_work, &a, a.spans * op->kv_heads);
+        assert(op->heads % op->kv_heads == 0 && op->head_dim <= cpu->head_dim_max);
+        a.blocks = blocks_make(cpu, op->heads / op->kv_heads);
+        a.apart = spans_apart(&a);
+        crew_run(cpu->crew, attend_work, &a, a.blocks * op->kv_heads * (a.apart ? a.apart : 1));
+        if (a.apart)
+                crew_run(cpu->crew, join_work, &a, cpu->steps.step.row_count);
         return 0;
 }

@@ -123,7 +123,7 @@ static void cpu_close(struct kernels *k)
         memory_free(cpu->normed);
         memory_free(cpu->outs);
         memory_free(cpu->turns);
-        memory_free(cpu->spans);
+        memory_free(cpu->blocks);
         cpu_attend_deinit(cpu);
         for (uint32_t i = 0; cpu->sorters && i < crew_threads(cpu->crew); i++)
                 cpu_sorter_deinit(&cpu->sorters[i]);
@@ -239,9 +239,9 @@ static int cpu_init(struct cpu *cpu, const struct kernels_conf *conf)
         r = steps_init(&cpu->steps, conf);
         if (r < 0)
                 return r;
-        cpu->spans = memory_new(conf->rows_max, sizeof(*cpu->spans));
+        cpu->blocks = memory_new(conf->rows_max, sizeof(*cpu->blocks));
         cpu->sorters = memory_new(crew_threads(cpu->crew), sizeof(*cpu->sorters));
-        if (!cpu->spans || !cpu->sorters)
+        if (!cpu->blocks || !cpu->sorters)
                 return -ENOMEM;
         for (uint32_t i = 0; i < crew_threads(cpu->crew); i++) {
                 r = cpu_sorter_init(&cpu->sorters[i], conf->vocab_max);

@@ -41,6 +41,8 @@ struct sorter { /* pick.c: one thread's room for a vocabulary */
         float *maxima; /* of blocks of logits */
 };
 
+struct attend_room; /* attend.c: one thread's */
+
 struct cpu {
         struct kernels table; /* first: a struct kernels of ours is a struct cpu */
         const struct isa *isa;
@@ -59,9 +61,10 @@ struct cpu {
         size_t turns_max;
         struct rope turned; /* what `turns` holds; frequency NULL: nothing */
 
-        struct step_run *spans;         /* (rows_max): attention's blocks of rows */
-        struct attend_scratch *scratch; /* (threads) */
-        uint32_t wide_max;              /* the head_dim there is room for */
+        struct step_run *blocks;   /* (rows_max): attention's blocks of rows */
+        struct attend_room *rooms; /* (threads) */
+        uint8_t *apart;            /* softmaxes of spans that different threads work at */
+        uint32_t head_dim_max;     /* there is room for */
 
         struct sorter *sorters; /* (threads) */
 };

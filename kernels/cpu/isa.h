@@ -19,35 +19,40 @@
 #include "kernels/cpu/acts.h"
 #include "kernels/cpu/panel.h"
 #include "kernels/kernels.h"
+#include "kernels/page.h"
 
 #define MAXIMA_BLOCK 64u
 #define QUERIES      32u /* a block of queries that share a KV head */
 
+/* Attention takes positions by tiles, and tiles by spans, which begin at their own multiples. */
+#define TILE_POSITIONS 64u
+#define TILE_PAGES     (TILE_POSITIONS / PAGE_POSITIONS)
+#define SPAN_POSITIONS 1024u
+
 /* One query of attention: a row and a head. */
 struct query {
         const float *q;
-        float *out;
         uint32_t first, own; /* the positions it sees, both included */
         float slope;         /* 0: none */
-        const float *sink;   /* NULL: none */
 };
 
-/* What a thread needs to attend with a block of queries; head_dim padded to 16 in `wide`. */
-struct attend_scratch {
-        float *k;   /* (head_dim, 16) */
-        float *v;   /* (16, wide) */
-        float *acc; /* (QUERIES, wide): the sum of p * v */
-        float sum[QUERIES][PAGE_POSITIONS];
-        float max[QUERIES];
-};
-
-struct attend_tile {
-        const void *k, *v;
-        const float *k_scales, *v_scales; /* KV_INT8: of its positions */
-        uint32_t base;                    /* the tile's first position */
+/* What lies behind a block of queries: the K tile of each of its pages, by position / 16.  One that no
+ * query of the block sees may be anything. */
+struct past {
+        const uint8_t **pages;
+        uint32_t page_count;
+        size_t v_offset, scales_offset; /* from a K tile to its V tile, from either to its scales */
         uint32_t head_dim;
         enum kv_type type;
         float scale, softcap;
+};
+
+/* The softmax over some positions: the largest score, the sum of e^(score - largest), and of that
+ * times v. */
+struct softmax {
+        float largest, sum;
+        float unused[14];
+        float values[]; /* head_dim, rounded up to 16 */
 };
 
 struct isa {
@@ -71,12 +76,15 @@ struct isa {
         double (*exp_sum)(const float *x, uint32_t count, float largest, float factor);
         void (*to_half)(uint16_t *out, const float *x, uint32_t count);
 
-        /* begin, then every tile that any query sees in ascending order, then end */
-        void (*attend_begin)(struct attend_scratch *s, uint32_t head_dim, uint32_t queries);
-        void (*attend_tile)(struct attend_scratch *s, const struct attend_tile *tile,
-                            const struct query *queries, uint32_t count);
-        void (*attend_end)(struct attend_scratch *s, uint32_t head_dim, const struct query *queries,
-                           uint32_t count);
+        /* ret_found[i]: of queries[i] over the span that begins at `span`; nothing that may be
+         * joined if it sees none of that */
+        void (*attend)(const struct past *past, uint32_t span, const struct query *queries,
+                       uint32_t count, struct softmax *const *ret_found);
+        /* `all`, of earlier positions, takes up what the next ones gave */
+        void (*attend_join)(struct softmax *all, const struct softmax *next, uint32_t head_dim);
+        /* sink: NULL, or one more score, without a value */
+        void (*attend_out)(float *out, const struct softmax *all, uint32_t head_dim,
+                           const float *sink);
 };
 
 extern const struct isa isa_avx512bf16, isa_avx512, isa_avx2, isa_plain;
@@ -84,6 +92,11 @@ extern const struct isa isa_avx512bf16, isa_avx512, isa_avx2, isa_plain;
 static inline uint32_t round_up(uint32_t n, uint32_t to)
 {
         return (n + to - 1) / to * to;
+}
+
+static inline size_t softmax_bytes(uint32_t head_dim)
+{
+        return sizeof(struct softmax) + round_up(head_dim, 16) * sizeof(float);
 }
 
 #endif

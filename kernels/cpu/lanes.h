@@ -53,9 +53,63 @@ LANES_INLINE void store(float *p, vec v)
         memcpy(p, &v, sizeof(v));
 }
 
+/* a * b + c, rounded once */
+LANES_INLINE vec fused(vec a, vec b, vec c)
+{
+#if LANES == 16
+        return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif LANES == 8
+        return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+        for (uint32_t i = 0; i < LANES; i++)
+                c[i] = fmaf(a[i], b[i], c[i]);
+        return c;
+#endif
+}
+
 LANES_INLINE vec choose(ivec mask, vec yes, vec no)
 {
         return (vec)((mask & (ivec)yes) | (~mask & (ivec)no));
+}
+
+/* The larger of both; b where one is NaN. */
+LANES_INLINE vec larger(vec a, vec b)
+{
+#if LANES == 16
+        return (vec)_mm512_max_ps((__m512)a, (__m512)b);
+#elif LANES == 8
+        return (vec)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+        return choose(a > b, a, b);
+#endif
+}
+
+/* The smaller of both; b where one is NaN. */
+LANES_INLINE vec smaller(vec a, vec b)
+{
+#if LANES == 16
+        return (vec)_mm512_min_ps((__m512)a, (__m512)b);
+#elif LANES == 8
+        return (vec)_mm256_min_ps((__m256)a, (__m256)b);
+#else
+        return choose(a < b, a, b);
+#endif
+}
+
+/* Of what a comparison gave. */
+LANES_INLINE bool any(ivec mask)
+{
+#if LANES == 16
+        return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif LANES == 8
+        return _mm256_movemask_ps((__m256)mask) != 0;
+#else
+        int32_t all = 0;
+
+        for (uint32_t i = 0; i < LANES; i++)
+                all |= mask[i];
+        return all != 0;
+#endif
 }
 
 /* 0, 1, 2, ... */
@@ -118,7 +172,7 @@ LANES_INLINE vec load_as(const enum row_type type, const void *numbers, size_t i
  * e^x to about one unit in the last place.  x = n ln 2 + r, n whole, and
  * e^x = 2^n e^r with the Taylor series to r^7 (|r| < 0.35: the rest is below
  * 6e-9).  n is rounded by adding 1.5 * 2^23, where a float has no fraction left;
- * ln 2 is subtracted in two parts, the first so short that n times it is exact.
+ * ln 2 is subtracted in two parts, and neither's product is rounded.
  * Below -87 and above 88 the result is that of the bound; NaN stays NaN.
  */
 LANES_INLINE vec exp_lanes(vec x)
@@ -126,19 +180,18 @@ LANES_INLINE vec exp_lanes(vec x)
         const float whole = 0x1.8p23f;
         vec n, r, p;
 
-        x = choose(x < splat(-87.0f), splat(-87.0f), x);
-        x = choose(x > splat(88.0f), splat(88.0f), x);
-        n = x * 0x1.715476p0f + whole;
+        x = smaller(splat(88.0f), larger(splat(-87.0f), x));
+        n = fused(x, splat(0x1.715476p0f), splat(whole));
         uvec power = ((uvec)n - (uvec)splat(whole) + 127) << 23;
         n = n - whole;
-        r = x - n * 0x1.62e4p-1f;
-        r = r - n * 0x1.7f7d1cp-20f;
-        p = r * (1.0f / 5040) + 1.0f / 720;
-        p = p * r + 1.0f / 120;
-        p = p * r + 1.0f / 24;
-        p = p * r + 1.0f / 6;
-        p = p * r + 0.5f;
-        p = p * r * r + r + 1.0f;
+        r = fused(n, splat(-0x1.62e43p-1f), x);
+        r = fused(n, splat(0x1.05c610p-29f), r);
+        p = fused(r, splat(1.0f / 5040), splat(1.0f / 720));
+        p = fused(p, r, splat(1.0f / 120));
+        p = fused(p, r, splat(1.0f / 24));
+        p = fused(p, r, splat(1.0f / 6));
+        p = fused(p, r, splat(0.5f));
+        p = fused(p * r, r, r) + 1.0f;
         return p * (vec)power;
 }
 

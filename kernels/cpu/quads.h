@@ -48,20 +48,6 @@ LANES_INLINE vec to_floats(ivec v)
         return __builtin_convertvector(v, vec);
 }
 
-/* a * b + c, rounded once */
-LANES_INLINE vec fused(vec a, vec b, vec c)
-{
-#if LANES == 16
-        return (vec)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif LANES == 8
-        return (vec)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
-#else
-        for (uint32_t i = 0; i < LANES; i++)
-                c[i] = fmaf(a[i], b[i], c[i]);
-        return c;
-#endif
-}
-
 /*
  * Dots of quads.  `most` is the largest code.  Where there is an instruction for four products, sums
  * are the dots at once; else they are sums of two products, in 16 bits, of as many quads as fit, and

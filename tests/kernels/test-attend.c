@@ -75,12 +75,9 @@ static double slack_of(const struct context *c, const struct extent *e, const fl
         return 2 * sum / (1 - sum) * e->value + 1e-30;
 }
 
-/*
- * Near where ref is finite, not finite where it is not.  One exception: a tile of which a row sees one score
- * alone, and that is minus infinity, has no largest to take the others from, and may have made it NaN.
- */
+/* Near where ref is finite, not finite where it is not. */
 static void row_is_near(const struct context *c, const struct extent *e, const struct seat *s,
-                        uint32_t own, bool or_none, const float *is, const float *should)
+                        uint32_t own, const float *is, const float *should)
 {
         const float *q = context_ask(c, 0, own);
 
@@ -88,8 +85,6 @@ static void row_is_near(const struct context *c, const struct extent *e, const s
                 uint32_t head = i / c->head_dim;
                 double slack = slack_of(c, e, q + (size_t)head * c->head_dim, own);
 
-                if (or_none && isnan(is[i]))
-                        continue;
                 if (isfinite(should[i]) ? !(fabs((double)is[i] - should[i]) <= slack)
                                         : isfinite(is[i]))
                         fail_msg("%s: type %d, head_dim %u, %u heads, window %u, position %u: "
@@ -100,7 +95,7 @@ static void row_is_near(const struct context *c, const struct extent *e, const s
 }
 
 /* All seats are asked for the row at `own`, and each is held against ref. */
-static void row_agrees(const struct context *c, const struct extent *e, uint32_t own, bool or_none)
+static void row_agrees(const struct context *c, const struct extent *e, uint32_t own)
 {
         float *should = malloc(context_width(c) * sizeof(*should));
         float *is = malloc(context_width(c) * sizeof(*is));
@@ -111,7 +106,7 @@ static void row_agrees(const struct context *c, const struct extent *e, uint32_t
         seat_attend(&seats[0], c, &chunk, 1, should);
         for (uint32_t i = 1; i < seat_count; i++) {
                 seat_attend(&seats[i], c, &chunk, 1, is);
-                row_is_near(c, e, &seats[i], own, or_none, is, should);
+                row_is_near(c, e, &seats[i], own, is, should);
         }
         free(should);
         free(is);
@@ -146,7 +141,7 @@ static void rows_agree(const struct context *c, uint32_t count)
         take_all(c);
         for (uint32_t i = 0, written = 0; i < count; written = owns[i++] + 1) {
                 write_all(c, written, owns[i] + 1);
-                row_agrees(c, &e, owns[i], false);
+                row_agrees(c, &e, owns[i]);
         }
         leave_all();
 }
@@ -191,10 +186,10 @@ static void windows_agree(struct context *c)
                         c->softcap = count & 1 ? 2.5f : 0;
                         c->has_sinks = count & 2;
                         c->has_slopes = count % 3;
-                        row_agrees(c, &e, owns[i], false);
+                        row_agrees(c, &e, owns[i]);
                 }
                 c->window = 0;
-                row_agrees(c, &e, owns[i], false);
+                row_agrees(c, &e, owns[i]);
         }
         leave_all();
 }
@@ -294,8 +289,7 @@ static void look_at(struct context *c, const struct extent *e, uint32_t position
                 for (uint32_t way = 0; way < 4; way++) {
                         c->window = way & 1 ? after[i] + 1 : 0;
                         c->softcap = way & 2 ? 4 : 0;
-                        row_agrees(c, e, position + after[i],
-                                   c->window == after[i] + 1 && position % PAGE_POSITIONS == 15);
+                        row_agrees(c, e, position + after[i]);
                 }
 }
 
@@ -344,8 +338,8 @@ static void value_that_is_not_finite_is_told_however_little_it_weighs(void **sta
                 context_at(&c, c.v, places[i % 5])[i % 8] = i & 1 ? NAN : INFINITY;
                 take_all(&c);
                 write_all(&c, 0, 3101);
-                row_agrees(&c, &e, 39, false);
-                row_agrees(&c, &e, 3095, false);
+                row_agrees(&c, &e, 39);
+                row_agrees(&c, &e, 3095);
                 leave_all();
                 context_free(&c);
         }

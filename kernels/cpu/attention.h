@@ -1,0 +1,485 @@
+/*
+ * Attention's loops.  Part of body.h.
+ *
+ *      span     1024 positions: a softmax of its own, joined to that of all before it
+ *      tile     64 positions, four pages: scores, their maximum, e^(score - maximum), times V
+ *
+ * Both begin at multiples of their length, whoever asks: what a query adds to what, and in which order,
+ * depends on its own position alone.  Which queries are worked on together, as one pass over a tile, is
+ * about speed: a number that is fetched and converted serves them all.  A pass is of queries that
+ * see the same positions of its tile, for what others may not see must not even be multiplied by 0.
+ *
+ * Numbers are converted as they lie in their pages, again for every pass: to make floats of a tile first
+ * was slower even for 32 queries, for then it outgrows the first cache.  What comes next is
+ * fetched from memory meanwhile: V and the next tile's K are as large as K, so while a number of
+ * one is read, the same place of the other is asked for.
+ */
+
+#define PASS_QUERIES (LANES == 4 ? 2u : 6u)
+#define REGISTERS    (LANES == 16 ? 32u : 16u) /* of vectors */
+#define UNITS_MOST   4u /* of 16 positions (K) or 16 numbers of a head (V), at once */
+
+/* A tile as a pass sees it: positions [from, to), counted from its first one. */
+struct tile {
+        uint32_t from, to;
+        const uint8_t *k[TILE_PAGES], *v[TILE_PAGES];
+        const uint8_t *next[TILE_PAGES];                          /* K of the next tile */
+        const float *k_scales[TILE_PAGES], *v_scales[TILE_PAGES]; /* KV_INT8 */
+};
+
+/* A pass's queries: of each what it asks, and where its values are summed. */
+struct pass {
+        const float *q[PASS_QUERIES];
+        float *values[PASS_QUERIES];
+        float p[PASS_QUERIES][TILE_POSITIONS]; /* scores, then e^(score - largest) */
+};
+
+/* Numbers of a tile from `at` on, integers as they are. */
+LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at)
+{
+        switch (type) {
+        case KV_F16:
+                return load_half((const uint16_t *)numbers + at);
+        case KV_BF16:
+                return load_bfloat((const uint16_t *)numbers + at);
+        case KV_INT8:
+                return load_bytes((const int8_t *)numbers + at);
+        case KV_F32:
+                break;
+        }
+        return load((const float *)numbers + at);
+}
+
+/* How many units leave registers enough: for the sums, for what all queries are multiplied with,
+ * and for a query's own.  One query alone need not keep the second. */
+LANES_INLINE uint32_t units_of(const uint32_t queries)
+{
+        const uint32_t vectors = (queries == 1 ? 1 : queries + 1) * PARTS;
+
+        return 4 * vectors < REGISTERS ? 4 : 2 * vectors < REGISTERS ? 2 : 1;
+}
+
+/* ---- scores ---- */
+
+/* q k over `units` pages of the tile, each summed over the head with d ascending. */
+LANES_INLINE void scores_of(const enum kv_type type, const uint32_t queries, const uint32_t units,
+                            struct pass *pass, const struct tile *tile, uint32_t page,
+                            uint32_t head_dim)
+{
+        const size_t bytes = kv_number_bytes(type);
+        vec sums[PASS_QUERIES][UNITS_MOST * PARTS];
+
+        UNROLL for (uint32_t t = 0; t < queries; t++)
+        {
+                UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                {
+                        sums[t][i] = (vec){ 0 };
+                }
+        }
+        for (size_t d = 0; d < head_dim; d++) {
+                vec k[UNITS_MOST * PARTS];
+
+                UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                {
+                        size_t at = d * SUMS + i % PARTS * LANES;
+
+                        k[i] = load_kv(type, tile->k[page + i / PARTS], at);
+                        if (i % PARTS == 0)
+                                __builtin_prefetch(tile->v[page + i / PARTS] + at * bytes);
+                }
+                UNROLL for (uint32_t t = 0; t < queries; t++)
+                {
+                        vec x = splat(pass->q[t][d]);
+
+                        UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                        {
+                                sums[t][i] = fused(k[i], x, sums[t][i]);
+                        }
+                }
+        }
+        UNROLL for (uint32_t t = 0; t < queries; t++)
+        {
+                UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                {
+                        store(pass->p[t] + page * SUMS + i * LANES, sums[t][i]);
+                }
+        }
+}
+
+LANES_INLINE void scores_all(const enum kv_type type, const uint32_t queries, struct pass *pass,
+                             const struct tile *tile, uint32_t head_dim)
+{
+        const uint32_t units = units_of(queries);
+        uint32_t page = tile->from / PAGE_POSITIONS;
+        uint32_t end = (tile->to + PAGE_POSITIONS - 1) / PAGE_POSITIONS;
+
+        for (; page + units <= end; page += units)
+                scores_of(type, queries, units, pass, tile, page, head_dim);
+        for (; page < end; page++)
+                scores_of(type, queries, 1, pass, tile, page, head_dim);
+}
+
+/* ---- the softmax ---- */
+
+/* What a query makes of its scores before they are compared.  Hidden ones, which may be
+ * anything, become -inf. */
+static void scores_shape(float *p, const struct tile *tile, const struct past *past,
+                         const struct query *query, uint32_t base)
+{
+        for (uint32_t i = 0; i < TILE_POSITIONS; i += LANES) {
+                const float *scales = tile->k_scales[i / PAGE_POSITIONS];
+                vec x = load(p + i);
+                ivec lane = iota() + (int32_t)i;
+                ivec seen = (lane >= (int32_t)tile->from) & (lane < (int32_t)tile->to);
+
+                if (scales)
+                        x *= load(scales + i % PAGE_POSITIONS);
+                x *= past->scale;
+                if (past->softcap != 0)
+                        x = tanh_lanes(x / past->softcap) * past->softcap;
+                if (query->slope != 0)
+                        x += __builtin_convertvector(lane + (int32_t)(base - query->own), vec) *
+                             query->slope;
+                store(p + i, choose(seen, x, splat(-INFINITY)));
+        }
+}
+
+/* ... where a product is all there is to it. */
+static void scores_scale(float *p, float scale)
+{
+        for (uint32_t i = 0; i < TILE_POSITIONS; i += LANES)
+                store(p + i, load(p + i) * scale);
+}
+
+static bool scores_above(const float *p, float largest)
+{
+        ivec above = { 0 };
+
+        for (uint32_t i = 0; i < TILE_POSITIONS; i += LANES)
+                above |= load(p + i) > largest;
+        return any(above);
+}
+
+static float scores_largest(const float *p)
+{
+        float most[SUMS];
+
+        for (uint32_t l = 0; l < SUMS; l += LANES) {
+                vec m = load(p + l);
+
+                for (uint32_t i = l + SUMS; i < TILE_POSITIONS; i += SUMS)
+                        m = larger(load(p + i), m);
+                store(most + l, m);
+        }
+        return tree_max(most);
+}
+
+static void scale_all(float *x, float factor, uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i += LANES)
+                store(x + i, load(x + i) * factor);
+}
+
+/* What is subtracted from scores: where all of them are -inf, that would make NaN of them. */
+static float base_of(float largest)
+{
+        return largest > -INFINITY ? largest : 0;
+}
+
+/* The running softmax takes a tile's scores and leaves in `p` what each position's v is to be
+ * multiplied by.  Hidden ones add nothing: e^-inf is 1e-38 here. */
+static void softmax_take(struct softmax *found, float sums[SUMS], float *p, const struct tile *tile,
+                         uint32_t head_dim)
+{
+        float base;
+
+        if (scores_above(p, found->largest)) {
+                float largest = scores_largest(p), factor = exp_one(found->largest - largest);
+
+                scale_all(sums, factor, SUMS);
+                scale_all(found->values, factor, round_up(head_dim, SUMS));
+                found->largest = largest;
+        }
+        base = base_of(found->largest);
+        for (uint32_t part = 0; part < SUMS; part += LANES) {
+                vec sum = load(sums + part);
+
+                for (uint32_t i = part; i < TILE_POSITIONS; i += SUMS) {
+                        const float *scales = tile->v_scales[i / PAGE_POSITIONS];
+                        vec e = exp_lanes(load(p + i) - base);
+
+                        sum += e;
+                        store(p + i, scales ? e * load(scales + part) : e);
+                }
+                store(sums + part, sum);
+        }
+}
+
+/* ---- values ---- */
+
+/* values += p[j] * v[j] for the positions of the tile, ascending, of `units` times 16 numbers of the head
+ * from `d` on.  Where head_dim is no multiple of 16 the last ones are somebody else's, and remain in
+ * lanes that nobody looks at. */
+LANES_INLINE void values_of(const enum kv_type type, const uint32_t queries, const uint32_t units,
+                            const struct pass *pass, const struct tile *tile, uint32_t head_dim,
+                            size_t d)
+{
+        const size_t bytes = kv_number_bytes(type);
+        vec sums[PASS_QUERIES][UNITS_MOST * PARTS];
+
+        UNROLL for (uint32_t t = 0; t < queries; t++)
+        {
+                UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                {
+                        sums[t][i] = load(pass->values[t] + d + i * LANES);
+                }
+        }
+        for (uint32_t from = tile->from, to; from < tile->to; from = to) {
+                uint32_t page = from / PAGE_POSITIONS;
+                size_t at = from % PAGE_POSITIONS * head_dim + d;
+
+                to = (page + 1) * PAGE_POSITIONS;
+                to = to < tile->to ? to : tile->to;
+                for (uint32_t j = from; j < to; j++, at += head_dim) {
+                        vec v[UNITS_MOST * PARTS];
+
+                        __builtin_prefetch(tile->next[page] + at * bytes);
+                        UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                        {
+                                v[i] = load_kv(type, tile->v[page], at + i * LANES);
+                        }
+                        UNROLL for (uint32_t t = 0; t < queries; t++)
+                        {
+                                vec x = splat(pass->p[t][j]);
+
+                                UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                                {
+                                        sums[t][i] = fused(v[i], x, sums[t][i]);
+                                }
+                        }
+                }
+        }
+        UNROLL for (uint32_t t = 0; t < queries; t++)
+        {
+                UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
+                {
+                        store(pass->values[t] + d + i * LANES, sums[t][i]);
+                }
+        }
+}
+
+LANES_INLINE void values_all(const enum kv_type type, const uint32_t queries,
+                             const struct pass *pass, const struct tile *tile, uint32_t head_dim)
+{
+        const uint32_t units = units_of(queries);
+        uint32_t wide = round_up(head_dim, SUMS), d = 0;
+
+        for (; d + units * SUMS <= wide; d += units * SUMS)
+                values_of(type, queries, units, pass, tile, head_dim, d);
+        for (; d < wide; d += SUMS)
+                values_of(type, queries, 1, pass, tile, head_dim, d);
+}
+
+/* ---- a pass, a tile, a span ---- */
+
+/* A block of queries on its way through a span. */
+struct walk {
+        const struct past *past;
+        const struct query *queries;
+        struct softmax *const *found;
+        float sums[QUERIES][SUMS]; /* of e^(score - largest), number i in sum i % 16 */
+        uint32_t base;             /* the tile's first position */
+};
+
+static void pass_soften(struct walk *w, struct pass *pass, const struct tile *tile, uint32_t query,
+                        uint32_t count)
+{
+        bool is_plain = tile->to - tile->from == TILE_POSITIONS && w->past->softcap == 0 &&
+                        w->past->type != KV_INT8;
+
+        for (uint32_t t = 0; t < count; t++) {
+                if (is_plain && w->queries[query + t].slope == 0)
+                        scores_scale(pass->p[t], w->past->scale);
+                else
+                        scores_shape(pass->p[t], tile, w->past, &w->queries[query + t], w->base);
+                softmax_take(w->found[query + t], w->sums[query + t], pass->p[t], tile,
+                             w->past->head_dim);
+        }
+}
+
+LANES_INLINE void pass_take(const enum kv_type type, const uint32_t count, struct walk *w,
+                            struct pass *pass, const struct tile *tile, uint32_t query)
+{
+        uint32_t head_dim = w->past->head_dim;
+
+        scores_all(type, count, pass, tile, head_dim);
+        pass_soften(w, pass, tile, query, count);
+        values_all(type, count, pass, tile, head_dim);
+}
+
+/* Queries [query, query + count), which see the same of the tile. */
+LANES_INLINE void queries_take(const enum kv_type type, struct walk *w, struct pass *pass,
+                               const struct tile *tile, uint32_t query, uint32_t count)
+{
+        const uint32_t most = PASS_QUERIES < PASS_MOST ? PASS_QUERIES : PASS_MOST;
+        uint32_t n = (count + most - 1) / most;
+
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t at = query + count * i / n, share = query + count * (i + 1) / n - at;
+
+                for (uint32_t t = 0; t < share; t++) {
+                        pass->q[t] = w->queries[at + t].q;
+                        pass->values[t] = w->found[at + t]->values;
+                }
+                switch (share) {
+#define PASS(N)                                                                                    \
+        case N:                                                                                    \
+                if (N <= most)                                                                     \
+                        pass_take(type, N <= most ? N : 1, w, pass, tile, at);                     \
+                break
+                        PASS(1);
+                        PASS(2);
+                        PASS(3);
+                        PASS(4);
+                        PASS(5);
+                        PASS(6);
+#undef PASS
+                }
+        }
+}
+
+/* What a query sees of the tile at `base`; nothing: from >= to. */
+static void query_sees(const struct query *query, uint32_t base, struct tile *tile)
+{
+        tile->from = query->first > base ? query->first - base : 0;
+        tile->to = query->own < base                    ? 0
+                   : query->own - base < TILE_POSITIONS ? query->own - base + 1
+                                                        : TILE_POSITIONS;
+}
+
+LANES_INLINE void tile_take(const enum kv_type type, struct walk *w, struct tile *tile,
+                            uint32_t count)
+{
+        struct pass pass = { 0 };
+        uint32_t next;
+
+        for (uint32_t i = 0; i < count; i = next) {
+                query_sees(&w->queries[i], w->base, tile);
+                for (next = i + 1; next < count; next++) {
+                        struct tile other;
+
+                        query_sees(&w->queries[next], w->base, &other);
+                        if (other.from != tile->from || other.to != tile->to)
+                                break;
+                }
+                if (tile->from < tile->to)
+                        queries_take(type, w, &pass, tile, i, next - i);
+        }
+}
+
+/* Pages [first, last] of the row, those of the tile that are seen.  For others something stands that may
+ * be read. */
+static void tile_find(struct tile *tile, const struct past *past, uint32_t base, uint32_t first,
+                      uint32_t last)
+{
+        for (uint32_t g = 0; g < TILE_PAGES; g++) {
+                uint32_t page = base / PAGE_POSITIONS + g, next = page + TILE_PAGES;
+
+                page = page < first ? first : page > last ? last : page;
+                tile->k[g] = past->pages[page];
+                tile->v[g] = tile->k[g] + past->v_offset;
+                tile->next[g] = past->pages[next < past->page_count ? next : page];
+                tile->k_scales[g] = tile->v_scales[g] = NULL;
+                if (past->type == KV_INT8) {
+                        tile->k_scales[g] = (const float *)(tile->k[g] + past->scales_offset);
+                        tile->v_scales[g] = (const float *)(tile->v[g] + past->scales_offset);
+                }
+        }
+}
+
+LANES_INLINE void span_take(const enum kv_type type, struct walk *w, uint32_t from, uint32_t to,
+                            uint32_t count)
+{
+        for (w->base = from / TILE_POSITIONS * TILE_POSITIONS; w->base < to;
+             w->base += TILE_POSITIONS) {
+                struct tile tile;
+
+                tile_find(&tile, w->past, w->base, from / PAGE_POSITIONS,
+                          (to - 1) / PAGE_POSITIONS);
+                tile_take(type, w, &tile, count);
+        }
+}
+
+/* The positions of a span that any of the queries sees: [*ret_from, *ret_to). */
+static void span_seen(uint32_t span, const struct query *queries, uint32_t count,
+                      uint32_t *ret_from, uint32_t *ret_to)
+{
+        uint32_t from = span + SPAN_POSITIONS, to = span;
+
+        for (uint32_t i = 0; i < count; i++) {
+                if (queries[i].own < span || queries[i].first >= span + SPAN_POSITIONS)
+                        continue;
+                from = queries[i].first < from ? queries[i].first : from;
+                to = queries[i].own >= to ? queries[i].own + 1 : to;
+        }
+        *ret_from = from < span ? span : from;
+        *ret_to = to > span + SPAN_POSITIONS ? span + SPAN_POSITIONS : to;
+}
+
+static void attend(const struct past *past, uint32_t span, const struct query *queries,
+                   uint32_t count, struct softmax *const *ret_found)
+{
+        struct walk w = { .past = past, .queries = queries, .found = ret_found };
+        uint32_t from, to;
+
+        for (uint32_t i = 0; i < count; i++) {
+                ret_found[i]->largest = -INFINITY;
+                memset(ret_found[i]->values, 0,
+                       round_up(past->head_dim, SUMS) * sizeof(*ret_found[i]->values));
+        }
+        span_seen(span, queries, count, &from, &to);
+        switch (past->type) {
+        case KV_F16:
+                span_take(KV_F16, &w, from, to, count);
+                break;
+        case KV_BF16:
+                span_take(KV_BF16, &w, from, to, count);
+                break;
+        case KV_INT8:
+                span_take(KV_INT8, &w, from, to, count);
+                break;
+        case KV_F32:
+                span_take(KV_F32, &w, from, to, count);
+        }
+        for (uint32_t i = 0; i < count; i++)
+                ret_found[i]->sum = tree_sum(w.sums[i]);
+}
+
+static void attend_join(struct softmax *all, const struct softmax *next, uint32_t head_dim)
+{
+        float largest = next->largest > all->largest ? next->largest : all->largest;
+        float old = exp_one(all->largest - base_of(largest));
+        float new = exp_one(next->largest - base_of(largest));
+
+        all->largest = largest;
+        all->sum = all->sum * old + next->sum * new;
+        for (uint32_t d = 0; d < head_dim; d += LANES)
+                store(all->values + d, load(all->values + d) * old + load(next->values + d) * new);
+}
+
+static void attend_out(float *out, const struct softmax *all, uint32_t head_dim, const float *sink)
+{
+        float sum = all->sum, factor = 1;
+
+        if (sink) {
+                float largest = *sink > all->largest ? *sink : all->largest;
+
+                factor = exp_one(all->largest - largest);
+                sum = sum * factor + exp_one(*sink - largest);
+        } else if (all->largest == -INFINITY) {
+                factor = NAN; /* shares of nothing */
+        }
+        factor = factor / sum;
+        for (uint32_t d = 0; d < head_dim; d++)
+                out[d] = all->values[d] * factor;
+}
