@@ -26,7 +26,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -35,6 +34,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "kernels/cpu/cores.h"
 
 #define CREW_THREADS_MAX 1024u
 #define CREW_STACK_BYTES (1u << 20)
@@ -157,17 +158,6 @@ static void *helper_main(void *arg)
                         return NULL;
                 work(h->crew, h->thread);
         }
-}
-
-static uint32_t cores_allowed(void)
-{
-        cpu_set_t set;
-        int n;
-
-        if (sched_getaffinity(0, sizeof(set), &set) < 0)
-                return 1;
-        n = CPU_COUNT(&set);
-        return n > 0 ? (uint32_t)n : 1;
 }
 
 static int helper_start(struct helper *h, const pthread_attr_t *attr)
