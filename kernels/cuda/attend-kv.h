@@ -81,9 +81,13 @@ template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t
                 copy_begin(tile + chunk_at<L::WIDTH>(row % PAGE_POSITIONS, chunk) * 16,
                            from + row / PAGE_POSITIONS * L::SCALES + x * 16, true);
         }
-        if (T == KV_INT8 && lane < 2 * SCALES / 16)
-                copy_begin(to + 2 * L::NUMBERS + lane * 16,
-                           from + (lane * 16 / SCALES + 1) * (L::BYTES - SCALES) + lane * 16, true);
+        if constexpr (T == KV_INT8) {
+                if (lane < 2 * SCALES / 16)
+                        copy_begin(to + 2 * L::NUMBERS + lane * 16,
+                                   from + (lane * 16 / SCALES + 1) * (L::BYTES - SCALES) +
+                                           lane * 16,
+                                   true);
+        }
 }
 
 /* There. */
@@ -140,17 +144,18 @@ template <int D, kv_type T> DEVICE void load_q(uint32_t part[4], const uint8_t *
 {
         unsigned lane = lane_number();
 
-        if (T != KV_INT8) {
+        if constexpr (T != KV_INT8) {
                 load_matrices<false>(part, q + chunk_at<D>(lane % 16, 2 * k + lane / 16) * 16);
-                return;
-        }
-        UNROLL
-        for (unsigned i = 0; i < 2; i++) {
-                const uint8_t *at = q + chunk_at<D>(lane / 4 + i * 8, 2 * k + lane % 4 / 2) * 16;
-                const uint2 four = *(const uint2 *)(at + lane % 2 * 8);
+        } else {
+                UNROLL
+                for (unsigned i = 0; i < 2; i++) {
+                        const uint8_t *at =
+                                q + chunk_at<D>(lane / 4 + i * 8, 2 * k + lane % 4 / 2) * 16;
+                        const uint2 four = *(const uint2 *)(at + lane % 2 * 8);
 
-                part[i] = (four.x & 0xffff) | four.y << 16;
-                part[i + 2] = four.x >> 16 | (four.y & 0xffff0000);
+                        part[i] = (four.x & 0xffff) | four.y << 16;
+                        part[i + 2] = four.x >> 16 | (four.y & 0xffff0000);
+                }
         }
 }
 

@@ -232,9 +232,10 @@ DEVICE void leave(attend_prompt_list *list)
         list->done = 0;
 }
 
-/* Two blocks of integers would fit in registers but for a few, and these would be spilled: so one. */
+/* Two blocks of integers, heads of 64, would fit in registers but for a few, and these would be
+ * spilled: so one. */
 template <int D, kv_type T>
-KERNEL(prompt_sizes<D, T>::THREADS, T == KV_INT8)
+KERNEL(prompt_sizes<D, T>::THREADS, T == KV_INT8 && D == 64)
 attend_tiles(prompt_job a)
 {
         uint32_t *taken = (uint32_t *)(shared() + prompt_sizes<D, T>::TAKEN), i, all;
