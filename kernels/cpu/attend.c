@@ -2,9 +2,10 @@
  * Attention, shared out by block of rows and KV head.  All queries of a block
  * and of the heads that share a KV head walk its tiles together, so that a tile is
  * fetched once for them; each still takes its own tiles in its own order
- * (attention.h), as if it were alone.
+ * (attention.h), as if it were alone.  Rows of streams, which are few, walk several KV heads side by
+ * side: their tiles lie one behind the other in each page, and are read in that order.
  *
- * When there are few of those, and a long past, every span of it is an item of its own: what was found
+ * When there are few items, and a long past, and a long past, every span of it is an item of its own: what was found
  * in each is kept, and joined in order when all are there, as the one thread does that walks
  * them one by one.
  */
@@ -29,7 +30,15 @@ struct attention {
         float *out;
         const float *q;
         uint32_t blocks;
-        uint32_t apart; /* spans, each an item; 0: an item is all spans of a block and a KV head */
+        uint32_t each;  /* KV heads of an item */
+        uint32_t apart; /* spans, each an item; 0: an item is all spans of a block and its heads */
+};
+
+/* What an item asks: of the rows of a block, `heads` from the `head`th on of those that share a KV head, for
+ * a->each KV heads. */
+struct share {
+        const struct step_run *block;
+        uint32_t kv_head, head, heads;
 };
 
 static void room_deinit(struct attend_room *room)
@@ -89,25 +98,36 @@ static uint32_t first_seen(const struct attend *op, uint32_t own)
         return op->window && own >= op->window ? own - op->window + 1 : 0;
 }
 
-/* Queries of heads [head, head + count) of the rows of a block; returns how many. */
-static uint32_t queries_make(const struct attention *a, const struct step_run *block, uint32_t head,
-                             uint32_t count, struct query *queries)
+/* Which row and head a query of a share is. */
+static void query_of(const struct attention *a, const struct share *share, uint32_t i,
+                     uint32_t *ret_row, uint32_t *ret_head)
+{
+        uint32_t group = a->op->heads / a->op->kv_heads, of_kv = share->block->count * share->heads;
+
+        *ret_row = share->block->row + i % of_kv / share->heads;
+        *ret_head = (share->kv_head + i / of_kv) * group + share->head + i % share->heads;
+}
+
+/* By KV head, row, and head; returns how many. */
+static uint32_t queries_make(const struct attention *a, const struct share *share,
+                             struct query *queries)
 {
         const struct attend *op = a->op;
-        uint32_t n = 0;
+        uint32_t count = a->each * share->block->count * share->heads;
 
-        for (uint32_t r = block->row; r < block->row + block->count; r++) {
-                uint32_t own = a->cpu->steps.rows[r].position;
+        for (uint32_t i = 0; i < count; i++) {
+                uint32_t row, head, own;
 
-                for (uint32_t h = head; h < head + count; h++)
-                        queries[n++] = (struct query){
-                                .q = a->q + ((size_t)r * op->heads + h) * op->head_dim,
-                                .own = own,
-                                .first = first_seen(op, own),
-                                .slope = op->slopes ? op->slopes[h] : 0,
-                        };
+                query_of(a, share, i, &row, &head);
+                own = a->cpu->steps.rows[row].position;
+                queries[i] = (struct query){
+                        .q = a->q + ((size_t)row * op->heads + head) * op->head_dim,
+                        .own = own,
+                        .first = first_seen(op, own),
+                        .slope = op->slopes ? op->slopes[head] : 0,
+                };
         }
-        return n;
+        return count;
 }
 
 static const float *sink_of(const struct attend *op, uint32_t head)
@@ -128,6 +148,8 @@ static struct past past_make(const struct attention *a, struct attend_room *room
         return (struct past){
                 .pages = room->pages,
                 .page_count = to / PAGE_POSITIONS + 1,
+                .heads = a->each,
+                .head_offset = 2 * op->kv->tile_bytes,
                 .v_offset = op->kv->tile_bytes,
                 .scales_offset = kv_scales_offset(&op->kv->shape),
                 .head_dim = op->head_dim,
@@ -170,8 +192,7 @@ static struct softmax *apart_at(const struct attention *a, uint32_t row, uint32_
 
 /* One span alone, of those that are apart. */
 static void attend_span(const struct attention *a, struct attend_room *room, uint32_t span,
-                        const struct step_run *block, uint32_t kv_head, uint32_t head,
-                        uint32_t count, const struct query *queries, uint32_t n)
+                        const struct share *share, const struct query *queries, uint32_t n)
 {
         uint32_t base = span * SPAN_POSITIONS, end = base + SPAN_POSITIONS - 1;
         uint32_t from = queries[0].first, to = queries[n - 1].own;
@@ -182,47 +203,57 @@ static void attend_span(const struct attention *a, struct attend_room *room, uin
                 return;
         from = from > base ? from : base;
         to = to < end + TILE_POSITIONS ? to : end + TILE_POSITIONS; /* what is fetched ahead, too */
-        past = past_make(a, room, a->cpu->steps.rows[block->row].slot, kv_head, from, to);
-        for (uint32_t i = 0; i < n; i++)
-                found[i] = apart_at(a, block->row + i / count, head + i % count, span);
+        past = past_make(a, room, a->cpu->steps.rows[share->block->row].slot, share->kv_head, from,
+                         to);
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t row, head;
+
+                query_of(a, share, i, &row, &head);
+                found[i] = apart_at(a, row, head, span);
+        }
         a->cpu->isa->attend(&past, base, queries, n, found);
 }
 
-/* Heads [head, head + count): all spans, or `span` alone when they are apart. */
-static void attend_block(const struct attention *a, uint32_t thread, const struct step_run *block,
-                         uint32_t kv_head, uint32_t head, uint32_t count, uint32_t span)
+/* All spans, or `span` alone when they are apart. */
+static void attend_share(const struct attention *a, uint32_t thread, const struct share *share,
+                         uint32_t span)
 {
-        const struct attend *op = a->op;
         struct attend_room *room = &a->cpu->rooms[thread];
         struct query queries[QUERIES];
-        uint32_t n = queries_make(a, block, head, count, queries);
+        uint32_t n = queries_make(a, share, queries);
         struct past past;
 
         if (a->apart) {
-                attend_span(a, room, span, block, kv_head, head, count, queries, n);
+                attend_span(a, room, span, share, queries, n);
                 return;
         }
-        past = past_make(a, room, a->cpu->steps.rows[block->row].slot, kv_head, queries[0].first,
-                         queries[n - 1].own);
+        past = past_make(a, room, a->cpu->steps.rows[share->block->row].slot, share->kv_head,
+                         queries[0].first, queries[n - 1].own);
         walk_all(a, room, &past, queries, n);
-        for (uint32_t i = 0; i < n; i++)
-                a->cpu->isa->attend_out(a->out + (queries[i].q - a->q), room->all[i], op->head_dim,
-                                        sink_of(op, head + i % count));
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t row, head;
+
+                query_of(a, share, i, &row, &head);
+                a->cpu->isa->attend_out(a->out + (queries[i].q - a->q), room->all[i],
+                                        a->op->head_dim, sink_of(a->op, head));
+        }
 }
 
 static void attend_work(void *arg, uint32_t thread, uint32_t item)
 {
         const struct attention *a = arg;
         const struct attend *op = a->op;
-        uint32_t spans = a->apart ? a->apart : 1, of_block = spans * op->kv_heads;
-        /* from the end: the last rows of a long run see most, and should not be left over */
-        const struct step_run *block = &a->cpu->blocks[a->blocks - 1 - item / of_block];
-        uint32_t kv_head = item % of_block / spans, group = op->heads / op->kv_heads;
+        uint32_t spans = a->apart ? a->apart : 1, of_block = spans * (op->kv_heads / a->each);
+        uint32_t group = op->heads / op->kv_heads;
+        struct share share = {
+                /* from the end: the last rows of a long run see most, and should not be left over */
+                .block = &a->cpu->blocks[a->blocks - 1 - item / of_block],
+                .kv_head = item % of_block / spans * a->each,
+        };
 
-        for (uint32_t h = 0; h < group; h += QUERIES) {
-                uint32_t count = group - h < QUERIES ? group - h : QUERIES;
-
-                attend_block(a, thread, block, kv_head, kv_head * group + h, count, item % spans);
+        for (; share.head < group; share.head += QUERIES) {
+                share.heads = group - share.head < QUERIES ? group - share.head : QUERIES;
+                attend_share(a, thread, &share, item % spans);
         }
 }
 
@@ -265,22 +296,42 @@ static uint32_t blocks_make(struct cpu *cpu, uint32_t group)
         return n;
 }
 
-/* How many spans apart: 0 when there is enough to share out without that, or too much to keep. */
-static uint32_t spans_apart(const struct attention *a)
+/* How many spans may be apart: 0 where there is one, or where they were too many to keep. */
+static uint32_t spans_most(const struct attention *a)
 {
         const struct step *step = &a->cpu->steps.step;
-        uint32_t threads = crew_threads(a->cpu->crew), spans = 0;
+        uint32_t spans = 0;
 
-        if (threads == 1 || a->blocks * a->op->kv_heads >= 4 * threads)
-                return 0;
         for (uint32_t r = 0; r < step->row_count; r++) {
                 uint32_t own = a->cpu->steps.rows[r].position / SPAN_POSITIONS + 1;
 
                 spans = own > spans ? own : spans;
         }
-        if (spans == 1 || (size_t)step->row_count * a->op->heads * spans > APART_MOST)
-                return 0;
-        return spans;
+        return spans > 1 && (size_t)step->row_count * a->op->heads * spans <= APART_MOST ? spans
+                                                                                         : 0;
+}
+
+/* Heads whose K and V lie side by side are best walked together: so as many to an item as a block of queries
+ * has room for, but items enough for all threads. */
+static void items_cut(struct attention *a)
+{
+        const struct attend *op = a->op;
+        uint32_t enough = crew_threads(a->cpu->crew) > 1 ? 4 * crew_threads(a->cpu->crew) : 1;
+        uint32_t spans = enough > 1 ? spans_most(a) : 0, rows = 1, room;
+
+        for (uint32_t i = 0; i < a->blocks; i++)
+                rows = a->cpu->blocks[i].count > rows ? a->cpu->blocks[i].count : rows;
+        room = QUERIES / (rows * (op->heads / op->kv_heads));
+        for (a->each = room > 1 ? room : 1; a->each > 1; a->each--) {
+                uint32_t items = a->blocks * op->kv_heads / a->each;
+
+                if (op->kv_heads % a->each)
+                        continue;
+                a->apart = items < enough ? spans : 0;
+                if (items >= enough || items * spans >= enough)
+                        return;
+        }
+        a->apart = a->blocks * op->kv_heads < enough ? spans : 0;
 }
 
 int cpu_attend(struct kernels *k, const struct attend *op, float *out, const float *q)
@@ -293,8 +344,9 @@ int cpu_attend(struct kernels *k, const struct attend *op, float *out, const flo
         assert(op->kv_heads == kv->kv_heads && op->head_dim == kv->head_dim);
         assert(op->heads % op->kv_heads == 0 && op->head_dim <= cpu->head_dim_max);
         a.blocks = blocks_make(cpu, op->heads / op->kv_heads);
-        a.apart = spans_apart(&a);
-        crew_run(cpu->crew, attend_work, &a, a.blocks * op->kv_heads * (a.apart ? a.apart : 1));
+        items_cut(&a);
+        crew_run(cpu->crew, attend_work, &a,
+                 a.blocks * (op->kv_heads / a.each) * (a.apart ? a.apart : 1));
         if (a.apart)
                 crew_run(cpu->crew, join_work, &a, cpu->steps.step.row_count);
         return 0;

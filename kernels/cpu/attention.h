@@ -357,15 +357,14 @@ static void query_sees(const struct query *query, uint32_t base, struct tile *ti
                                                         : TILE_POSITIONS;
 }
 
-LANES_INLINE void tile_take(const enum kv_type type, struct walk *w, struct tile *tile,
-                            uint32_t count)
+LANES_INLINE void tile_take(const enum kv_type type, struct walk *w, struct pass *pass,
+                            struct tile *tile, uint32_t query, uint32_t count)
 {
-        struct pass pass = { 0 };
         uint32_t next;
 
-        for (uint32_t i = 0; i < count; i = next) {
+        for (uint32_t i = query; i < query + count; i = next) {
                 query_sees(&w->queries[i], w->base, tile);
-                for (next = i + 1; next < count; next++) {
+                for (next = i + 1; next < query + count; next++) {
                         struct tile other;
 
                         query_sees(&w->queries[next], w->base, &other);
@@ -373,22 +372,24 @@ LANES_INLINE void tile_take(const enum kv_type type, struct walk *w, struct tile
                                 break;
                 }
                 if (tile->from < tile->to)
-                        queries_take(type, w, &pass, tile, i, next - i);
+                        queries_take(type, w, pass, tile, i, next - i);
         }
 }
 
-/* Pages [first, last] of the row, those of the tile that are seen.  For others something stands that may
- * be read. */
+/* Pages [first, last] of the row, those of the tile that are seen, at `head`.  For others something stands
+ * that may be read.  What comes next are the next head's K, or the first one's in the next tile. */
 static void tile_find(struct tile *tile, const struct past *past, uint32_t base, uint32_t first,
-                      uint32_t last)
+                      uint32_t last, uint32_t head)
 {
         for (uint32_t g = 0; g < TILE_PAGES; g++) {
                 uint32_t page = base / PAGE_POSITIONS + g, next = page + TILE_PAGES;
 
                 page = page < first ? first : page > last ? last : page;
-                tile->k[g] = past->pages[page];
+                tile->k[g] = past->pages[page] + head * past->head_offset;
                 tile->v[g] = tile->k[g] + past->v_offset;
-                tile->next[g] = past->pages[next < past->page_count ? next : page];
+                tile->next[g] = head + 1 < past->heads    ? tile->k[g] + past->head_offset
+                                : next < past->page_count ? past->pages[next]
+                                                          : tile->k[g];
                 tile->k_scales[g] = tile->v_scales[g] = NULL;
                 if (past->type == KV_INT8) {
                         tile->k_scales[g] = (const float *)(tile->k[g] + past->scales_offset);
@@ -400,13 +401,18 @@ static void tile_find(struct tile *tile, const struct past *past, uint32_t base,
 LANES_INLINE void span_take(const enum kv_type type, struct walk *w, uint32_t from, uint32_t to,
                             uint32_t count)
 {
+        struct pass pass = { 0 };
+        uint32_t heads = w->past->heads, share = count / heads;
+
         for (w->base = from / TILE_POSITIONS * TILE_POSITIONS; w->base < to;
              w->base += TILE_POSITIONS) {
-                struct tile tile;
+                for (uint32_t head = 0; head < heads; head++) {
+                        struct tile tile;
 
-                tile_find(&tile, w->past, w->base, from / PAGE_POSITIONS,
-                          (to - 1) / PAGE_POSITIONS);
-                tile_take(type, w, &tile, count);
+                        tile_find(&tile, w->past, w->base, from / PAGE_POSITIONS,
+                                  (to - 1) / PAGE_POSITIONS, head);
+                        tile_take(type, w, &pass, &tile, head * share, share);
+                }
         }
 }
 

@@ -36,11 +36,13 @@ struct query {
         float slope;         /* 0: none */
 };
 
-/* What lies behind a block of queries: the K tile of each of its pages, by position / 16.  One that no
- * query of the block sees may be anything. */
+/* What lies behind a block of queries: the K tile of the first of its KV heads in each page, by
+ * position / 16.  One that no query of the block sees may be anything. */
 struct past {
         const uint8_t **pages;
         uint32_t page_count;
+        uint32_t heads; /* each asked by its share of the queries, those of the first one first */
+        size_t head_offset;             /* from a head's K tile to the next one's */
         size_t v_offset, scales_offset; /* from a K tile to its V tile, from either to its scales */
         uint32_t head_dim;
         enum kv_type type;
