@@ -70,6 +70,14 @@ void audit_spoil(struct sim *sim, const struct sim_request *request)
                         sim->block_spoilt[request->blocks[i]] = sim->turns;
 }
 
+/* Who has read it to its end, and got numbers, has shown that what all of it holds are numbers, whoever
+ * had none: so it may be published. */
+void audit_sound(struct sim *sim, const struct sim_request *request)
+{
+        for (uint32_t i = 0; i < request->block_count; i++)
+                sim->block_spoilt[request->blocks[i]] = SIM_NEVER;
+}
+
 /* Who was let in before may have found it before: it is held, and he is told of it later. */
 static void audit_unspoilt(struct sim *sim, const struct sim_request *owner, block_t block)
 {

@@ -47,6 +47,7 @@ void audit_published(struct sim *sim, const struct sim_request *request)
                 return;
         shown->anchor = request->core.anchor;
         shown->from_step = sim->step_count;
+        audit_sound(sim, request);
 }
 
 void audit_unpublished(struct sim *sim, const struct sim_request *request)

@@ -286,6 +286,8 @@ void audit_users(struct sim *sim, const struct sched_counts *counts);
 
 /* What this request has computed is worth nothing, to nobody who comes from now on. */
 void audit_spoil(struct sim *sim, const struct sim_request *request);
+/* What it has was read to its end, and is sound. */
+void audit_sound(struct sim *sim, const struct sim_request *request);
 /* audit-publics.c: what is public, to whom, and how long. */
 void audit_publish(struct sim *sim, struct sim_request *request);           /* it is submitted */
 void audit_published(struct sim *sim, const struct sim_request *request);   /* ... read */
