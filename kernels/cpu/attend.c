@@ -5,9 +5,9 @@
  * (attention.h), as if it were alone.  Rows of streams, which are few, walk several KV heads side by
  * side: their tiles lie one behind the other in each page, and are read in that order.
  *
- * When there are few items, and a long past, and a long past, every span of it is an item of its own: what was found
- * in each is kept, and joined in order when all are there, as the one thread does that walks
- * them one by one.
+ * When there are few items, and a long past, every span of it is an item of its own: what was
+ * found in each is kept, and joined in order when all are there, as the one thread does that
+ * walks them one by one.
  */
 #include "kernels/cpu/cpu.h"
 

@@ -11,8 +11,8 @@
  *
  * Numbers are converted as they lie in their pages, again for every pass: to make floats of a tile first
  * was slower even for 32 queries, for then it outgrows the first cache.  What comes next is
- * fetched from memory meanwhile: V and the next tile's K are as large as K, so while a number of
- * one is read, the same place of the other is asked for.
+ * fetched from memory meanwhile: V and the K behind it (the next head's, or the first one's in the next
+ * tile) are as large as K, so while a number of one is read, the same place of the other is asked for.
  */
 
 #define PASS_QUERIES (LANES == 4 ? 2u : 6u)

@@ -8,7 +8,9 @@
 
 #define NO_LIMIT UINT32_MAX
 
-static bool number_read(const char *folder, const char *name, long long *ret_number)
+/* Returns how many numbers the file begins with: 2 at most. */
+static int numbers_read(const char *folder, const char *name, long long *ret_one,
+                        long long *ret_other)
 {
         char path[PATH_MAX];
         FILE *file;
@@ -17,10 +19,10 @@ static bool number_read(const char *folder, const char *name, long long *ret_num
         n = snprintf(path, sizeof(path), "%s/%s", folder, name);
         file = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "re") : NULL;
         if (!file)
-                return false;
-        n = fscanf(file, "%lld", ret_number);
+                return 0;
+        n = fscanf(file, "%lld %lld", ret_one, ret_other);
         fclose(file);
-        return n == 1;
+        return n;
 }
 
 static uint32_t cores_of_time(long long quota, long long period)
@@ -33,26 +35,18 @@ static uint32_t cores_of_time(long long quota, long long period)
 /* "150000 100000", or "max 100000" */
 static uint32_t limit_2(const char *folder)
 {
-        long long quota = 0, period = 0;
-        char path[PATH_MAX];
-        FILE *file;
-        int n;
+        long long quota, period;
 
-        n = snprintf(path, sizeof(path), "%s/cpu.max", folder);
-        file = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "re") : NULL;
-        if (!file)
-                return NO_LIMIT;
-        n = fscanf(file, "%lld %lld", &quota, &period);
-        fclose(file);
-        return n == 2 ? cores_of_time(quota, period) : NO_LIMIT;
+        return numbers_read(folder, "cpu.max", &quota, &period) == 2 ? cores_of_time(quota, period)
+                                                                     : NO_LIMIT;
 }
 
 static uint32_t limit_1(const char *folder)
 {
-        long long quota, period;
+        long long quota, period, none;
 
-        if (!number_read(folder, "cpu.cfs_quota_us", &quota) ||
-            !number_read(folder, "cpu.cfs_period_us", &period))
+        if (numbers_read(folder, "cpu.cfs_quota_us", &quota, &none) != 1 ||
+            numbers_read(folder, "cpu.cfs_period_us", &period, &none) != 1)
                 return NO_LIMIT;
         return cores_of_time(quota, period);
 }

@@ -22,7 +22,7 @@
 #include "kernels/page.h"
 
 #define MAXIMA_BLOCK 64u
-#define QUERIES      32u /* a block of queries that share a KV head */
+#define QUERIES      32u /* that are walked together: of one KV head, or of several */
 
 /* Attention takes positions by tiles, and tiles by spans, which begin at their own multiples. */
 #define TILE_POSITIONS 64u
