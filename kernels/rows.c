@@ -69,6 +69,39 @@ uint16_t float_to_bfloat(float f)
         return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+/* E4M3: sign 1, exponent 4 (bias 7), fraction 3; the unit of subnormals is 2^-9. */
+float e4m3_to_float(uint8_t byte)
+{
+        uint32_t sign = (uint32_t)(byte & 0x80) << 24;
+        uint32_t exponent = byte >> 3 & 15;
+        uint32_t fraction = byte & 7;
+
+        if (exponent == 15 && fraction == 7)
+                return bits_float(sign | 0x7fc00000);
+        if (exponent)
+                return bits_float(sign | (exponent + 127 - 7) << 23 | fraction << 20);
+        return bits_float(float_bits((float)fraction * 0x1p-9f) | sign);
+}
+
+uint8_t float_to_e4m3(float f)
+{
+        uint32_t bits = float_bits(f);
+        uint8_t sign = (uint8_t)(bits >> 24 & 0x80);
+        uint32_t exponent = bits >> 23 & 255;
+        uint32_t fraction = bits & 0x7fffff;
+        uint32_t rounded;
+
+        if (exponent > 127 + 8)
+                return sign | 0x7f;
+        if (exponent < 127 - 10)
+                return sign;
+        if (exponent > 127 - 7)
+                rounded = shift_round((exponent - (127 - 7)) << 23 | fraction, 20);
+        else /* from 2^-10 to 2^-6: 21 to 24 bits go */
+                rounded = shift_round(fraction | 0x800000, 127 + 14 - exponent);
+        return (uint8_t)(sign | (rounded < 0x7f ? rounded : 0x7f));
+}
+
 size_t row_bytes(enum row_type type, uint32_t columns)
 {
         const struct block_format *blocks = block_format(type);

@@ -44,6 +44,10 @@ static inline float bfloat_to_float(uint16_t bfloat)
 /* To nearest, ties to even, as to half. */
 uint16_t float_to_bfloat(float f);
 
+/* E4M3, a byte: up to 448; all ones is NaN, and what is too large becomes that: there is no infinity. */
+float e4m3_to_float(uint8_t byte);
+uint8_t float_to_e4m3(float f);
+
 /* `columns` numbers of a file row, whole blocks of them; `row` need not be aligned. */
 void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats);
 

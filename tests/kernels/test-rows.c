@@ -76,6 +76,55 @@ static void floats_beyond_the_halves_become_infinite_or_zero(void **state)
         assert_int_equal(float_to_half(bits_float(0x7f800001)), 0x7e00); /* still a NaN */
 }
 
+/* as with halves */
+static double e4m3_value(uint8_t byte)
+{
+        int exponent = byte >> 3 & 15, fraction = byte & 7;
+        double v;
+
+        if ((byte & 0x7f) == 0x7f)
+                return NAN;
+        v = exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+        return byte & 0x80 ? -v : v;
+}
+
+static void every_e4m3_is_the_float_it_should_be_and_comes_back(void **state)
+{
+        (void)state;
+        for (uint32_t byte = 0; byte < 256; byte++) {
+                float f = e4m3_to_float((uint8_t)byte);
+
+                assert_int_equal(float_to_e4m3(f), byte);
+                assert_int_equal(!!signbit(f), byte >> 7);
+                assert_true((byte & 0x7f) == 0x7f ? isnan(f) : f == e4m3_value((uint8_t)byte));
+        }
+}
+
+static void floats_between_two_e4m3_go_to_the_nearest_ties_to_even(void **state)
+{
+        (void)state;
+        for (uint32_t byte = 0; byte < 0x7e; byte++) {
+                double low = e4m3_value((uint8_t)byte), high = e4m3_value((uint8_t)(byte + 1));
+                float middle = (float)((low + high) / 2);
+
+                assert_int_equal(float_to_e4m3(middle), byte & 1 ? byte + 1 : byte);
+                assert_int_equal(float_to_e4m3(nextafterf(middle, 0)), byte);
+                assert_int_equal(float_to_e4m3(nextafterf(middle, INFINITY)), byte + 1);
+                assert_int_equal(float_to_e4m3(-middle), 0x80 | (byte & 1 ? byte + 1 : byte));
+        }
+}
+
+static void floats_beyond_e4m3_are_no_numbers_or_zero(void **state)
+{
+        (void)state;
+        assert_int_equal(float_to_e4m3(464.0f), 0x7e);
+        assert_int_equal(float_to_e4m3(nextafterf(464.0f, INFINITY)), 0x7f);
+        assert_int_equal(float_to_e4m3(-512.0f), 0xff);
+        assert_int_equal(float_to_e4m3(-INFINITY), 0xff);
+        assert_int_equal(float_to_e4m3(1e-30f), 0);
+        assert_int_equal(float_to_e4m3(-1e-42f), 0x80);
+}
+
 static void rows_of_every_type_become_floats_even_unaligned(void **state)
 {
         const uint8_t bytes[] = { 0xee, 0x00, 0x3c, 0x00, 0xc0, 0x80, 0x3f, 0x20, 0xc1 };
@@ -319,6 +368,9 @@ int main(void)
                 cmocka_unit_test(every_half_is_the_float_it_should_be_and_comes_back),
                 cmocka_unit_test(floats_between_two_halves_go_to_the_nearest_ties_to_even),
                 cmocka_unit_test(floats_beyond_the_halves_become_infinite_or_zero),
+                cmocka_unit_test(every_e4m3_is_the_float_it_should_be_and_comes_back),
+                cmocka_unit_test(floats_between_two_e4m3_go_to_the_nearest_ties_to_even),
+                cmocka_unit_test(floats_beyond_e4m3_are_no_numbers_or_zero),
                 cmocka_unit_test(rows_of_every_type_become_floats_even_unaligned),
                 cmocka_unit_test(blocks_mean_what_they_mean_elsewhere),
                 cmocka_unit_test(philox_gives_the_numbers_of_its_publication),
