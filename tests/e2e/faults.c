@@ -44,6 +44,18 @@ void faults_begin(void)
         assert(shared != MAP_FAILED);
 }
 
+uint32_t faults_stride(void)
+{
+        const char *given = getenv("SMV_FAULT_STRIDE");
+        uint32_t n = given ? (uint32_t)strtoul(given, NULL, 10) : 0;
+
+#ifdef FAULTS_WRAP
+        return n ? n : 8;
+#else
+        return n ? n : 4;
+#endif
+}
+
 /* A table without deletions: a key is found at or after its place, before the first gap. */
 static struct site *find_site(enum fault_kind kind, uintptr_t key)
 {

@@ -28,6 +28,11 @@ struct fault_plan {
 
 /* Once, before anything else. */
 void faults_begin(void);
+/*
+ * A sweep tries every so many-th n.  Sweeps that begin one further each have all of them together, or
+ * half under a sanitizer, which makes everything slow.  SMV_FAULT_STRIDE=1: each sweep has all.
+ */
+uint32_t faults_stride(void);
 /* From here on in this process, and in no other; before it starts a thread. */
 void faults_arm(const struct fault_plan *plan);
 /* The same process again: nothing is counted or failed any more. */

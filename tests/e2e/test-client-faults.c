@@ -223,8 +223,10 @@ static void sweep(struct house *house, enum smv_transport transport, uint32_t co
 {
         struct fault_plan plan = { .kind = FAULT_ALLOC, .count = count };
         uint64_t failed_before = faults_sum().failed;
+        uint32_t begin = 2 * (transport == SMV_TRANSPORT_RING) + (count > 1);
 
-        for (uint32_t beyond = 0; beyond < BEYOND; plan.first++) {
+        plan.first = begin % faults_stride();
+        for (uint32_t beyond = 0; beyond < BEYOND; plan.first += faults_stride()) {
                 visit_with(house, transport, &plan);
                 beyond = faults_failed() ? 0 : beyond + 1;
         }

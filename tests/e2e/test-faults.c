@@ -1,12 +1,9 @@
 /*
  * Scenes played again and again; each time another allocation or another system call of the daemon
  * fails, once or twenty times in a row.  What is promised then: play.h.
- *
- * SMV_FAULT_STRIDE: every how many-th n is tried.
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/e2e/play.h"
 
@@ -14,29 +11,12 @@
 #define PERSISTENT   20
 #define BEYOND       3 /* so many n in a row that were not reached: the scene has no more */
 
-#ifdef FAULTS_WRAP
-#define STRIDE 3 /* a sanitizer makes every play slow */
-#else
-#define STRIDE 1
-#endif
-
-static uint32_t stride(void)
-{
-        const char *given_stride = getenv("SMV_FAULT_STRIDE");
-        uint32_t n = given_stride ? (uint32_t)strtoul(given_stride, NULL, 10) : 0;
-
-        return n ? n : STRIDE;
-}
-
-/*
- * Every n that the scene reaches, or every stride-th, each sweep beginning at another one, so that
- * together they have every n for the first that fails; how many broke the promise.
- */
+/* Each sweep begins at another n (faults.h); how many broke the promise. */
 static uint32_t sweep(struct house *house, const struct scene *scene, enum fault_kind kind,
                       uint32_t count, uint32_t flavour)
 {
         struct fault_plan plan = { .kind = kind, .count = count, .flavour = flavour };
-        uint32_t failures = 0, beyond = 0, step = stride();
+        uint32_t failures = 0, beyond = 0, step = faults_stride();
         uint64_t began = now_ms(), failed_before = faults_sum().failed;
 
         for (plan.first = (2 * flavour + (count > 1)) % step; beyond < BEYOND; plan.first += step) {
