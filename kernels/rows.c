@@ -16,21 +16,6 @@
 
 #include "kernels/blocks.h"
 
-float half_to_float(uint16_t half)
-{
-        uint32_t sign = (uint32_t)(half & 0x8000) << 16;
-        uint32_t exponent = half >> 10 & 31;
-        uint32_t fraction = half & 0x3ff;
-
-        if (exponent == 31)
-                return bits_float(sign | 0x7f800000 | fraction << 13 | (fraction ? 0x00400000 : 0));
-        if (exponent)
-                return bits_float(sign | (exponent + 127 - 15) << 23 | fraction << 13);
-
-        /* exact: ten bits times a power of two */
-        return bits_float(float_bits((float)fraction * 0x1p-24f) | sign);
-}
-
 /* value / 2^shift, to nearest, ties to even */
 static uint32_t shift_round(uint32_t value, uint32_t shift)
 {
@@ -58,15 +43,6 @@ uint16_t float_to_half(float f)
                 return sign;
         /* from 2^-25 to 2^-14: 14 to 24 bits go */
         return (uint16_t)(sign + shift_round(fraction | 0x800000, 127 - 1 - exponent));
-}
-
-uint16_t float_to_bfloat(float f)
-{
-        uint32_t bits = float_bits(f);
-
-        if ((bits & 0x7fffffff) > 0x7f800000)
-                return (uint16_t)(bits >> 16 | 0x40);
-        return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 /* E4M3: sign 1, exponent 4 (bias 7), fraction 3; the unit of subnormals is 2^-9. */

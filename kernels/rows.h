@@ -8,6 +8,7 @@
 #ifndef KERNELS_ROWS_H
 #define KERNELS_ROWS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -33,7 +34,21 @@ static inline float bits_float(uint32_t u)
         return f;
 }
 
-float half_to_float(uint16_t half);
+/* Without a branch, as the other way of a bfloat is, so that loops of them are vectors. */
+static inline float half_to_float(uint16_t half)
+{
+        uint32_t sign = (uint32_t)(half & 0x8000) << 16;
+        uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
+        uint32_t normal = bits + ((127 - 15) << 23);
+        /* as if there were a hidden one, which is taken away again: exact */
+        uint32_t subnormal = float_bits(bits_float(normal + (1 << 23)) - 0x1p-14f);
+        uint32_t is_subnormal = -(uint32_t)(bits < 0x00800000);
+        uint32_t infinite = -(uint32_t)(bits >= 0x0f800000) & 0x7f800000;
+        uint32_t quiet = -(uint32_t)(bits > 0x0f800000) & 0x00400000;
+
+        return bits_float((subnormal & is_subnormal) | (normal & ~is_subnormal) | infinite | quiet |
+                          sign);
+}
 uint16_t float_to_half(float f);
 
 static inline float bfloat_to_float(uint16_t bfloat)
@@ -42,7 +57,13 @@ static inline float bfloat_to_float(uint16_t bfloat)
 }
 
 /* To nearest, ties to even, as to half. */
-uint16_t float_to_bfloat(float f);
+static inline uint16_t float_to_bfloat(float f)
+{
+        uint32_t bits = float_bits(f);
+        bool nan = (bits & 0x7fffffff) > 0x7f800000;
+
+        return (uint16_t)(nan ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
 
 /* E4M3, a byte: up to 448; all ones is NaN, and what is too large becomes that: there is no infinity. */
 float e4m3_to_float(uint8_t byte);
