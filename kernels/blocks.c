@@ -94,6 +94,16 @@ static void mxfp4(const uint8_t *from, struct block *b)
         take_nibbles(from + 1, b->codes);
 }
 
+/* scale, a float | 128 bytes */
+static void f8_e4m3(const uint8_t *from, struct block *b)
+{
+        float scale;
+
+        memcpy(&scale, from, sizeof(scale));
+        plain(b, scale);
+        memcpy(b->codes, from + sizeof(scale), 128);
+}
+
 /*
  * Eight scales and eight least values of six bits, in twelve bytes.  The first four of each are
  * the lower six bits of bytes 0 .. 3 and 4 .. 7; of the others the lower four bits are the halves
@@ -215,20 +225,27 @@ const struct block_format *block_format(enum row_type type)
                 [ROW_Q6_K] = { 256, 210, 16, NULL, 32, q6_k },
                 [ROW_IQ4_NL] = { 32, 18, 32, iq4_nl_table, 0, q4_0 },
                 [ROW_MXFP4] = { 32, 17, 32, mxfp4_table, 0, mxfp4 },
+                [ROW_F8_E4M3] = { 128, 132, 128, NULL, 0, f8_e4m3, true },
         };
 
         return type < ROW_TYPE_N && formats[type].numbers ? &formats[type] : NULL;
+}
+
+float block_number(const struct block_format *format, uint8_t code)
+{
+        if (format->is_e4m3)
+                return e4m3_to_float(code);
+        return format->table ? format->table[code] : (float)(code - format->zero);
 }
 
 void block_means(const struct block_format *format, const struct block *b, float *ret_floats)
 {
         for (unsigned i = 0; i < format->numbers; i++) {
                 unsigned run = i / format->run;
-                int number =
-                        format->table ? format->table[b->codes[i]] : b->codes[i] - format->zero;
 
-                ret_floats[i] = b->scale * (float)b->scales[run] * (float)number -
-                                b->least * (float)b->leasts[run];
+                ret_floats[i] =
+                        b->scale * (float)b->scales[run] * block_number(format, b->codes[i]) -
+                        b->least * (float)b->leasts[run];
         }
 }
 

@@ -64,6 +64,7 @@ enum row_type {
         ROW_Q3_K,
         ROW_IQ4_NL,
         ROW_MXFP4,
+        ROW_F8_E4M3,
         ROW_TYPE_N,
 };
 

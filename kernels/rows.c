@@ -99,11 +99,12 @@ size_t row_bytes(enum row_type type, uint32_t columns)
 const char *row_type_name(enum row_type type)
 {
         static const char *const names[ROW_TYPE_N] = {
-                [ROW_F32] = "F32",   [ROW_F16] = "F16",       [ROW_BF16] = "BF16",
-                [ROW_Q4_0] = "Q4_0", [ROW_Q8_0] = "Q8_0",     [ROW_Q4_K] = "Q4_K",
-                [ROW_Q5_K] = "Q5_K", [ROW_Q6_K] = "Q6_K",     [ROW_Q4_1] = "Q4_1",
-                [ROW_Q5_0] = "Q5_0", [ROW_Q5_1] = "Q5_1",     [ROW_Q2_K] = "Q2_K",
-                [ROW_Q3_K] = "Q3_K", [ROW_IQ4_NL] = "IQ4_NL", [ROW_MXFP4] = "MXFP4",
+                [ROW_F32] = "F32",         [ROW_F16] = "F16",       [ROW_BF16] = "BF16",
+                [ROW_Q4_0] = "Q4_0",       [ROW_Q8_0] = "Q8_0",     [ROW_Q4_K] = "Q4_K",
+                [ROW_Q5_K] = "Q5_K",       [ROW_Q6_K] = "Q6_K",     [ROW_Q4_1] = "Q4_1",
+                [ROW_Q5_0] = "Q5_0",       [ROW_Q5_1] = "Q5_1",     [ROW_Q2_K] = "Q2_K",
+                [ROW_Q3_K] = "Q3_K",       [ROW_IQ4_NL] = "IQ4_NL", [ROW_MXFP4] = "MXFP4",
+                [ROW_F8_E4M3] = "F8_E4M3",
         };
 
         assert(type < ROW_TYPE_N);

@@ -199,6 +199,11 @@ static const struct pool *pool(enum row_type type, double deviation)
         return p;
 }
 
+bool sham_has(enum row_type type)
+{
+        return type != ROW_F8_E4M3;
+}
+
 uint32_t sham_gguf_type(enum row_type type)
 {
         return forms[type].gguf;

@@ -1,5 +1,5 @@
 /*
- * Rows of weights at random, of every type that files have, as fast as they can be copied: all rows
+ * Rows of weights at random, of every type that GGUF has, as fast as they can be copied: all rows
  * of one type and size of numbers are cut from a pool of blocks, anywhere.  Mean 0; the standard
  * deviation is what was asked for, of MXFP4 the nearest that a power of two gives.
  *
@@ -9,6 +9,7 @@
 #ifndef CONTRIB_DEV_SHAM_ROWS_H
 #define CONTRIB_DEV_SHAM_ROWS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -17,7 +18,8 @@
 uint64_t dice_next(uint64_t *dice);
 double dice_unit(uint64_t *dice); /* from -1 to 1 */
 
-/* GGUF's number for a type. */
+/* Types that GGUF has, and its numbers for them. */
+bool sham_has(enum row_type type);
 uint32_t sham_gguf_type(enum row_type type);
 
 /* A row, lent until the process ends; anywhere in the pool, as the dice say. */

@@ -265,7 +265,8 @@ static bool find_types(const char *name, struct mixture *ret_types)
                         return true;
                 }
         for (int type = 0; type < ROW_TYPE_N; type++)
-                if (!strcmp(row_type_name((enum row_type)type), name)) {
+                if (sham_has((enum row_type)type) &&
+                    !strcmp(row_type_name((enum row_type)type), name)) {
                         *ret_types = (struct mixture){ name, (enum row_type)type,
                                                        (enum row_type)type, (enum row_type)type };
                         return true;
@@ -297,7 +298,8 @@ static int usage(void)
                 fprintf(stderr, " %s", shapes[i].name);
         fputs("\nof one type:", stderr);
         for (int type = 0; type < ROW_TYPE_N; type++)
-                fprintf(stderr, " %s", row_type_name((enum row_type)type));
+                if (sham_has((enum row_type)type))
+                        fprintf(stderr, " %s", row_type_name((enum row_type)type));
         fputs("\nmixtures:", stderr);
         for (size_t i = 0; i < sizeof(mixtures) / sizeof(*mixtures); i++)
                 fprintf(stderr, " %s", mixtures[i].name);

@@ -2,7 +2,9 @@
 """Writes tests/kernels/blocks-golden.h: a block of each format, and the numbers that it means.
 
 The numbers are those of the Python package `gguf` (made by the people of llama.cpp), which has to
-be installed, with numpy; the blocks are any bytes, but for their scales, which are small.
+be installed, with numpy; those of F8_E4M3, which GGUF has not, are those of `ml_dtypes` (made by the people
+of JAX), times the scale in numpy's float32.  The blocks are any bytes, but for their scales, which are
+small; F8_E4M3's first two have every code once.
 
     blocks.py >tests/kernels/blocks-golden.h
 """
@@ -10,6 +12,7 @@ import importlib.metadata
 import random
 
 import gguf
+import ml_dtypes
 import numpy
 
 # ... and where their scales are.
@@ -29,9 +32,11 @@ FORMATS = [
     ("MXFP4", []),
     ("MXFP4", []),
 ]
+E4M3_SCALES = [0.0123, -4.56, 7.8e-40]  # the last one makes numbers without an exponent of their own
 EXPONENTS = [121, 0, 1]  # of MXFP4's blocks; the last two make numbers without an exponent of their own
 
-HEAD = """/* Made by contrib/reference/blocks.py from gguf %s: bits of floats, for what the bytes mean. */
+HEAD = """/* Made by contrib/reference/blocks.py from gguf %s and ml_dtypes %s:
+ * bits of floats, for what the bytes mean. */
 #ifndef TESTS_KERNELS_BLOCKS_GOLDEN_H
 #define TESTS_KERNELS_BLOCKS_GOLDEN_H
 
@@ -56,9 +61,16 @@ def lines(values, format, many):
     return ",\n              ".join(rows)
 
 
+def golden(name, block, floats):
+    bits = floats.astype(numpy.float32).view(numpy.uint32).ravel().tolist()
+    print("        { ROW_%s," % name)
+    print("          .bytes = { " + lines(block, "0x%02x", 12).replace("\n  ", "\n            ") + " },")
+    print("          .floats = { " + lines(bits, "0x%08x", 6).replace("\n  ", "\n            ") + " } },")
+
+
 random.seed(1)
 exponents = iter(EXPONENTS)
-print(HEAD % importlib.metadata.version("gguf"))
+print(HEAD % (importlib.metadata.version("gguf"), importlib.metadata.version("ml_dtypes")))
 for name, scales in FORMATS:
     kind = gguf.GGMLQuantizationType[name]
     _, size = gguf.GGML_QUANT_SIZES[kind]
@@ -68,8 +80,13 @@ for name, scales in FORMATS:
     if name == "MXFP4":
         block[0] = next(exponents)
     floats = gguf.dequantize(numpy.frombuffer(bytes(block), dtype=numpy.uint8), kind)
-    bits = floats.astype(numpy.float32).view(numpy.uint32).ravel().tolist()
-    print("        { ROW_%s," % name)
-    print("          .bytes = { " + lines(block, "0x%02x", 12).replace("\n  ", "\n            ") + " },")
-    print("          .floats = { " + lines(bits, "0x%08x", 6).replace("\n  ", "\n            ") + " } },")
+    golden(name, block, floats)
+codes = list(range(256))
+for i, scale in enumerate(E4M3_SCALES):
+    if i % 2 == 0:
+        random.shuffle(codes)
+    half = bytes(codes[i % 2 * 128 :][:128])
+    numbers = numpy.frombuffer(half, dtype=ml_dtypes.float8_e4m3fn).astype(numpy.float32)
+    scale = numpy.float32(scale)
+    golden("F8_E4M3", scale.tobytes() + half, numbers * scale)
 print(TAIL)

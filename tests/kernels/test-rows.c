@@ -162,7 +162,8 @@ static void blocks_mean_what_they_mean_elsewhere(void **state)
                 memcpy(row + 1 + bytes, golden->bytes, bytes);
                 row_to_floats(golden->type, row + 1, 2 * numbers, f);
                 for (uint32_t n = 0; n < 2 * numbers; n++)
-                        if (float_bits(f[n]) != golden->floats[n % numbers])
+                        if (float_bits(f[n]) != golden->floats[n % numbers] &&
+                            !(isnan(f[n]) && isnan(bits_float(golden->floats[n % numbers]))))
                                 fail_msg("%s: number %u is %g", row_type_name(golden->type), n,
                                          (double)f[n]);
         }

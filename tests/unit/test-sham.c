@@ -70,6 +70,8 @@ static void all_types_are_served_and_say_more_than_one_token(void **state)
                 uint32_t different;
                 struct rig rig;
 
+                if (i == ROW_F8_E4M3) /* GGUF has none of it */
+                        continue;
                 if (rig_open(&rig, sham("one", type, 1), "cpu", 1, CONTEXT))
                         fail_msg("%s: %s", type, rig.why);
                 different = talk(&rig);
