@@ -49,6 +49,7 @@ static enum peak_kind kind_of(enum row_type type)
         switch (type) {
         case ROW_F32:
         case ROW_F16:
+        case ROW_F8_E4M3:
                 return PEAK_FLOATS;
         case ROW_BF16:
                 return PEAK_BFLOATS;

@@ -30,9 +30,9 @@ struct act {
 
 static inline enum act_kind act_kind_of(enum row_type type)
 {
-        return type == ROW_F32 || type == ROW_F16 ? ACT_FLOATS
-               : type == ROW_BF16                 ? ACT_BFLOATS
-                                                  : ACT_BYTES;
+        return type == ROW_F32 || type == ROW_F16 || type == ROW_F8_E4M3 ? ACT_FLOATS
+               : type == ROW_BF16                                        ? ACT_BFLOATS
+                                                                         : ACT_BYTES;
 }
 
 /* From one row to the next, so that rows begin at lines. */

@@ -138,11 +138,8 @@ LANES_INLINE vec load_bytes(const int8_t *p)
         return __builtin_convertvector(b, vec);
 }
 
-LANES_INLINE vec load_half(const uint16_t *p)
+LANES_INLINE vec halves_to_floats(hvec h)
 {
-        hvec h;
-
-        memcpy(&h, p, sizeof(h));
 #if HALF_BY_HARDWARE && LANES == 16
         return (vec)_mm512_cvtph_ps((__m256i)h);
 #elif HALF_BY_HARDWARE && LANES == 8
@@ -157,6 +154,35 @@ LANES_INLINE vec load_half(const uint16_t *p)
         f = choose(special, (vec)(magnitude << 13 | 0x7f800000), f);
         return (vec)((uvec)f | (u & 0x8000) << 16);
 #endif
+}
+
+LANES_INLINE vec load_half(const uint16_t *p)
+{
+        hvec h;
+
+        memcpy(&h, p, sizeof(h));
+        return halves_to_floats(h);
+}
+
+/*
+ * E4M3, each 2^-8 of what it means: with exponent and fraction moved into place it is a half, and a half without an
+ * exponent costs a processor that converts them nothing, as such a float would.  All ones are a number here, 480.
+ */
+LANES_INLINE vec load_e4m3(const uint8_t *p)
+{
+        hvec h;
+
+#if LANES == 16
+        h = (hvec)_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p));
+#elif LANES == 8
+        h = (hvec)_mm_cvtepi8_epi16(_mm_loadl_epi64((const __m128i *)p));
+#else
+        bvec b;
+
+        memcpy(&b, p, sizeof(b));
+        h = __builtin_convertvector(b, hvec);
+#endif
+        return halves_to_floats(h << 7 & 0xbf80);
 }
 
 LANES_INLINE vec load_as(const enum row_type type, const void *numbers, size_t index)

@@ -143,6 +143,22 @@ PANEL_INLINE uint16_t scale_of_exponent(uint8_t e)
         return (uint16_t)(e < 2 ? 0x20u << e : (e - 1u) << 7);
 }
 
+/* A float | 128 codes */
+PANEL_INLINE void put_e4m3(uint8_t *slab, uint32_t row, const uint8_t *from)
+{
+        uint8_t *codes = slab + E4M3_CODES + row;
+        bool is_number = true;
+
+        for (uint32_t i = 0; i < 128; i++) {
+                uint8_t code = from[4 + i];
+
+                is_number &= (code & 0x7f) != 0x7f;
+                codes[i * PANEL] = code;
+        }
+        put32(slab + row * 4, get32(from));
+        put16(slab + E4M3_STARTS + row * 2, is_number ? 0 : 0x7e00);
+}
+
 PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t row,
                             const uint8_t *from)
 {
@@ -152,6 +168,9 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
         uint8_t *runs = slab + slab_runs_at(s), *codes = slab + slab_codes_at(s) + row * 4;
 
         switch (type) {
+        case ROW_F8_E4M3:
+                put_e4m3(slab, row, from);
+                break;
         case ROW_Q8_0:
                 put16(scale, get16(from));
                 for (uint32_t j = 0; j < 8; j++)
@@ -291,6 +310,7 @@ void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t rows, 
                 PUT(ROW_Q3_K);
                 PUT(ROW_IQ4_NL);
                 PUT(ROW_MXFP4);
+                PUT(ROW_F8_E4M3);
 #undef PUT
         default:
                 assert(false);
@@ -341,11 +361,25 @@ static void get_six_bits(const uint8_t *from, struct block *b)
         memcpy(b->leasts, six + 8, 8);
 }
 
+static void get_e4m3(const uint8_t *slab, uint32_t row, struct block *b)
+{
+        b->scale = bits_float(get32(slab + row * 4));
+        b->least = 0;
+        b->scales[0] = 1;
+        b->leasts[0] = 0;
+        for (uint32_t i = 0; i < 128; i++)
+                b->codes[i] = slab[E4M3_CODES + i * PANEL + row];
+}
+
 static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, struct block *b)
 {
         const struct slab *s = &slabs[type];
         const uint8_t *from = slab + slab_runs_at(s), *codes = slab + slab_codes_at(s) + row * 4;
 
+        if (type == ROW_F8_E4M3) {
+                get_e4m3(slab, row, b);
+                return;
+        }
         b->scale = get_scale(type, slab + row * 2);
         b->least = s->has_leasts ? get_scale(type, slab + SLAB_SCALES + row * 2) : 0;
         memset(b->scales, 1, sizeof(b->scales));

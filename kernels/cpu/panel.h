@@ -10,6 +10,7 @@
  *      F32     1 column    [32] f32
  *      F16     1           [32] f16
  *      BF16    2           [32][2] bf16; an odd last column has a zero beside it
+ *      F8_E4M3 128         f32 d[32]; f16 start[32]     | [128][32] e4m3
  *      Q8_0    32          f16 d[32]             | bytes: the number + 128
  *      Q4_0    32          f16 d[32]             | nibbles
  *      Q4_1    32          f16 d[32], m[32]      | nibbles
@@ -31,6 +32,9 @@
  *      runs      eight scales and eight least values of six bits, in three dwords of a row [3][32]:
  *                five in the lower 30 bits of each, the sixteenth in the upper two of all three
  *
+ * Where a row's sum of a slab starts is 0, and NaN if one of its codes is: who multiplies then need not look
+ * for that code among the numbers, of which it would be one more.
+ *
  * m is subtracted, so Q4_1 and Q5_1 have it with the other sign.  What a number means is what the
  * file says (kernels/blocks.h), to the bit: repacking loses nothing.  The same for every
  * instruction set.
@@ -50,6 +54,10 @@
 #define SLAB_QUADS  (PANEL * 4u)  /* ... a quad ... */
 #define SLAB_RUNS   (PANEL * 16u) /* ... a byte for each run of 16 columns */
 
+/* Of F8_E4M3, from where a slab begins. */
+#define E4M3_STARTS (PANEL * 4u)
+#define E4M3_CODES  (PANEL * 6u)
+
 enum slab_low { LOW_NUMBERS, LOW_BYTES, LOW_NIBBLES, LOW_PAIRS };
 enum slab_high { HIGH_NONE, HIGH_FIFTHS, HIGH_PAIRS }; /* bits above those */
 enum slab_runs { RUNS_NONE, RUNS_SIX_BITS, RUNS_SIGNED, RUNS_HALVES };
@@ -68,6 +76,7 @@ static const struct slab slabs[ROW_TYPE_N] = {
         [ROW_F32] = { 1, 128 },
         [ROW_F16] = { 1, 64 },
         [ROW_BF16] = { 2, 128 },
+        [ROW_F8_E4M3] = { 128, 4288 },
         [ROW_Q8_0] = { 32, 1088, LOW_BYTES, .zero = 128 },
         [ROW_Q4_0] = { 32, 576, LOW_NIBBLES, .zero = 8 },
         [ROW_Q4_1] = { 32, 640, LOW_NIBBLES, .has_leasts = true },

@@ -6,6 +6,7 @@
  * whatever the pass is made of, so a row's bits are its own.
  *
  * Numbers: sum = w x + sum, rounded once, column by column.
+ * F8_E4M3: sum = (the codes' sum over 128 columns, as that of numbers) * w.scale + sum, rounded once.
  * Codes:   sum = (float)(sum of code * byte over 32 columns) * w.scale * x.scale + sum, and where
  *          there are least values, sum = least * -(scale * sum of bytes) + sum.  The first is
  *          exact, the product with w.scale is rounded, and what follows once.
@@ -133,6 +134,70 @@ LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, cons
                 if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
                         fetch_ahead(row, panel, SLAB_QUADS);
                 bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
+        }
+        sums_store(out, sums, tokens, width);
+}
+
+/* F8_E4M3: all sums are 2^-8 of what they are, until the end. */
+LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
+                            float *out, const uint8_t *panel, uint32_t columns, const uint8_t *acts,
+                            size_t stride)
+{
+        const struct slab *s = &slabs[ROW_F8_E4M3];
+        vec sums[TILE][WIDTH_ALL];
+
+        sums_clear(sums, tokens, width);
+        for (uint32_t at = 0; at < columns; at += s->columns, panel += s->bytes) {
+                const float *scales = (const float *)panel + row;
+                const uint16_t *starts = (const uint16_t *)(panel + E4M3_STARTS) + row;
+                const uint8_t *codes = panel + E4M3_CODES + row;
+                vec block[TILE][WIDTH_ALL];
+
+                fetch_ahead(row, panel, E4M3_CODES);
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        vec start = load_half(starts + g * LANES);
+
+                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        {
+                                block[t][g] = start;
+                        }
+                }
+                for (uint32_t k = at; k < at + s->columns; k++, codes += PANEL) {
+                        vec w[WIDTH_ALL];
+
+                        if (k % 2 == 0) /* a line has two columns */
+                                fetch_ahead(row, codes, 2 * PANEL);
+                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        {
+                                w[g] = load_e4m3(codes + g * LANES);
+                        }
+                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        {
+                                vec x = splat(((const float *)(acts + t * stride))[k]);
+
+                                UNROLL for (uint32_t g = 0; g < width; g++)
+                                {
+                                        block[t][g] = fused(w[g], x, block[t][g]);
+                                }
+                        }
+                }
+                UNROLL for (uint32_t t = 0; t < tokens; t++)
+                {
+                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        {
+                                vec scale = load(scales + g * LANES);
+
+                                sums[t][g] = fused(block[t][g], scale, sums[t][g]);
+                        }
+                }
+        }
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        sums[t][g] *= 256.0f;
+                }
         }
         sums_store(out, sums, tokens, width);
 }
@@ -478,6 +543,8 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
         for (uint32_t row = 0; row < PANEL; row += width * LANES, out += width * LANES) {
                 if (type == ROW_BF16)
                         bfloats_pass(tokens, width, row, out, panel, columns, acts, stride);
+                else if (type == ROW_F8_E4M3)
+                        e4m3_pass(tokens, width, row, out, panel, columns, acts, stride);
                 else if (slabs[type].low == LOW_NUMBERS)
                         numbers_pass(type, tokens, width, row, out, panel, columns, acts, stride);
                 else if (slabs[type].runs == RUNS_NONE)
@@ -556,6 +623,7 @@ static void product(enum row_type type, float *out, const void *panel, uint32_t 
                 TYPE(ROW_Q3_K);
                 TYPE(ROW_IQ4_NL);
                 TYPE(ROW_MXFP4);
+                TYPE(ROW_F8_E4M3);
 #undef TYPE
         default:
                 assert(false);

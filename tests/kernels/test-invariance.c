@@ -287,6 +287,8 @@ static void row_has_the_same_bits_with_blocks(void **state)
                 { ROW_Q4_0, ROW_Q4_1, ROW_Q5_0, ROW_Q5_1, ROW_Q8_0, ROW_Q8_0, ROW_IQ4_NL,
                   ROW_MXFP4 },
                 { ROW_Q8_0, ROW_F32, ROW_F16, ROW_MXFP4, ROW_IQ4_NL, ROW_F16, ROW_Q5_1, ROW_Q4_1 },
+                { ROW_F8_E4M3, ROW_BF16, ROW_F8_E4M3, ROW_F8_E4M3, ROW_F8_E4M3, ROW_F8_E4M3,
+                  ROW_F8_E4M3, ROW_F8_E4M3 },
         };
         struct shape s = llama;
 

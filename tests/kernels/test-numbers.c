@@ -92,6 +92,50 @@ static void every_16_bit_weight_is_read_as_it_is(void **state)
         free(got);
 }
 
+/* One in each row, among zeros. */
+static void every_8_bit_weight_is_read_as_it_is(void **state)
+{
+        const struct mat_shape shape = { 128, 1, { 256 }, { ROW_F8_E4M3 } };
+        uint8_t file[256][132] = { { 0 } };
+        float ones[128], got[256], *x, *logits, scale = 0.625f;
+
+        (void)state;
+        for (uint32_t i = 0; i < 128; i++)
+                ones[i] = 1;
+        for (uint32_t n = 0; n < 256; n++) {
+                memcpy(file[n], &scale, 4);
+                file[n][4 + n * 5 % 128] = (uint8_t)n;
+        }
+        for (uint32_t i = 0; i < set_count; i++) {
+                struct kernels *k = sets[i];
+                struct kv *kv = kv_small(k);
+                struct mat *mat;
+
+                assert_int_equal(k->mat_new(k, &shape, &mat), 0);
+                assert_int_equal(k->floats_new(k, 128, &x), 0);
+                assert_int_equal(k->floats_new(k, 256, &logits), 0);
+                k->weights_put(k, mat, 0, 0, 256, file);
+                k->put(k, x, ones, 128);
+                begin(k, kv, 1);
+                assert_int_equal(k->head(k, &(struct head){ .w = mat }, logits, x), 0);
+                assert_int_equal(k->step_end(k), 0);
+                k->get(k, got, logits, 256);
+                for (uint32_t n = 0; n < 256; n++) {
+                        int exponent = n >> 3 & 15, fraction = n & 7;
+                        double should =
+                                exponent ? ldexp(8 + fraction, exponent - 10) : ldexp(fraction, -9);
+
+                        should *= n < 128 ? scale : -scale;
+                        if (n % 128 == 127 ? !isnan(got[n]) : got[n] != should)
+                                fail_msg("%s: %02x is %g, not %g", k->name, n, got[n], should);
+                }
+                k->floats_free(k, x);
+                k->floats_free(k, logits);
+                k->mat_free(k, mat);
+                k->kv_free(k, kv);
+        }
+}
+
 static double function(uint32_t which, double x)
 {
         switch (which) {
@@ -285,6 +329,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_16_bit_weight_is_read_as_it_is),
+                cmocka_unit_test(every_8_bit_weight_is_read_as_it_is),
                 cmocka_unit_test(functions_are_right_to_a_few_units),
                 cmocka_unit_test(integers_and_scales_are_those_of_page_h),
                 cmocka_unit_test(unknown_instruction_set_is_refused),

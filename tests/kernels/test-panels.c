@@ -4,6 +4,7 @@
  * Rows are any bytes at all, NaN among the scales: repacking loses nothing.  Where a code lies is
  * looked up here by the words of the header alone.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -235,6 +236,7 @@ static void panel_is_as_large_as_its_slabs(void **state)
                 { ROW_F32, 1, 32 * 4 },
                 { ROW_F16, 1, 32 * 2 },
                 { ROW_BF16, 2, 32 * 2 * 2 },
+                { ROW_F8_E4M3, 128, 32 * 4 + 32 * 2 + 128 * 32 },
                 { ROW_Q8_0, 32, 32 * 2 + 1024 },
                 { ROW_Q4_0, 32, 32 * 2 + 512 },
                 { ROW_Q4_1, 32, 32 * 2 * 2 + 512 },
@@ -297,6 +299,8 @@ static uint32_t fifths_code(const uint8_t *at, uint32_t row, uint32_t column)
 static uint32_t code_at(enum row_type type, const uint8_t *at, uint32_t row, uint32_t column)
 {
         switch (type) {
+        case ROW_F8_E4M3:
+                return at[column * 32 + row];
         case ROW_Q8_0:
                 return bytes_code(at, row, column);
         case ROW_Q5_0:
@@ -331,6 +335,21 @@ static float number_at(enum row_type type, const uint8_t *scales, uint32_t row)
         return type == ROW_MXFP4 ? bits_float((uint32_t)u << 16) : half_to_float(u);
 }
 
+static const uint8_t *e4m3_check(const uint8_t *slab, uint32_t row, const struct block *b)
+{
+        bool is_number = true;
+
+        for (uint32_t i = 0; i < 128; i++)
+                is_number &= b->codes[i] != 0x7f && b->codes[i] != 0xff;
+        assert_int_equal(dword(slab, row), float_bits(b->scale));
+        slab += 128;
+        if (is_number)
+                assert_int_equal(float_bits(number_at(ROW_F8_E4M3, slab, row)), 0);
+        else
+                assert_true(isnan(number_at(ROW_F8_E4M3, slab, row)));
+        return slab + 64;
+}
+
 /* Returns where the codes begin. */
 static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint32_t row,
                                    const struct block *b)
@@ -338,6 +357,8 @@ static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint
         bool has_leasts = type == ROW_Q4_1 || type == ROW_Q5_1 || type == ROW_Q4_K ||
                           type == ROW_Q5_K || type == ROW_Q2_K;
 
+        if (type == ROW_F8_E4M3)
+                return e4m3_check(slab, row, b);
         assert_int_equal(float_bits(number_at(type, slab, row)), float_bits(b->scale));
         slab += 64;
         if (has_leasts) {

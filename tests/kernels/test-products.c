@@ -6,11 +6,13 @@
  *
  *      F32, F16    a column is one rounding of the sum so far: u of that
  *      BF16        the same; a product of two bfloats is exact
+ *      F8_E4M3     the same for each 128 columns; times their scale, on the sum of those so far: u of that
  *      blocks      32 columns are an integer, below 2^24 and so exact, times the scale of the weights: u of
  *                  the term; times that of x, on the sum so far: u of that.  Where there are least values
  *                  the same once more.  Scales of runs, of six bits, times one of 11 are exact.
  *
- * ... and half of the smallest float there is for each of these, where a factor follows, times that.
+ * ... and half of the smallest float there is for each of these, where a factor follows, times that:
+ * F8_E4M3 is summed as 2^-8 of what it is.
  */
 #include "tests/kernels/world.h"
 
@@ -194,6 +196,26 @@ static struct sum numbers_product(const struct isa *isa, const struct panel *p, 
         return s;
 }
 
+static struct sum e4m3_product(const struct panel *p, uint32_t row, const void *act)
+{
+        const struct block_format *f = block_format(ROW_F8_E4M3);
+        const double least = LEAST * 256;
+        const float *x = act;
+        struct sum s = { 0 };
+        struct block b;
+
+        for (uint32_t at = 0; at < p->columns; at += f->numbers) {
+                struct sum codes = { 0 };
+
+                f->take(p->file + row * p->row_bytes + at / f->numbers * f->bytes, &b);
+                for (uint32_t i = 0; i < f->numbers; i++)
+                        sum_add(&codes, (double)e4m3_to_float(b.codes[i]) * (double)x[at + i],
+                                least);
+                sum_add(&s, codes.sum * (double)b.scale, codes.off * fabs((double)b.scale) + least);
+        }
+        return s;
+}
+
 static struct sum blocks_product(const struct panel *p, uint32_t row, const void *act)
 {
         const struct block_format *f = block_format(p->type);
@@ -229,6 +251,8 @@ static struct sum blocks_product(const struct panel *p, uint32_t row, const void
 static struct sum product_should(const struct isa *isa, const struct panel *p, uint32_t row,
                                  const void *act)
 {
+        if (p->type == ROW_F8_E4M3)
+                return e4m3_product(p, row, act);
         return block_format(p->type) ? blocks_product(p, row, act)
                                      : numbers_product(isa, p, row, act);
 }
@@ -242,7 +266,8 @@ static void products_near(const struct isa *isa, const struct panel *p, const st
                         double is = out[t * PANEL + row];
 
                         /* doubles are rounded, too */
-                        if (!(fabs(is - s.sum) <= s.off * (1 + 0x1p-20)))
+                        if (isnan(s.sum) ? !isnan(is)
+                                         : !(fabs(is - s.sum) <= s.off * (1 + 0x1p-20)))
                                 fail_msg("%s, %s, %u columns: token %u, row %u is %.9g, not %.9g "
                                          "within %.3g",
                                          isa->name, row_type_name(p->type), p->columns, t, row, is,
@@ -342,7 +367,7 @@ static void scales_at(enum row_type type, uint32_t *ret_at, uint32_t *ret_bytes)
         *ret_at = type == ROW_Q2_K                       ? 80
                   : type == ROW_Q3_K || type == ROW_Q6_K ? block_format(type)->bytes - 2
                                                          : 0;
-        *ret_bytes = type == ROW_MXFP4 ? 1 : two ? 4 : 2;
+        *ret_bytes = type == ROW_MXFP4 ? 1 : two || type == ROW_F8_E4M3 ? 4 : 2;
 }
 
 /* All codes and scales of runs become this byte. */
@@ -432,7 +457,9 @@ static void infect_weights(const struct isa *isa, struct panel *p, const struct 
                 scales_at(p->type, &scale, &bytes);
                 at += scale;
         }
-        if (p->type == ROW_F32)
+        if (p->type == ROW_F8_E4M3 && random_below(2))
+                at[4 + random_below(128)] |= 0x7f;
+        else if (p->type == ROW_F32 || p->type == ROW_F8_E4M3)
                 memcpy(at, &(uint32_t){ 0x7fc00000 }, 4);
         else
                 memcpy(at, &(uint16_t){ p->type == ROW_BF16 ? 0x7fc0 : 0x7e00 }, 2);

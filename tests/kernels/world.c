@@ -112,6 +112,17 @@ static void number_put(enum row_type type, uint8_t *to, float f)
                 memcpy(to, &half, 2);
 }
 
+/* Any codes that are numbers, and a small scale. */
+static void e4m3_put(uint8_t *to)
+{
+        float scale = random_float() * 0x1p-9f;
+
+        memcpy(to, &scale, 4);
+        for (uint32_t i = 4; i < 132; i++)
+                if ((to[i] & 0x7f) == 0x7f)
+                        to[i] ^= 1;
+}
+
 /* Whole blocks of anything, but for the scales, which are small numbers. */
 static void blocks_put(enum row_type type, uint8_t *to, size_t count)
 {
@@ -129,6 +140,10 @@ static void blocks_put(enum row_type type, uint8_t *to, size_t count)
                         to[i] = (uint8_t)random_next();
                 if (type == ROW_MXFP4) {
                         to[0] = (uint8_t)(120 - random_below(4)); /* an exponent */
+                        continue;
+                }
+                if (type == ROW_F8_E4M3) {
+                        e4m3_put(to);
                         continue;
                 }
                 number_put(ROW_F16, to + at[type].scale, random_float() * 0x1p-7f);
@@ -153,10 +168,11 @@ static void parts_of(enum row_type type, const uint8_t *file_row, uint32_t colum
         for (uint32_t at = 0; at < columns; at += f->numbers, file_row += f->bytes) {
                 f->take(file_row, &b);
                 for (uint32_t i = 0; i < f->numbers; i++) {
-                        int code = f->table ? f->table[b.codes[i]] : b.codes[i] - f->zero;
+                        float number = block_number(f, b.codes[i]);
 
-                        ret_parts[at + i] = fabsf(b.scale * (float)(b.scales[i / f->run] * code)) +
-                                            fabsf(b.least * (float)b.leasts[i / f->run]);
+                        ret_parts[at + i] =
+                                fabsf(b.scale * ((float)b.scales[i / f->run] * number)) +
+                                fabsf(b.least * (float)b.leasts[i / f->run]);
                 }
         }
 }
