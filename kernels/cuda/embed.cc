@@ -5,12 +5,13 @@
 
 #define THREADS 256u
 
-DEVICE float int8_number(const uint8_t *row, const uint16_t *scales, uint32_t k)
+/* LINEAR_INT8, LINEAR_E4M3 */
+DEVICE uint8_t byte(const uint8_t *row, uint32_t k)
 {
         const uint8_t *eight = row + k / 64 * 64 + k % 32 / 8 * 16 + k / 32 % 2 * 8;
         uint32_t i = k % 8, swapped = i % 4 == 1 ? i + 1 : i % 4 == 2 ? i - 1 : i;
 
-        return (float)(int8_t)eight[swapped] * from_half(scales[k / 32]);
+        return eight[swapped];
 }
 
 /* Of four bits and more, one that is not negative.  Its group is one of four, in a lane of four. */
@@ -57,7 +58,9 @@ DEVICE float number(const uint8_t *row, const uint16_t *scales, uint32_t k, uint
         if (FORMAT == LINEAR_BFLOAT)
                 return from_bfloat(((const uint16_t *)row)[k]);
         if (FORMAT == LINEAR_INT8)
-                return int8_number(row, scales, k);
+                return (float)(int8_t)byte(row, k) * from_half(scales[k / 32]);
+        if (FORMAT == LINEAR_E4M3)
+                return from_e4m3(byte(row, k)) * ((const float *)scales)[k / 128];
         if (FORMAT == LINEAR_K6) {
                 float scale = (float)(((const uint8_t *)scales)[k / 16] - 128);
 
@@ -98,6 +101,8 @@ int embed(device *device, const embed_args *args)
                 return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_INT8>, *args);
         case LINEAR_INT4:
                 return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_INT4>, *args);
+        case LINEAR_E4M3:
+                return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_E4M3>, *args);
         case LINEAR_K4:
                 return device_launch(device, STREAM_STEPS, launch, embed_row<LINEAR_K4>, *args);
         case LINEAR_K5:

@@ -135,6 +135,20 @@ DEVICE uint32_t subtract_bfloats(uint32_t a, uint32_t b)
 #endif
 }
 
+/* a b, each of the two, where nothing is to be rounded: b a power of two, and a b not too small. */
+DEVICE uint32_t scale_bfloats(uint32_t a, uint32_t b)
+{
+#ifdef __CUDACC__
+        uint32_t two;
+
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(a), "r"(b), "r"(0x80008000));
+        return two;
+#else
+        return two_bfloats(from_bfloat(a) * from_bfloat(b),
+                           from_bfloat(a >> 16) * from_bfloat(b >> 16));
+#endif
+}
+
 DEVICE float from_half(uint32_t bits) /* the lower 16 of them */
 {
 #ifdef __CUDACC__

@@ -19,7 +19,8 @@
 #define TILE_ROWS 16u /* of w */
 
 /* Of a step, which is what a warp reads of k in one go: its groups, and bytes of weights of a row. */
-#define GROUPS_OF(format) ((format) == LINEAR_BFLOAT || (format) == LINEAR_INT8 ? 2u : 4u)
+#define GROUPS_OF(format)                                                                          \
+        ((format) == LINEAR_BFLOAT || (format) == LINEAR_INT8 || (format) == LINEAR_E4M3 ? 2u : 4u)
 #define STEP_BYTES(format)                                                                         \
         ((format) == LINEAR_BFLOAT ? 128u                                                          \
          : (format) == LINEAR_K5   ? 80u                                                           \
@@ -28,6 +29,7 @@
 /* Halves of a row; and of a step, one after the other. */
 #define ROW_SCALES(format, columns)                                                                \
         ((format) == LINEAR_BFLOAT ? 0u                                                            \
+         : (format) == LINEAR_E4M3 ? (columns) / 128 * 2                                           \
          : (format) == LINEAR_K6   ? ((columns) / 256 * 9 + 7) / 8 * 8                             \
                                    : (columns) / GROUP)
 #define HAS_LEASTS(format) ((format) == LINEAR_K4 || (format) == LINEAR_K5)
@@ -71,6 +73,11 @@ template <> struct held<LINEAR_INT8> {
 template <> struct held<LINEAR_INT4> {
         uint4 weights[2];
         uint2 scales[2]; /* of four */
+};
+
+template <> struct held<LINEAR_E4M3> {
+        uint4 weights[2];
+        float scales[2]; /* the same for two steps */
 };
 
 /* Of 128 columns, half a block of the file; one word of the scales, for the other lanes too. */
@@ -123,6 +130,14 @@ DEVICE void hold(held<LINEAR_INT4> *ret, const lane_rows &rows, unsigned step)
         for (unsigned i = 0; i < 2; i++) {
                 ret->weights[i] = load_once(rows.weights[i] + (size_t)step * 64);
                 ret->scales[i] = ((const uint2 *)rows.scales[i])[step];
+        }
+}
+
+DEVICE void hold(held<LINEAR_E4M3> *ret, const lane_rows &rows, unsigned step)
+{
+        for (unsigned i = 0; i < 2; i++) {
+                ret->weights[i] = load_once(rows.weights[i] + (size_t)step * 64);
+                ret->scales[i] = ((const float *)rows.scales[i])[step / 2];
         }
 }
 
@@ -194,6 +209,29 @@ DEVICE void widen(uint32_t a[2][4], const held<LINEAR_INT8> &w, unsigned group)
                 a[two / 2][two % 2 * 2 + row] = subtract_bfloats((bytes & 0x007f007f) | 0x43004300,
                                                                  (bytes & 0x00800080) | 0x43004300);
         }
+}
+
+/*
+ * Sign 1, exponent 4, fraction 3.  Moved to where a bfloat has them they are 2^-120 of what they mean, with an
+ * exponent or without one; all ones are 480.
+ */
+DEVICE void widen(uint32_t a[2][4], const held<LINEAR_E4M3> &w, unsigned group)
+{
+        for (unsigned i = 0; i < 8; i++) {
+                unsigned row = i / 4, two = i % 4;
+                uint32_t bytes = word(w.weights[row], group * 2 + two / 2);
+                uint32_t signs = two % 2 ? bytes : bytes << 8;
+                uint32_t rest = two % 2 ? bytes >> 4 : bytes << 4;
+
+                a[two / 2][two % 2 * 2 + row] =
+                        scale_bfloats((signs & 0x80008000) | (rest & 0x07f007f0), 0x7b807b80);
+        }
+}
+
+/* The same of one, the lower eight bits, as a float. */
+DEVICE float from_e4m3(uint32_t bits)
+{
+        return float_of((bits & 0x80) << 24 | (bits & 0x7f) << 20) * 0x1p120f;
 }
 
 DEVICE void widen(uint32_t a[2][4], const held<LINEAR_INT4> &w, unsigned group)
@@ -353,6 +391,11 @@ DEVICE factors factors_of(const held<LINEAR_INT4> &w, const told<LINEAR_INT4> &,
                 by.scales[row] = from_half(two >> group % 2 * 16 & 0xffff);
         }
         return by;
+}
+
+DEVICE factors factors_of(const held<LINEAR_E4M3> &w, const told<LINEAR_E4M3> &, unsigned)
+{
+        return { { w.scales[0], w.scales[1] }, {}, {} };
 }
 
 DEVICE factors factors_of_runs(const told_runs &told, unsigned group)

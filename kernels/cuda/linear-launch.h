@@ -20,7 +20,7 @@ static inline unsigned tiles_of(uint32_t rows_max)
         return rows_max <= 8 ? 1 : rows_max <= 16 ? 2 : rows_max <= 32 ? 4 : 8;
 }
 
-/* LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4. */
+/* LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_E4M3. */
 int linear_numbers(device *device, const launch &launch, const linear_args *args);
 /* LINEAR_K4, LINEAR_K5, LINEAR_K6. */
 int linear_blocks(device *device, const launch &launch, const linear_args *args);

@@ -1,4 +1,4 @@
-/* Products with weights that are numbers, and of integers with a scale for each 32. */
+/* Products with weights that are numbers, and of integers or numbers of eight bits with a scale for so many. */
 #include "kernels/cuda/linear-multiply.h"
 
 int linear_numbers(device *device, const launch &launch, const linear_args *args)
@@ -8,6 +8,8 @@ int linear_numbers(device *device, const launch &launch, const linear_args *args
                 return launch_epilogue<LINEAR_BFLOAT>(device, launch, args);
         case LINEAR_INT8:
                 return launch_epilogue<LINEAR_INT8>(device, launch, args);
+        case LINEAR_E4M3:
+                return launch_epilogue<LINEAR_E4M3>(device, launch, args);
         default:
                 return launch_epilogue<LINEAR_INT4>(device, launch, args);
         }

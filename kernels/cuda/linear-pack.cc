@@ -1,5 +1,6 @@
 /* File rows, laid as linear.h says. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/cuda/linear-formats.h"
@@ -15,7 +16,8 @@ linear_format linear_format_of(row_type type)
         /* whatever has no format of its own: bfloats */
         static_assert(LINEAR_BFLOAT == 0, "");
         static_assert(ROW_Q4_0 == 3 && ROW_Q8_0 == 4 && ROW_Q4_K == 5 && ROW_Q6_K == 7, "");
-        return formats[type];
+        static_assert(ROW_F8_E4M3 > ROW_Q6_K, "");
+        return type == ROW_F8_E4M3 ? LINEAR_E4M3 : formats[type];
 }
 
 uint32_t linear_columns(linear_format format, uint32_t columns)
@@ -96,13 +98,13 @@ static void put_word(uint8_t *to, uint32_t word)
 }
 
 /* Byte i of a word has column 0 2 1 3. */
-static void pack_q8_0(const uint8_t *block, uint8_t *step, uint32_t group)
+static void pack_bytes(const uint8_t *numbers, uint8_t *step, uint32_t group)
 {
         static const uint8_t order[4] = { 0, 2, 1, 3 };
 
         for (uint32_t i = 0; i < GROUP; i++)
                 step[i / 8 * 16 + group * 8 + i % 8 / 4 * 4 + i % 4] =
-                        block[2 + i / 4 * 4 + order[i % 4]];
+                        numbers[i / 4 * 4 + order[i % 4]];
 }
 
 static void pack_q4_0(const uint8_t *block, uint8_t *step, uint32_t number)
@@ -127,9 +129,27 @@ static void pack_small(linear_format format, const uint8_t *row, uint32_t column
 
                 memcpy(&scales[i], row, sizeof(*scales));
                 if (format == LINEAR_INT8)
-                        pack_q8_0(row, step, i % groups);
+                        pack_bytes(row + 2, step, i % groups);
                 else
                         pack_q4_0(row, step, i % groups);
+        }
+}
+
+/* A float, and 128 codes: four groups, in two steps. */
+static void pack_e4m3(const uint8_t *row, uint32_t columns, uint8_t *to, uint16_t *scales)
+{
+        for (uint32_t i = 0; i < columns / 128;
+             i++, row += 132, to += 2 * STEP_BYTES(LINEAR_E4M3)) {
+                float scale;
+
+                memcpy(&scale, row, sizeof(scale));
+                for (uint32_t k = 0; k < 128; k++)
+                        if ((row[4 + k] & 0x7f) == 0x7f)
+                                scale = NAN;
+                memcpy(scales + i * 2, &scale, sizeof(scale));
+                for (uint32_t group = 0; group < 4; group++)
+                        pack_bytes(row + 4 + group * GROUP,
+                                   to + group / 2 * STEP_BYTES(LINEAR_E4M3), group % 2);
         }
 }
 
@@ -253,6 +273,8 @@ void linear_pack_row(linear_format format, row_type type, const void *file_row, 
         assert(linear_format_of(type) == format && row_bytes(type, columns));
         if (format >= LINEAR_K4)
                 pack_blocks(format, row, columns, to, ret_scales);
+        else if (format == LINEAR_E4M3)
+                pack_e4m3(row, columns, to, ret_scales);
         else
                 pack_small(format, row, columns, to, ret_scales);
 }

@@ -38,13 +38,15 @@
 #include "kernels/kernels.h"
 
 /*
- * How weights are kept: as numbers, or as the integers of their file, each exact as a bfloat, with
- * what multiplies them.  A weight itself is never rounded, nor is it ever made: of a group of 32
+ * How weights are kept: as numbers, or as the integers of their file (or what it has instead), each exact as a
+ * bfloat, with what multiplies them.  A weight itself is never rounded, nor is it ever made: of a group of 32
  * columns the tensor cores add up integer * x, and that sum is multiplied by the scale.
  *
  *      LINEAR_BFLOAT   bfloat(weight): exact for ROW_BF16, for others rounded once.  Steps of 64
  *      LINEAR_INT8     weight = scale * integer of 8 bits (Q8_0).  Steps of 64
  *      LINEAR_INT4     weight = scale * (integer of 4 bits - 8) (Q4_0).  Steps of 128
+ *      LINEAR_E4M3     weight = scale * number of 8 bits (kernels/rows.h), rounded once by who makes it (F8_E4M3).
+ *                      Steps of 64
  *      LINEAR_K4, K5   weight = scale * integer of 4, 5 bits - least (Q4_K, Q5_K).  scale is a half times
  *                      six bits, least another half times six bits: exact floats.  Steps of 128
  *      LINEAR_K6       weight = scale * (integer of 6 bits - 32) (Q6_K), of 16 columns.  scale is a half times a
@@ -53,7 +55,7 @@
  * To a row's sum s a group adds, all in floats, each fma rounded once:
  *
  *      LINEAR_BFLOAT   the products, without a scale
- *      LINEAR_INT8, INT4       s = fma(scale, sum of integer * x, s)
+ *      LINEAR_INT8, INT4, E4M3 s = fma(scale, sum of integer * x, s)
  *      LINEAR_K4, K5           that; then s = fma(-least, sum of x, s), which the tensor cores add up with
  *                              weights of 1
  *      LINEAR_K6               that, of the first 16 columns, then of the others
@@ -68,6 +70,7 @@
  *      LINEAR_BFLOAT   in order
  *      LINEAR_INT8     signed bytes.  Of each 64 columns, lane t has bytes 16t ..: 8 of the first
  *                      group, then 8 of the second; of each four, in order 0 2 1 3
+ *      LINEAR_E4M3     the same, of codes
  *      LINEAR_INT4     number + 8 in four bits.  Of each 128 columns, lane t has bytes 16t ..: four
  *                      words, one of each group, where column i is in bits 2i .. (i even) or
  *                      2i + 14 .. (i odd)
@@ -83,13 +86,24 @@
  * And scales:
  *
  *      LINEAR_INT8, INT4       a half for each group, in order
+ *      LINEAR_E4M3             a float for each 128 columns, in order.  Where one of their codes is NaN, the scale is:
+ *                              of any sum that has one of them that makes what the code would make, and products
+ *                              need not look for that code, which they take for 480
  *      LINEAR_K4, K5           16 bytes of each 256 columns: two halves, of scales and of least values, then
  *                              sixteen times six bits from the lowest bit up: four scales and four least
  *                              values of the first 128 columns, then of the others
  *      LINEAR_K6               scale + 128 in a byte for each 16 columns, in order; behind them all a half for
  *                              each 256; then zeros up to a multiple of 16 bytes
  */
-enum linear_format { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_K4, LINEAR_K5, LINEAR_K6 };
+enum linear_format {
+        LINEAR_BFLOAT,
+        LINEAR_INT8,
+        LINEAR_INT4,
+        LINEAR_E4M3,
+        LINEAR_K4,
+        LINEAR_K5,
+        LINEAR_K6,
+};
 
 /* The closest one; all can become LINEAR_BFLOAT. */
 linear_format linear_format_of(row_type type);

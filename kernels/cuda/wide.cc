@@ -21,20 +21,25 @@ struct widen_args {
         uint16_t *b;      /* (rows of the grid, columns) */
 };
 
-/* Columns k .. k + 7 of a row, k being a multiple of 8, times their scale. */
-DEVICE void eight_of_int8(float numbers[WIDENED], const linear_matrix &w, size_t row, uint32_t k)
+/* Columns k .. k + 7 of a row, k being a multiple of 8, times their scale: LINEAR_INT8, LINEAR_E4M3. */
+template <linear_format FORMAT>
+DEVICE void eight_bytes(float numbers[WIDENED], const linear_matrix &w, size_t row, uint32_t k)
 {
         const uint8_t *at = (const uint8_t *)w.weights + row * w.columns + k / 64 * 64 +
                             k / 8 % 4 * 16 + k / GROUP % 2 * 8;
         const uint2 words = *(const uint2 *)at;
-        float scale = from_half(w.scales[row * (w.columns / GROUP) + k / GROUP]);
+        const uint16_t *scales = w.scales + row * ROW_SCALES(FORMAT, w.columns);
+        float scale = FORMAT == LINEAR_INT8 ? from_half(scales[k / GROUP])
+                                            : ((const float *)scales)[k / 128];
 
         UNROLL
         for (unsigned i = 0; i < WIDENED; i++) {
                 uint32_t four = i < 4 ? words.x : words.y;
                 unsigned byte = i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4;
 
-                numbers[i] = (float)(int8_t)(four >> byte * 8) * scale;
+                four >>= byte * 8;
+                numbers[i] =
+                        (FORMAT == LINEAR_INT8 ? (float)(int8_t)four : from_e4m3(four)) * scale;
         }
 }
 
@@ -114,8 +119,8 @@ DEVICE void eight_of_k6(float numbers[WIDENED], const linear_matrix &w, size_t r
 template <linear_format FORMAT>
 DEVICE void eight(float numbers[WIDENED], const linear_matrix &w, size_t row, uint32_t k)
 {
-        if (FORMAT == LINEAR_INT8)
-                eight_of_int8(numbers, w, row, k);
+        if (FORMAT == LINEAR_INT8 || FORMAT == LINEAR_E4M3)
+                eight_bytes<FORMAT>(numbers, w, row, k);
         if (FORMAT == LINEAR_INT4)
                 eight_of_int4(numbers, w, row, k);
         if (FORMAT == LINEAR_K4)
@@ -292,6 +297,8 @@ static int widen(device *device, const linear_args *args, uint32_t first, uint32
                 return device_launch(device, STREAM_STEPS, launch, widen_row<LINEAR_INT8>, widened);
         case LINEAR_INT4:
                 return device_launch(device, STREAM_STEPS, launch, widen_row<LINEAR_INT4>, widened);
+        case LINEAR_E4M3:
+                return device_launch(device, STREAM_STEPS, launch, widen_row<LINEAR_E4M3>, widened);
         case LINEAR_K4:
                 return device_launch(device, STREAM_STEPS, launch, widen_row<LINEAR_K4>, widened);
         case LINEAR_K5:

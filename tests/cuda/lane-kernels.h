@@ -47,6 +47,7 @@ struct convert_args {
         float *half, *bfloat;       /* from the lower 16 bits */
         uint32_t *less,
                 *less_half; /* two bfloats, two halves, from which two others are subtracted */
+        uint32_t *scaled;   /* two bfloats times 2^120 and 2^-2 */
 };
 
 KERNEL(96) lanes(lanes_args a);
@@ -208,6 +209,7 @@ KERNEL(256) convert(convert_args a)
                 a.bfloat[i] = from_bfloat(bits);
                 a.less[i] = subtract_bfloats(bits, bits >> 16 | bits << 16);
                 a.less_half[i] = subtract_halves(bits, bits >> 16 | bits << 16);
+                a.scaled[i] = scale_bfloats(bits, 0x3e807b80);
         }
 }
 

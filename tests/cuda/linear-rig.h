@@ -62,6 +62,20 @@ template <class T> static inline T *make(size_t count, int byte)
 
 /* ---- file rows ---- */
 
+/* Any codes that are numbers, and a small scale that no other type could hold. */
+static inline void roll_e4m3(uint32_t columns, uint8_t *row)
+{
+        for (uint32_t k = 0; k < columns; k += 128, row += 132) {
+                float scale = real() * 0.0123f;
+
+                memcpy(row, &scale, 4);
+                for (uint32_t i = 4; i < 132; i++)
+                        do
+                                row[i] = (uint8_t)roll();
+                        while ((row[i] & 0x7f) == 0x7f);
+        }
+}
+
 /* Blocks of any bytes, but for their scales (where: offsets of halves), which are small numbers. */
 static inline void roll_row(row_type type, uint32_t columns, uint8_t *row)
 {
@@ -81,6 +95,10 @@ static inline void roll_row(row_type type, uint32_t columns, uint8_t *row)
                         else
                                 memcpy(row + i * 2, &half, 2);
                 }
+                return;
+        }
+        if (type == ROW_F8_E4M3) {
+                roll_e4m3(columns, row);
                 return;
         }
         for (size_t at = scale; at < bytes; at += block) {

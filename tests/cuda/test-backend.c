@@ -68,6 +68,7 @@ static double weights_off(const struct mat_shape *shape, uint32_t part)
         switch (type) {
         case ROW_Q8_0:
         case ROW_Q4_0:
+        case ROW_F8_E4M3:
         case ROW_Q4_K:
         case ROW_Q5_K:
         case ROW_Q6_K:
@@ -543,6 +544,8 @@ static void parts_of_mixed_types_are_each_multiplied_as_they_are(void **state)
                 { ROW_Q5_K, ROW_Q5_K, ROW_Q6_K, ROW_Q5_K, ROW_Q5_K, ROW_Q5_K, ROW_Q6_K, ROW_Q5_K },
                 { ROW_Q6_K, ROW_Q4_K, ROW_Q6_K, ROW_Q6_K, ROW_Q6_K, ROW_Q6_K, ROW_Q4_K, ROW_Q4_K },
                 { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_Q5_K, ROW_Q4_K, ROW_Q6_K, ROW_Q5_K, ROW_Q8_0 },
+                { ROW_F8_E4M3, ROW_F8_E4M3, ROW_BF16, ROW_F8_E4M3, ROW_F8_E4M3, ROW_F8_E4M3,
+                  ROW_F8_E4M3, ROW_F8_E4M3 },
         };
 
         (void)state;

@@ -134,6 +134,7 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
 {
         const uint32_t many = 0x18000;
         std::vector<uint32_t> in(many), halves(many), bfloats(many), less(many), less_half(many);
+        std::vector<uint32_t> scaled(many);
         std::vector<float> from_halves(many), from_bfloats(many);
         uint64_t state = SEED + 7;
 
@@ -141,7 +142,7 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
                 in[i] = i < 0x10000 ? i | i << 16 : (uint32_t)next_random(&state);
         run_now(0, one_block(256, 0), convert,
                 convert_args{ many, in.data(), halves.data(), bfloats.data(), from_halves.data(),
-                              from_bfloats.data(), less.data(), less_half.data() });
+                              from_bfloats.data(), less.data(), less_half.data(), scaled.data() });
         for (uint32_t i = 0; i < many; i++) {
                 float f = float_of(in[i]);
                 float low = from_bfloats[i], high = float_of(in[i] & 0xffff0000u);
@@ -152,6 +153,8 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
                 assert_true(same(low, value_of(&bfloat, in[i] & 0xffff)));
                 assert_int_equal(less[i],
                                  nearest(&bfloat, low - high) | nearest(&bfloat, high - low) << 16);
+                assert_int_equal(scaled[i], nearest(&bfloat, low * 0x1p120f) |
+                                                    nearest(&bfloat, high * 0x1p-2f) << 16);
                 low = from_halves[i];
                 high = value_of(&half, in[i] >> 16);
                 assert_int_equal(less_half[i],

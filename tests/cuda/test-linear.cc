@@ -244,7 +244,8 @@ static void try_one(row_type type, linear_epilogue epilogue, activation activati
         close_world(&world);
 }
 
-static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
+static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_F8_E4M3,
+                                  ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
 
 static bool is_blocks(row_type type)
 {
@@ -259,7 +260,9 @@ static uint32_t step_of(row_type type)
 /* So many columns, or as many as its blocks have. */
 static uint32_t whole(row_type type, uint32_t columns)
 {
-        return is_blocks(type) ? (columns + 255) / 256 * 256 : columns;
+        uint32_t block = is_blocks(type) ? 256 : type == ROW_F8_E4M3 ? 128 : 1;
+
+        return (columns + block - 1) / block * block;
 }
 
 static void all_epilogues_of_all_formats_are_what_they_should_be(void **)
@@ -335,9 +338,38 @@ static void a_row_is_the_same_bits_among_any_number_of_rows(void **)
         compare_counts(ROW_BF16, LINEAR_STORE, 1152, 13);
         compare_counts(ROW_Q8_0, LINEAR_ADD, 224, 16);
         compare_counts(ROW_Q4_0, LINEAR_GATE, 224, 16);
+        compare_counts(ROW_F8_E4M3, LINEAR_STORE, 384, 16);
         compare_counts(ROW_Q4_K, LINEAR_ADD, 512, 16);
         compare_counts(ROW_Q5_K, LINEAR_STORE, 256, 13);
         compare_counts(ROW_Q6_K, LINEAR_GATE, 256, 16);
+}
+
+/* ... and nobody else's. */
+static void a_code_that_is_no_number_makes_its_rows_sums_none(void **)
+{
+        const uint32_t columns = 256, bad = 5;
+        uint8_t file[2 * 132] = {};
+        float *before, *after;
+        world world;
+
+        open_world(&world, ROW_F8_E4M3, LINEAR_STORE, columns, 16, 3, true);
+        before = (float *)run(&world, 8, 3);
+        file[132 + 4 + roll() % 128] = roll() % 2 ? 0x7f : 0xff;
+        linear_pack_row(LINEAR_E4M3, ROW_F8_E4M3, file, columns,
+                        (uint8_t *)world.a.w.weights + bad * linear_row_bytes(LINEAR_E4M3, columns),
+                        (uint16_t *)world.a.w.scales +
+                                bad * linear_row_scales(LINEAR_E4M3, columns));
+        after = (float *)run(&world, 8, 3);
+        for (uint32_t r = 0; r < 3; r++)
+                for (uint32_t n = 0; n < 16; n++)
+                        if (n == bad)
+                                assert_true(isnan(after[r * world.a.y_columns + n]));
+                        else
+                                assert_memory_equal(&after[r * world.a.y_columns + n],
+                                                    &before[r * world.a.y_columns + n], 4);
+        free(before);
+        free(after);
+        close_world(&world);
 }
 
 static void where_there_are_no_rows_nothing_is_written(void **)
@@ -420,6 +452,7 @@ int main(void)
                 cmocka_unit_test(k_of_any_length_is_summed),
                 cmocka_unit_test(rings_that_wrap_twice_are_read_in_order),
                 cmocka_unit_test(a_row_is_the_same_bits_among_any_number_of_rows),
+                cmocka_unit_test(a_code_that_is_no_number_makes_its_rows_sums_none),
                 cmocka_unit_test(where_there_are_no_rows_nothing_is_written),
                 cmocka_unit_test(k_in_parts_is_summed_in_order_whoever_comes_last),
                 cmocka_unit_test(a_matrix_that_fills_the_device_is_not_split),

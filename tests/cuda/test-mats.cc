@@ -143,6 +143,7 @@ static int put(const world *w, uint32_t part, uint32_t row, uint32_t rows)
 }
 
 static const mat_shape shapes[] = {
+        { 128, 3, { 24, 9, 11 }, { ROW_F8_E4M3, ROW_F8_E4M3, ROW_BF16 } },
         { 70, 1, { 37 }, { ROW_BF16 } },
         { 96, 3, { 40, 9, 11 }, { ROW_Q8_0, ROW_Q8_0, ROW_Q8_0 } },
         { 64, 3, { 21, 40, 9 }, { ROW_Q4_0, ROW_Q8_0, ROW_Q8_0 } },

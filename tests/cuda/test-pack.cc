@@ -35,15 +35,20 @@ static float packed_number(linear_format format, const uint8_t *row, const uint1
         const uint8_t *bytes = (const uint8_t *)scales, *at;
         uint32_t i = k % 8, first = k % 256 / 128 * 8 + k % 128 / 32;
         uint16_t bfloat;
+        float scale;
 
         switch (format) {
         case LINEAR_BFLOAT:
                 memcpy(&bfloat, row + k * 2, 2);
                 return bfloat_to_float(bfloat);
         case LINEAR_INT8:
+        case LINEAR_E4M3:
                 at = row + k / 64 * 64 + k % 32 / 8 * 16 + (k % 64 / 32) * 8 + i / 4 * 4;
                 at += i % 4 == 1 ? 2 : i % 4 == 2 ? 1 : i % 4;
-                return half_to_float(scales[k / 32]) * (float)(int8_t)*at;
+                if (format == LINEAR_INT8)
+                        return half_to_float(scales[k / 32]) * (float)(int8_t)*at;
+                memcpy(&scale, bytes + k / 128 * 4, 4);
+                return scale * e4m3_to_float(*at);
         case LINEAR_INT4:
                 return half_to_float(scales[k / 32]) * ((float)packed_bits(format, row, k) - 8);
         case LINEAR_K6:
@@ -79,7 +84,8 @@ static void try_packing(linear_format format, row_type type, uint32_t columns)
         size_t bytes = linear_row_bytes(format, columns);
         size_t scale_count = linear_row_scales(format, columns);
         uint32_t padded = linear_columns(format, columns);
-        uint32_t step = format == LINEAR_BFLOAT || format == LINEAR_INT8 ? 64 : 128;
+        bool is_short = format == LINEAR_BFLOAT || format == LINEAR_INT8 || format == LINEAR_E4M3;
+        uint32_t step = is_short ? 64 : 128;
         uint8_t *file = make<uint8_t>(row_bytes(type, columns) + 1, 0);
         uint8_t *row = make<uint8_t>(bytes + 1, 0xa5);
         uint16_t *scales = make<uint16_t>(scale_count + 1, 0xa5);
@@ -116,6 +122,10 @@ static void packed_rows_are_what_their_file_says(void **)
                 try_packing(LINEAR_BFLOAT, ROW_Q8_0, columns);
                 try_packing(LINEAR_BFLOAT, ROW_Q4_0, columns);
         }
+        for (uint32_t columns : { 128u, 384u, 1152u }) {
+                try_packing(LINEAR_E4M3, ROW_F8_E4M3, columns);
+                try_packing(LINEAR_BFLOAT, ROW_F8_E4M3, columns);
+        }
         for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
                 for (uint32_t columns : { 256u, 768u, 2560u }) {
                         try_packing(linear_format_of(type), type, columns);
@@ -133,7 +143,8 @@ static void packed_rows_are_no_larger_than_in_their_file(void **)
                 linear_format format;
         } kept[] = { { ROW_BF16, LINEAR_BFLOAT }, { ROW_Q8_0, LINEAR_INT8 },
                      { ROW_Q4_0, LINEAR_INT4 },   { ROW_Q4_K, LINEAR_K4 },
-                     { ROW_Q5_K, LINEAR_K5 },     { ROW_Q6_K, LINEAR_K6 } };
+                     { ROW_Q5_K, LINEAR_K5 },     { ROW_Q6_K, LINEAR_K6 },
+                     { ROW_F8_E4M3, LINEAR_E4M3 } };
 
         for (const auto &one : kept)
                 for (uint32_t columns : { 256u, 2048u, 4096u, 14336u }) {
@@ -147,6 +158,29 @@ static void packed_rows_are_no_larger_than_in_their_file(void **)
                         else
                                 assert_int_equal(more, 0);
                 }
+}
+
+/* In whatever place it is, with either sign; of the blocks beside it, the scales are what they were. */
+static void a_code_that_is_no_number_makes_the_scale_of_its_block_none(void **)
+{
+        enum { COLUMNS = 384 };
+        uint8_t file[COLUMNS / 128 * 132], row[COLUMNS];
+        float scales[COLUMNS / 128], was[COLUMNS / 128];
+
+        roll_row(ROW_F8_E4M3, COLUMNS, file);
+        linear_pack_row(LINEAR_E4M3, ROW_F8_E4M3, file, COLUMNS, row, (uint16_t *)was);
+        for (uint32_t k = 0; k < COLUMNS; k++) {
+                uint8_t *code = &file[k / 128 * 132 + 4 + k % 128], kept = *code;
+
+                *code |= 0x7f;
+                linear_pack_row(LINEAR_E4M3, ROW_F8_E4M3, file, COLUMNS, row, (uint16_t *)scales);
+                *code = kept;
+                for (uint32_t block = 0; block < COLUMNS / 128; block++)
+                        if (block == k / 128)
+                                assert_true(isnan(scales[block]));
+                        else
+                                assert_memory_equal(&scales[block], &was[block], 4);
+        }
 }
 
 static void numbers_become_bfloats_by_rounding_to_the_nearest(void **)
@@ -187,6 +221,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(packed_rows_are_what_their_file_says),
                 cmocka_unit_test(packed_rows_are_no_larger_than_in_their_file),
+                cmocka_unit_test(a_code_that_is_no_number_makes_the_scale_of_its_block_none),
                 cmocka_unit_test(numbers_become_bfloats_by_rounding_to_the_nearest),
                 cmocka_unit_test(bfloats_stay_as_they_are),
         };

@@ -109,6 +109,18 @@ static void roll_half(uint8_t *to)
         memcpy(to, &half, 2);
 }
 
+/* Any codes that are numbers, and a small scale that no half could hold. */
+static void roll_e4m3(uint32_t columns, uint8_t *row)
+{
+        for (uint32_t k = 0; k < columns; k += 128, row += 132) {
+                float scale = (float)((int)roll(2047) - 1023) / 100000;
+
+                memcpy(row, &scale, 4);
+                for (uint32_t i = 4; i < 132; i++)
+                        row[i] = (uint8_t)(roll(127) | roll(2) << 7);
+        }
+}
+
 /* Blocks of any bytes, but for the halves that multiply them. */
 static void roll_row(row_type type, uint32_t columns, uint8_t *row)
 {
@@ -119,7 +131,9 @@ static void roll_row(row_type type, uint32_t columns, uint8_t *row)
 
                 memcpy(row + k * 2, &bits, 2);
         }
-        if (type == ROW_BF16)
+        if (type == ROW_F8_E4M3)
+                roll_e4m3(columns, row);
+        if (type == ROW_BF16 || type == ROW_F8_E4M3)
                 return;
         for (size_t i = 0; i < row_bytes(type, columns); i++)
                 row[i] = (uint8_t)roll(256);
@@ -342,14 +356,16 @@ static void check(const world *world, const uint8_t *y, uint32_t count)
                         assert_int_equal(y[r * width_of(world) + i], 0xff);
 }
 
-static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
+static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_F8_E4M3,
+                                  ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
 
 /* So many columns, or as many as its blocks have. */
 static uint32_t whole(row_type type, uint32_t columns)
 {
         bool is_blocks = type == ROW_Q4_K || type == ROW_Q5_K || type == ROW_Q6_K;
+        uint32_t block = is_blocks ? 256 : type == ROW_F8_E4M3 ? 128 : 1;
 
-        return is_blocks ? (columns + 255) / 256 * 256 : columns;
+        return (columns + block - 1) / block * block;
 }
 
 static void try_one(row_type type, linear_epilogue epilogue, activation activation,
@@ -384,7 +400,7 @@ static void matrices_of_many_columns_are_covered_by_several_blocks(void **)
 {
         try_one(ROW_Q8_0, LINEAR_STORE, ACT_SILU, 2048 + 32, 3, 65, 2, false);
         try_one(ROW_Q4_0, LINEAR_STORE, ACT_SILU, 2 * 2048 + 32, 3, 65, 2, false);
-        for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
+        for (row_type type : { ROW_F8_E4M3, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
                 try_one(type, LINEAR_STORE, ACT_SILU, 2048 + 256, 3, 65, 2, false);
         try_one(ROW_BF16, LINEAR_GATE, ACT_SILU, 64, 512 + 3, 65, 2, true);
 }
@@ -392,7 +408,7 @@ static void matrices_of_many_columns_are_covered_by_several_blocks(void **)
 /* Of rows that have a single 1, in each place: each weight by itself. */
 static void weights_are_rounded_once_to_the_nearest_bfloat(void **)
 {
-        for (row_type type : { ROW_Q8_0, ROW_Q4_0, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K }) {
+        for (row_type type : { ROW_Q8_0, ROW_Q4_0, ROW_F8_E4M3, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K }) {
                 const uint32_t columns = whole(type, 160);
                 world world = new_world(type, LINEAR_STORE, columns, 19, columns, false);
                 uint16_t *x = (uint16_t *)world.a.x;
@@ -461,7 +477,7 @@ static void what_scratch_has_no_room_for_goes_in_pieces(void **)
         try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 1, 5);
         try_pieces(ROW_Q4_0, LINEAR_GATE, 128, 37, 16 * 128 * 2, 5); /* weights are what is short */
         try_pieces(ROW_Q8_0, LINEAR_GATE, 64, 37, 48 * 70 * 4, 2);
-        for (row_type type : { ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
+        for (row_type type : { ROW_F8_E4M3, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
                 try_pieces(type, LINEAR_ADD, 256, 37, 16 * 256 * 2, 3);
         try_pieces(ROW_BF16, LINEAR_STORE, 64, 300, 1, 1); /* needs none */
 }
@@ -474,8 +490,8 @@ static void few_rows_are_left_to_linear(void **)
         blas *blas;
 
         assert_int_equal(blas_open(nullptr, &blas), 0);
-        for (linear_format format :
-             { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_K4, LINEAR_K5, LINEAR_K6 }) {
+        for (linear_format format : { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_E4M3,
+                                      LINEAR_K4, LINEAR_K5, LINEAR_K6 }) {
                 world.a.w.format = format;
                 for (uint32_t rows : { 1u, 8u, 64u }) {
                         world.a.rows_max = rows;
