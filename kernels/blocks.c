@@ -240,12 +240,21 @@ float block_number(const struct block_format *format, uint8_t code)
 
 void block_means(const struct block_format *format, const struct block *b, float *ret_floats)
 {
-        for (unsigned i = 0; i < format->numbers; i++) {
-                unsigned run = i / format->run;
+        const unsigned run = format->run;
+        const int zero = format->zero;
 
-                ret_floats[i] =
-                        b->scale * (float)b->scales[run] * block_number(format, b->codes[i]) -
-                        b->least * (float)b->leasts[run];
+        for (unsigned first = 0; first < format->numbers; first += run) {
+                float scale = b->scale * (float)b->scales[first / run];
+                float least = b->least * (float)b->leasts[first / run];
+                const uint8_t *codes = b->codes + first;
+
+                if (format->table || format->is_e4m3)
+                        for (unsigned i = 0; i < run; i++)
+                                ret_floats[first + i] =
+                                        scale * block_number(format, codes[i]) - least;
+                else
+                        for (unsigned i = 0; i < run; i++)
+                                ret_floats[first + i] = scale * (float)(codes[i] - zero) - least;
         }
 }
 

@@ -39,16 +39,6 @@ size_t linear_row_scales(linear_format format, uint32_t columns)
         return ROW_SCALES(format, linear_columns(format, columns));
 }
 
-/* To nearest, ties to even. */
-static uint16_t bfloat_of(float f)
-{
-        uint32_t bits = float_bits(f);
-
-        if (f != f)
-                return (uint16_t)(bits >> 16 | 0x40);
-        return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 static void pack_bfloats(row_type type, const uint8_t *row, uint32_t columns, uint16_t *to)
 {
         float piece[256]; /* whole blocks of any type */
@@ -63,33 +53,38 @@ static void pack_bfloats(row_type type, const uint8_t *row, uint32_t columns, ui
 
                 row_to_floats(type, row, count, piece);
                 for (uint32_t i = 0; i < count; i++)
-                        to[at + i] = bfloat_of(piece[i]);
+                        to[at + i] = float_to_bfloat(piece[i]);
                 row += row_bytes(type, count);
         }
 }
 
-/* A group in order of its columns; where the lane t has its eight. */
-struct group {
-        uint8_t numbers[GROUP]; /* not negative, of six bits at most */
-};
-
-static uint32_t column_of(linear_format format, uint32_t lane, uint32_t i)
+/* Of bytes 0 2 4 6 the lowest `width` bits, side by side. */
+static uint32_t pack_even(uint64_t bytes, unsigned width)
 {
-        return format == LINEAR_K6 ? i / 4 * 16 + lane * 4 + i % 4 : lane * 8 + i;
+        bytes &= 0x0001000100010001u * ((1u << width) - 1);
+        bytes = (bytes | bytes >> (16 - width)) & 0x0000000100000001u * ((1u << 2 * width) - 1);
+        return (uint32_t)(bytes | bytes >> (32 - 2 * width)) & ((1u << 4 * width) - 1);
 }
 
-/* Bits `low` .. of a lane's numbers, `width` of each: pairs of columns, the odd ones 16 bits higher. */
-static uint32_t pack_pairs(linear_format format, const group *group, uint32_t lane, unsigned low,
-                           unsigned width)
+/* Of eight columns; the odd ones 16 bits higher. */
+static uint32_t pack_pairs(uint64_t columns, unsigned width)
 {
-        uint32_t word = 0;
+        return pack_even(columns, width) | pack_even(columns >> 8, width) << 16;
+}
 
-        for (uint32_t i = 0; i < 8; i++) {
-                uint32_t number = group->numbers[column_of(format, lane, i)];
+/* A lane's eight of a group of 32. */
+static uint64_t columns_of(linear_format format, const uint8_t *group, uint32_t lane)
+{
+        uint64_t columns;
+        uint32_t half[2];
 
-                word |= (number >> low & ((1u << width) - 1)) << (i / 2 * width + i % 2 * 16);
+        if (format == LINEAR_K6) {
+                memcpy(&half[0], group + lane * 4, 4);
+                memcpy(&half[1], group + 16 + lane * 4, 4);
+                return half[0] | (uint64_t)half[1] << 32;
         }
-        return word;
+        memcpy(&columns, group + lane * 8, 8);
+        return columns;
 }
 
 static void put_word(uint8_t *to, uint32_t word)
@@ -100,22 +95,24 @@ static void put_word(uint8_t *to, uint32_t word)
 /* Byte i of a word has column 0 2 1 3. */
 static void pack_bytes(const uint8_t *numbers, uint8_t *step, uint32_t group)
 {
-        static const uint8_t order[4] = { 0, 2, 1, 3 };
+        for (uint32_t i = 0; i < GROUP; i += 4) {
+                uint32_t word;
 
-        for (uint32_t i = 0; i < GROUP; i++)
-                step[i / 8 * 16 + group * 8 + i % 8 / 4 * 4 + i % 4] =
-                        numbers[i / 4 * 4 + order[i % 4]];
+                memcpy(&word, numbers + i, 4);
+                word = (word & 0xff0000ff) | (word >> 8 & 0xff00) | (word & 0xff00) << 8;
+                put_word(step + i / 8 * 16 + group * 8 + i % 8, word);
+        }
 }
 
+/* Columns of the first half are in the lower four bits. */
 static void pack_q4_0(const uint8_t *block, uint8_t *step, uint32_t number)
 {
-        group group;
+        for (uint32_t lane = 0; lane < 4; lane++) {
+                uint64_t columns;
 
-        for (uint32_t i = 0; i < GROUP; i++)
-                group.numbers[i] = block[2 + i % 16] >> i / 16 * 4 & 15;
-        for (uint32_t lane = 0; lane < 4; lane++)
-                put_word(step + lane * 16 + number * 4,
-                         pack_pairs(LINEAR_INT4, &group, lane, 0, 4));
+                memcpy(&columns, block + 2 + lane % 2 * 8, 8);
+                put_word(step + lane * 16 + number * 4, pack_pairs(columns >> lane / 2 * 4, 4));
+        }
 }
 
 static void pack_small(linear_format format, const uint8_t *row, uint32_t columns, uint8_t *to,
@@ -140,12 +137,14 @@ static void pack_e4m3(const uint8_t *row, uint32_t columns, uint8_t *to, uint16_
 {
         for (uint32_t i = 0; i < columns / 128;
              i++, row += 132, to += 2 * STEP_BYTES(LINEAR_E4M3)) {
+                bool is_number = true;
                 float scale;
 
                 memcpy(&scale, row, sizeof(scale));
                 for (uint32_t k = 0; k < 128; k++)
-                        if ((row[4 + k] & 0x7f) == 0x7f)
-                                scale = NAN;
+                        is_number &= (row[4 + k] & 0x7f) != 0x7f;
+                if (!is_number)
+                        scale = NAN;
                 memcpy(scales + i * 2, &scale, sizeof(scale));
                 for (uint32_t group = 0; group < 4; group++)
                         pack_bytes(row + 4 + group * GROUP,
@@ -154,13 +153,6 @@ static void pack_e4m3(const uint8_t *row, uint32_t columns, uint8_t *to, uint16_
 }
 
 /* ---- blocks of 256 ---- */
-
-/* Integers of a block: kernels/blocks.h says what they mean. */
-struct block {
-        group groups[8];
-        uint8_t six[16];   /* scales, least values: LINEAR_K4, LINEAR_K5 */
-        uint8_t bytes[16]; /* scales and 128: LINEAR_K6 */
-};
 
 /* How twelve bytes have them is told in kernels/blocks.c. */
 static void read_runs(const uint8_t *packed, uint8_t six[16])
@@ -173,54 +165,41 @@ static void read_runs(const uint8_t *packed, uint8_t six[16])
         }
 }
 
-static void read_q4_k(const uint8_t *from, const uint8_t *fifths, block *block)
+/*
+ * Half a block, from where its lower four bits and the upper ones begin.  Two groups are in the same bytes,
+ * and all four in the same upper ones, each higher than the one before.
+ */
+static void pack_half(linear_format format, const uint8_t *lower, const uint8_t *upper,
+                      unsigned upper_shift, uint8_t *to)
 {
-        for (unsigned i = 0; i < 256; i++) {
-                unsigned group = i / 32, place = i % 32;
-                unsigned n = from[group / 2 * 32 + place] >> group % 2 * 4 & 15;
+        const bool six = format == LINEAR_K6;
+        const unsigned width = six ? 2 : 1; /* of upper bits, if there are some */
 
-                if (fifths)
-                        n |= (fifths[place] >> group & 1u) << 4;
-                block->groups[group].numbers[place] = (uint8_t)n;
-        }
-}
+        for (unsigned lane = 0; lane < 4; lane++) {
+                uint32_t words[2] = {};
 
-static void read_q6_k(const uint8_t *from, block *block)
-{
-        for (unsigned i = 0; i < 256; i++) {
-                unsigned half = i / 128, line = i / 32 % 4, place = i % 32;
-                unsigned low = from[half * 64 + line % 2 * 32 + place] >> line / 2 * 4 & 15;
-                unsigned high = from[128 + half * 32 + place] >> line * 2 & 3;
+                for (unsigned i = 0; i < 4; i++) {
+                        unsigned bytes = six ? i % 2 : i / 2, shift = six ? i / 2 : i % 2;
+                        uint64_t columns = columns_of(format, lower + bytes * 32, lane);
 
-                block->groups[i / 32].numbers[place] = (uint8_t)(low | high << 4);
-        }
-        for (unsigned i = 0; i < 16; i++)
-                block->bytes[i] = from[192 + i] ^ 0x80;
-}
-
-/* Half a block.  Bits from the fifth on are apart: of each lane, in order of groups. */
-static void pack_half(linear_format format, const group groups[4], uint8_t *to)
-{
-        unsigned words = format == LINEAR_K5 ? 1 : format == LINEAR_K6 ? 2 : 0; /* of a lane */
-
-        for (unsigned i = 0; i < 4 * 4; i++)
-                put_word(to + i * 4, pack_pairs(format, &groups[i % 4], i / 4, 0, 4));
-        for (unsigned i = 0; i < 4 * words; i++) {
-                unsigned count = 4 / words, first = i % words * count;
-                uint32_t word = 0;
-
-                for (unsigned g = 0; g < count; g++)
-                        word |= pack_pairs(format, &groups[first + g], i / words, 4, words)
-                                << g * 4 * words;
-                put_word(to + 64 + i * 4, word);
+                        put_word(to + lane * 16 + i * 4, pack_pairs(columns >> shift * 4, 4));
+                        if (!upper)
+                                continue;
+                        columns = columns_of(format, upper, lane) >> (upper_shift + i * width);
+                        words[i * width / 4] |= pack_pairs(columns, width) << i * width % 4 * 4;
+                }
+                if (upper)
+                        memcpy(to + 64 + lane * width * 4, words, width * 4);
         }
 }
 
 /* Of each half four scales, then four least values; the first number is in the lowest bits. */
-static void pack_six(const uint8_t six[16], uint16_t *to)
+static void pack_six(const uint8_t *packed, uint16_t *to)
 {
+        uint8_t six[16];
         uint32_t words[4] = {};
 
+        read_runs(packed, six);
         for (unsigned i = 0; i < 16; i++) {
                 uint64_t two = (uint64_t)six[i % 8 / 4 * 8 + i / 8 * 4 + i % 4] << i * 6 % 32;
 
@@ -230,29 +209,41 @@ static void pack_six(const uint8_t six[16], uint16_t *to)
         memcpy(to, words, 12);
 }
 
-static void pack_blocks(linear_format format, const uint8_t *row, uint32_t columns, uint8_t *to,
-                        uint16_t *scales)
+/* kernels/blocks.h says what a block's integers mean. */
+static void pack_k4(const uint8_t *row, uint32_t count, uint8_t *to, uint16_t *scales)
 {
-        size_t bytes = format == LINEAR_K4 ? 144 : format == LINEAR_K5 ? 176 : 210;
-        uint32_t count = columns / 256;
-        block block = {};
+        for (uint32_t i = 0; i < count; i++, row += 144, to += 2 * STEP_BYTES(LINEAR_K4)) {
+                memcpy(scales + i * 8, row, 4);
+                pack_six(row + 4, scales + i * 8 + 2);
+                for (unsigned half = 0; half < 2; half++)
+                        pack_half(LINEAR_K4, row + 16 + half * 64, nullptr, 0,
+                                  to + half * STEP_BYTES(LINEAR_K4));
+        }
+}
 
-        for (uint32_t i = 0; i < count; i++, row += bytes) {
-                if (format == LINEAR_K6) {
-                        read_q6_k(row, &block);
-                        memcpy(scales + i * 8, block.bytes, 16);
-                        memcpy(scales + count * 8 + i, row + 208, 2);
-                } else {
-                        const uint8_t *fifths = format == LINEAR_K5 ? row + 16 : nullptr;
+static void pack_k5(const uint8_t *row, uint32_t count, uint8_t *to, uint16_t *scales)
+{
+        for (uint32_t i = 0; i < count; i++, row += 176, to += 2 * STEP_BYTES(LINEAR_K5)) {
+                memcpy(scales + i * 8, row, 4);
+                pack_six(row + 4, scales + i * 8 + 2);
+                for (unsigned half = 0; half < 2; half++)
+                        pack_half(LINEAR_K5, row + 48 + half * 64, row + 16, half * 4,
+                                  to + half * STEP_BYTES(LINEAR_K5));
+        }
+}
 
-                        read_runs(row + 4, block.six);
-                        read_q4_k(fifths ? row + 48 : row + 16, fifths, &block);
-                        memcpy(scales + i * 8, row, 4);
-                        pack_six(block.six, scales + i * 8 + 2);
-                }
-                pack_half(format, block.groups, to);
-                pack_half(format, block.groups + 4, to + STEP_BYTES(format));
-                to += 2 * STEP_BYTES(format);
+static void pack_k6(const uint8_t *row, uint32_t count, uint8_t *to, uint16_t *scales)
+{
+        for (uint32_t i = 0; i < count; i++, row += 210, to += 2 * STEP_BYTES(LINEAR_K6)) {
+                uint8_t bytes[16];
+
+                for (unsigned run = 0; run < 16; run++)
+                        bytes[run] = row[192 + run] ^ 0x80;
+                memcpy(scales + i * 8, bytes, 16);
+                memcpy(scales + count * 8 + i, row + 208, 2);
+                for (unsigned half = 0; half < 2; half++)
+                        pack_half(LINEAR_K6, row + half * 64, row + 128 + half * 32, 0,
+                                  to + half * STEP_BYTES(LINEAR_K6));
         }
 }
 
@@ -266,15 +257,27 @@ void linear_pack_row(linear_format format, row_type type, const void *file_row, 
         memset(to, 0, linear_row_bytes(format, columns)); /* any number is zero at scale 0 */
         if (scales)
                 memset(ret_scales, 0, scales * sizeof(*ret_scales));
-        if (format == LINEAR_BFLOAT) {
+        assert(format == LINEAR_BFLOAT ||
+               (linear_format_of(type) == format && row_bytes(type, columns)));
+        switch (format) {
+        case LINEAR_BFLOAT:
                 pack_bfloats(type, row, columns, (uint16_t *)ret_weights);
                 return;
-        }
-        assert(linear_format_of(type) == format && row_bytes(type, columns));
-        if (format >= LINEAR_K4)
-                pack_blocks(format, row, columns, to, ret_scales);
-        else if (format == LINEAR_E4M3)
-                pack_e4m3(row, columns, to, ret_scales);
-        else
+        case LINEAR_INT8:
+        case LINEAR_INT4:
                 pack_small(format, row, columns, to, ret_scales);
+                return;
+        case LINEAR_K4:
+                pack_k4(row, columns / 256, to, ret_scales);
+                return;
+        case LINEAR_K5:
+                pack_k5(row, columns / 256, to, ret_scales);
+                return;
+        case LINEAR_K6:
+                pack_k6(row, columns / 256, to, ret_scales);
+                return;
+        case LINEAR_E4M3:
+                pack_e4m3(row, columns, to, ret_scales);
+                return;
+        }
 }
