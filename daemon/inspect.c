@@ -6,6 +6,7 @@
 
 #include "daemon/engine/tensors.h"
 #include "daemon/error.h"
+#include "daemon/files/scales.h"
 #include "daemon/text/chat.h"
 #include "daemon/why.h"
 
@@ -38,7 +39,7 @@ static const char *architecture_of(const struct opening *o)
         return name ? name : "an architecture without a name";
 }
 
-/* Each type with its bytes, then what no backend takes. */
+/* Each type with its bytes, scales among them, then what no backend takes. */
 static void print_types(const struct tensor_table *table, FILE *to)
 {
         uint64_t bytes[ROW_TYPE_N] = { 0 };
@@ -51,6 +52,8 @@ static void print_types(const struct tensor_table *table, FILE *to)
 
                 if (!tensor->unserved) {
                         bytes[tensor->type] += tensor->bytes;
+                        if (tensor->scales)
+                                bytes[tensor->type] += tensor->scales->tensor.bytes;
                         continue;
                 }
                 unserved = unserved ? unserved : tensor;

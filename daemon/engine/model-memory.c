@@ -36,9 +36,9 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         struct model_bytes bytes = { .block = kv_page_bytes(&shape), .left = MODEL_BYTES_HOST };
 
         for (uint32_t i = 0; i < table->count; i++) {
-                uint64_t piece = table->tensors[i].bytes;
+                uint64_t piece = tensor_taken_bytes(&table->tensors[i]);
 
-                bytes.weights += table->tensors[i].bytes;
+                bytes.weights += piece;
                 piece = piece < WEIGHTS_PIECE_MAX ? piece : WEIGHTS_PIECE_MAX;
                 if (bytes.loading < piece * WEIGHTS_BUFFERS_MAX)
                         bytes.loading = piece * WEIGHTS_BUFFERS_MAX;
@@ -61,11 +61,11 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
         *ret_bytes = (struct model_bytes){ .left = MODEL_BYTES_HOST };
         if (!stage.layers)
                 return;
-        ret_bytes->weights = tensors->at[TOKEN_EMBD]->bytes;
+        ret_bytes->weights = tensor_taken_bytes(tensors->at[TOKEN_EMBD]);
         for (uint32_t i = 0; i < stage.layers; i++)
                 for (uint32_t t = 0; t < LAYER_TENSOR_N; t++)
                         if (tensors->layers[i].at[t])
-                                ret_bytes->weights += tensors->layers[i].at[t]->bytes;
+                                ret_bytes->weights += tensor_taken_bytes(tensors->layers[i].at[t]);
         ret_bytes->activations = conf->rows_max * row * sizeof(float);
         ret_bytes->block = kv_page_bytes(&shape);
         ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);

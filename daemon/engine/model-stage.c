@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/engine/weights-rows.h"
 #include "daemon/error.h"
 #include "daemon/why.h"
 
@@ -50,8 +51,8 @@ static int vector_send(struct building *b, float *to, size_t count)
 
 static int vector_put(struct building *b, const struct tensor *tensor, float *to)
 {
-        int r = weights_read_floats(b->conf->checkpoint, tensor, b->scratch, b->conf->why,
-                                    b->conf->why_bytes);
+        int r = rows_read_floats(b->conf->checkpoint, tensor, b->scratch, b->conf->why,
+                                 b->conf->why_bytes);
 
         if (r)
                 return error_pass(r);
@@ -147,8 +148,8 @@ static int rope_open(struct building *b)
 
         assert(shape->dims / 2 <= ROPE_TURNS_MAX);
         if (table) {
-                r = weights_read_floats(conf->checkpoint, table, b->scratch, conf->why,
-                                        conf->why_bytes);
+                r = rows_read_floats(conf->checkpoint, table, b->scratch, conf->why,
+                                     conf->why_bytes);
                 if (!r)
                         r = rope_table_check(conf, b->scratch, shape->dims / 2);
                 if (r)

@@ -10,12 +10,12 @@
 #include <string.h>
 
 #include "daemon/engine/weights-reader.h"
+#include "daemon/engine/weights-rows.h"
 #include "daemon/engine/weights.h"
 #include "daemon/error.h"
 #include "daemon/log.h"
 #include "daemon/sys.h"
 #include "daemon/why.h"
-#include "kernels/rows.h"
 
 #define ROWS_ALIGN    32u /* no two pieces share what a backend packs together */
 #define SAMPLES       64u
@@ -33,7 +33,10 @@ struct worker {
         struct load *load;
         struct reader *reader;
         struct piece pieces[URING_DEPTH];
+        char *buffers[URING_DEPTH];   /* theirs */
         uint32_t slices[URING_DEPTH]; /* what they are of */
+        char *scratch;
+        char why[256]; /* if something is known of its failure */
         struct piece *idle;
         uint32_t in_flight;
         bool watches; /* it is the caller itself, for want of threads */
@@ -48,7 +51,7 @@ struct load {
         enum load_way way;
         struct slice *slices;
         uint32_t slice_count;
-        size_t slice_bytes; /* of the largest */
+        size_t slice_bytes, scratch_bytes; /* of those that want most */
         uint64_t total;
         struct worker workers[WEIGHTS_BUFFERS_MAX];
         uint32_t worker_count, depth;
@@ -72,29 +75,17 @@ static const struct tensor *tensor_of(const struct load *load, const struct slic
         return load->loads[slice->load].tensor;
 }
 
-static size_t row_size(const struct tensor *tensor)
+static struct rows rows_of(const struct load *load, const struct slice *slice)
 {
-        return row_bytes(tensor->type, tensor->columns);
-}
-
-static size_t slice_size(const struct load *load, const struct slice *slice)
-{
-        return slice->rows * row_size(tensor_of(load, slice));
-}
-
-static uint64_t slice_offset(const struct load *load, const struct slice *slice)
-{
-        const struct tensor *tensor = tensor_of(load, slice);
-
-        return tensor->offset + (uint64_t)slice->row * row_size(tensor);
+        return (struct rows){ tensor_of(load, slice), slice->row, slice->rows };
 }
 
 static uint32_t rows_of_a_piece(const struct tensor *tensor)
 {
-        size_t bytes = row_size(tensor);
+        size_t bytes = rows_taken(&(struct rows){ tensor, 0, 1 });
         uint32_t rows;
 
-        assert(!tensor->unserved && bytes && bytes <= WEIGHTS_PIECE_MAX);
+        assert(bytes && bytes <= WEIGHTS_PIECE_MAX);
         rows = (uint32_t)(WEIGHTS_PIECE_MAX / bytes);
         return rows > ROWS_ALIGN ? rows / ROWS_ALIGN * ROWS_ALIGN : rows;
 }
@@ -122,6 +113,18 @@ static uint64_t count_slices(const struct load *load)
         return count;
 }
 
+/* What all of them together come to, and what the largest wants. */
+static void measure(struct load *load, const struct slice *slice)
+{
+        const struct rows rows = rows_of(load, slice);
+
+        load->total += rows_stored(&rows);
+        if (rows_taken(&rows) > load->slice_bytes)
+                load->slice_bytes = rows_taken(&rows);
+        if (rows_scratch(&rows) > load->scratch_bytes)
+                load->scratch_bytes = rows_scratch(&rows);
+}
+
 static int cut(struct load *load)
 {
         uint64_t count = count_slices(load);
@@ -139,9 +142,7 @@ static int cut(struct load *load)
 
                         rows = tensor->rows - row < group ? tensor->rows - row : group;
                         *slice = (struct slice){ i, row, rows };
-                        load->total += slice_size(load, slice);
-                        if (slice_size(load, slice) > load->slice_bytes)
-                                load->slice_bytes = slice_size(load, slice);
+                        measure(load, slice);
                 }
         }
         assert(load->slice_count == count);
@@ -157,11 +158,11 @@ static bool is_cached(const struct load *load)
 
         for (uint32_t i = 0; i < samples; i++) {
                 uint32_t at = (uint32_t)((uint64_t)i * load->slice_count / samples);
-                const struct slice *slice = &load->slices[at];
-                int fd = checkpoint_fd(load->checkpoint, tensor_of(load, slice));
+                const struct rows rows = rows_of(load, &load->slices[at]);
+                int fd = checkpoint_fd(load->checkpoint, rows.tensor);
                 char byte;
 
-                in += sys_pread_cached(fd, &byte, 1, slice_offset(load, slice)) == 1;
+                in += sys_pread_cached(fd, &byte, 1, rows_offset(&rows)) == 1;
         }
         return in >= CACHED_IN(samples);
 }
@@ -237,24 +238,30 @@ static int choose(struct load *load)
         return error_pass(r);
 }
 
+static size_t aligned(size_t bytes)
+{
+        return (bytes + ALIGN - 1) / ALIGN * ALIGN;
+}
+
 static int give_buffers(struct load *load)
 {
-        size_t each = (load->slice_bytes + ALIGN - 1) / ALIGN * ALIGN;
+        size_t each = aligned(load->slice_bytes), scratch = aligned(load->scratch_bytes);
+        char *at;
 
-        load->buffers_bytes = each * load->worker_count * load->depth;
-        load->buffers = sys_map(load->buffers_bytes);
+        load->buffers_bytes = (each * load->depth + scratch) * load->worker_count;
+        load->buffers = at = sys_map(load->buffers_bytes);
         if (!load->buffers)
                 return error_raise(-ENOMEM);
         for (uint32_t i = 0; i < load->worker_count; i++) {
                 struct worker *worker = &load->workers[i];
 
-                for (uint32_t j = 0; j < load->depth; j++) {
-                        struct piece *piece = &worker->pieces[j];
-
-                        piece->buffer = load->buffers + each * (i * load->depth + j);
-                        piece->next = worker->idle;
-                        worker->idle = piece;
+                for (uint32_t j = 0; j < load->depth; j++, at += each) {
+                        worker->buffers[j] = at;
+                        worker->pieces[j].next = worker->idle;
+                        worker->idle = &worker->pieces[j];
                 }
+                worker->scratch = at;
+                at += scratch;
         }
         return 0;
 }
@@ -281,6 +288,10 @@ static void fail(struct worker *worker, const struct piece *piece, int r)
         if (atomic_exchange(&load->failed, true))
                 return;
         load->result = r;
+        if (worker->why[0]) {
+                why_say(load->why, load->why_bytes, r, "%s", worker->why);
+                return;
+        }
         if (r == -ENODATA) {
                 load->result = -EIO;
                 why_say(load->why, load->why_bytes, r, "the file became shorter while it was read");
@@ -310,12 +321,13 @@ static void announce(struct worker *worker, uint32_t now)
 {
         struct load *load = worker->load;
         uint32_t at = now + load->worker_count;
-        const struct slice *slice = &load->slices[at];
+        struct rows rows;
 
-        if (at < load->slice_count)
-                worker->reader->announce(worker->reader,
-                                         checkpoint_fd(load->checkpoint, tensor_of(load, slice)),
-                                         slice_offset(load, slice), slice_size(load, slice));
+        if (at >= load->slice_count)
+                return;
+        rows = rows_of(load, &load->slices[at]);
+        worker->reader->announce(worker->reader, checkpoint_fd(load->checkpoint, rows.tensor),
+                                 rows_offset(&rows), rows_stored(&rows));
 }
 
 static int start_pieces(struct worker *worker)
@@ -325,14 +337,16 @@ static int start_pieces(struct worker *worker)
         int r = 0;
 
         while (!r && worker->idle && take_slice(load, &at)) {
-                const struct slice *slice = &load->slices[at];
+                const struct rows rows = rows_of(load, &load->slices[at]);
                 struct piece *piece = worker->idle;
+                size_t i = (size_t)(piece - worker->pieces);
 
                 worker->idle = piece->next;
-                worker->slices[piece - worker->pieces] = at;
-                piece->fd = checkpoint_fd(load->checkpoint, tensor_of(load, slice));
-                piece->offset = slice_offset(load, slice);
-                piece->bytes = slice_size(load, slice);
+                worker->slices[i] = at;
+                piece->fd = checkpoint_fd(load->checkpoint, rows.tensor);
+                piece->offset = rows_offset(&rows);
+                piece->bytes = rows_stored(&rows);
+                piece->buffer = worker->buffers[i] + rows_taken(&rows) - piece->bytes;
                 piece->done = 0;
                 worker->in_flight++;
                 announce(worker, at);
@@ -344,11 +358,17 @@ static int start_pieces(struct worker *worker)
 static int put(struct worker *worker, struct piece *piece)
 {
         struct load *load = worker->load;
-        const struct slice *slice = &load->slices[worker->slices[piece - worker->pieces]];
+        size_t i = (size_t)(piece - worker->pieces);
+        const struct slice *slice = &load->slices[worker->slices[i]];
         const struct weights_load *to = &load->loads[slice->load];
-        int r = to->kernels->weights_put(to->kernels, to->mat, to->part, slice->row, slice->rows,
-                                         piece->buffer);
+        const struct rows rows = rows_of(load, slice);
+        int r = rows_finish(load->checkpoint, &rows, worker->buffers[i], worker->scratch,
+                            worker->why, sizeof(worker->why));
 
+        if (r)
+                return error_pass(r);
+        r = to->kernels->weights_put(to->kernels, to->mat, to->part, slice->row, slice->rows,
+                                     worker->buffers[i]);
         if (r)
                 return error_raise(r);
         atomic_fetch_add_explicit(&load->bytes, piece->bytes, memory_order_relaxed);
@@ -480,23 +500,6 @@ int weights_read(const struct checkpoint *checkpoint, struct weights_load *loads
         return error_pass(r);
 }
 
-int weights_read_floats(const struct checkpoint *checkpoint, const struct tensor *tensor,
-                        float *ret_floats, char *why, size_t why_bytes)
-{
-        void *row;
-        int r;
-
-        assert(!tensor->unserved && tensor->rows == 1);
-        row = malloc(tensor->bytes);
-        if (!row)
-                return error_raise(why_say(why, why_bytes, -ENOMEM, "no memory to read it with"));
-        r = checkpoint_read(checkpoint, tensor, 0, row, tensor->bytes, why, why_bytes);
-        if (!r)
-                row_to_floats(tensor->type, row, tensor->columns, ret_floats);
-        free(row);
-        return error_pass(r);
-}
-
 /* Two tensors compared by a thread, for they may be large. */
 struct comparison {
         struct load load; /* to be watched as one */
@@ -548,7 +551,8 @@ int weights_equal(const struct checkpoint *checkpoint, const struct tensor *a,
         };
         pthread_t thread;
 
-        if (a->type != b->type || a->rows != b->rows || a->columns != b->columns)
+        if (a->type != b->type || a->rows != b->rows || a->columns != b->columns || a->scales ||
+            b->scales)
                 return 0;
         assert(!a->unserved && !b->unserved && a->bytes == b->bytes);
         c.buffer = malloc(WEIGHTS_PIECE_MAX);

@@ -19,7 +19,7 @@
  * The files are never mapped: one that is cut short meanwhile is an error and not a SIGBUS.  When
  * all was read each must still be what it was when its header was checked.
  *
- * Memory: WEIGHTS_BUFFERS_MAX buffers of 8 MiB or less, taken before the first read and given back
+ * Memory: WEIGHTS_BUFFERS_MAX buffers of 8 MiB or less, with room for as many scales, taken before the first read and given back
  * after the last.  Cannot be slowed down or resumed, and a read that the kernel does not finish is
  * waited for.
  */
@@ -71,11 +71,7 @@ int weights_read(const struct checkpoint *checkpoint, struct weights_load *loads
                  uint32_t load_count, const struct weights_conf *conf, enum load_way *ret_way,
                  char *why, size_t why_bytes);
 
-/* A small tensor of one row (a norm, a bias) as floats on the host, at ret_floats[0 .. columns). */
-int weights_read_floats(const struct checkpoint *checkpoint, const struct tensor *tensor,
-                        float *ret_floats, char *why, size_t why_bytes);
-
-/* 1: of one type and shape, and the same bytes.  0, or negative errno and *why. */
+/* 1: of one type and shape, and the same bytes; not asked of those with scales.  0, or negative errno and *why. */
 int weights_equal(const struct checkpoint *checkpoint, const struct tensor *a,
                   const struct tensor *b, const struct weights_conf *conf, char *why,
                   size_t why_bytes);

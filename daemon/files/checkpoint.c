@@ -15,10 +15,12 @@
 
 #include "daemon/error.h"
 #include "daemon/files/checkpoint.h"
+#include "daemon/files/config-quantization.h"
 #include "daemon/files/config-traits.h"
 #include "daemon/files/file.h"
 #include "daemon/files/names.h"
 #include "daemon/files/safetensors.h"
+#include "daemon/files/scales.h"
 #include "daemon/sys.h"
 #include "daemon/why.h"
 
@@ -44,6 +46,7 @@ struct checkpoint {
         struct shard *shards; /* CHECKPOINT_SHARDS_MAX of them */
         uint32_t shard_count;
         struct tensor_table tensors;
+        struct scales *scales; /* of those that have some */
 };
 
 /* A line of the index: which shard a tensor is in. */
@@ -245,6 +248,16 @@ static int read_config(struct opening *o)
         return error_pass(r);
 }
 
+/* Of weights that are quantized in another way nobody will ask: checkpoint_traits() refuses it. */
+static int join_scales(struct opening *o)
+{
+        struct scale_block block = { SCALES_ROWS, SCALES_COLUMNS };
+        char refused[256];
+
+        (void)config_quantization(o->c->config, &block, refused, sizeof(refused));
+        return scales_join(&o->c->tensors, &block, &o->c->scales) ? out_of_memory(o) : 0;
+}
+
 /* `file`: the one with the weights; NULL: look for it. */
 static int read_folder(struct opening *o, const char *file)
 {
@@ -263,7 +276,7 @@ static int read_folder(struct opening *o, const char *file)
         if (twice)
                 return refuse(o, "tensor '%s' is there twice, under different names",
                               shown(twice->name).text);
-        return 0;
+        return join_scales(o);
 }
 
 /* Takes the folder over, whatever comes of it. */
@@ -367,6 +380,7 @@ struct checkpoint *checkpoint_close(struct checkpoint *c)
         }
         free(c->shards);
         tensor_table_deinit(&c->tensors);
+        free(c->scales);
         json_free(c->config);
         sys_close(c->folder);
         gguf_close(c->gguf);

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "daemon/error.h"
+#include "daemon/files/config-keys.h"
+#include "daemon/files/config-quantization.h"
 #include "daemon/files/config-traits.h"
 #include "daemon/files/reading.h"
 #include "daemon/why.h"
@@ -37,7 +39,6 @@ static const struct architecture {
 
 /* What would change the numbers, and is not done here. */
 static const struct refusal refusals[] = {
-        { "quantization_config", 0 },
         { "num_experts", 0 },
         { "num_local_experts", 0 },
         { "n_routed_experts", 0 },
@@ -80,49 +81,6 @@ static const char *const rope_keys[] = {
         "original_max_position_embeddings",
         "partial_rotary_factor",
 };
-
-/* A key with a dot stands in the object before it. */
-static bool member_find(struct reading *rd)
-{
-        const char *dot = strchr(rd->key, '.');
-        uint32_t object = ROOT;
-        char outer[KEY_MAX];
-
-        if (dot) {
-                snprintf(outer, sizeof(outer), "%.*s", (int)(dot - rd->key), rd->key);
-                object = json_member(rd->from, ROOT, outer);
-        }
-        rd->node = json_member(rd->from, object, dot ? dot + 1 : rd->key);
-        return rd->node != JSON_NONE && json_kind(rd->from, rd->node) != JSON_NULL;
-}
-
-static bool member_whole(const struct reading *rd, uint32_t *ret_value)
-{
-        uint64_t value;
-
-        if (!json_whole(rd->from, rd->node, &value) || value > UINT32_MAX)
-                return false;
-        *ret_value = (uint32_t)value;
-        return true;
-}
-
-static bool member_real(const struct reading *rd, double *ret_value)
-{
-        return json_real(rd->from, rd->node, ret_value);
-}
-
-static bool member_flag(const struct reading *rd, bool *ret_value)
-{
-        return json_bool(rd->from, rd->node, ret_value);
-}
-
-static const char *member_text(const struct reading *rd)
-{
-        return json_string(rd->from, rd->node, NULL);
-}
-
-static const struct reading_kind config = { "config.json's", member_find, member_whole,
-                                            member_real,     member_flag, member_text };
 
 /* The first of `architectures`, or the older and vaguer model_type. */
 static const struct architecture *read_architecture(struct reading *rd)
@@ -378,9 +336,12 @@ static void read_tokens(struct reading *rd, const struct architecture *architect
 
 int config_traits(const struct json *json, struct traits *ret_traits, char *why, size_t why_bytes)
 {
-        struct reading rd = { .kind = &config, .from = json, .why = why, .why_bytes = why_bytes };
+        struct reading rd = {
+                .kind = &config_keys, .from = json, .why = why, .why_bytes = why_bytes
+        };
         const struct architecture *architecture = read_architecture(&rd);
         struct traits t = { .embed_scale = 1 };
+        struct scale_block block;
 
         if (!architecture)
                 return error_raise(rd.r);
@@ -392,6 +353,8 @@ int config_traits(const struct json *json, struct traits *ret_traits, char *why,
         read_tokens(&rd, architecture, &t);
         reading_refuse(&rd, refusals, sizeof(refusals) / sizeof(*refusals));
         traits_check(&rd, &t);
+        if (!rd.r)
+                rd.r = config_quantization(json, &block, why, why_bytes);
         if (rd.r)
                 return error_raise(rd.r);
         *ret_traits = t;

@@ -40,10 +40,17 @@ static const struct renaming inside[] = {
         { "mlp.down_proj.bias", "ffn_down.bias" },
 };
 
-static const struct renaming *find(const struct renaming *table, size_t count, const char *name)
+/* Behind the last dot: what somebody else may round by. */
+static const char *const rounding[] = {
+        "input_scale", "activation_scale", "output_scale", "q_scale",
+        "k_scale",     "v_scale",          "kv_scale",
+};
+
+static const struct renaming *find(const struct renaming *table, size_t count, const char *name,
+                                   size_t bytes)
 {
         for (size_t i = 0; i < count; i++)
-                if (!strcmp(table[i].from, name))
+                if (strlen(table[i].from) == bytes && !memcmp(table[i].from, name, bytes))
                         return &table[i];
         return NULL;
 }
@@ -61,25 +68,49 @@ static unsigned layer_digits(const char *name)
         return n;
 }
 
+/* How long the ending of a weight's scales is; 0: it is no such name. */
+static size_t scales_ending(const char *name)
+{
+        const char *at = strstr(name, ".weight_scale");
+
+        if (!at || (strcmp(at, ".weight_scale") && strcmp(at, ".weight_scale_inv")))
+                return 0;
+        return strlen(at + strlen(".weight"));
+}
+
+static bool is_for_rounding(const char *name)
+{
+        const char *dot = strrchr(name, '.');
+
+        for (size_t i = 0; dot && i < sizeof(rounding) / sizeof(*rounding); i++)
+                if (!strcmp(dot + 1, rounding[i]))
+                        return true;
+        return false;
+}
+
 bool name_canonical(const char *name, char *ret_name)
 {
         const char *rest = strncmp(name, "model.", 6) ? name : name + 6;
         unsigned digits = layer_digits(rest);
+        size_t ending = scales_ending(rest), bytes = strlen(rest) - ending;
         const struct renaming *r;
         int n;
 
+        if (is_for_rounding(name))
+                return false;
         if (digits)
-                r = find(inside, sizeof(inside) / sizeof(*inside), rest + 7 + digits + 1);
+                r = find(inside, sizeof(inside) / sizeof(*inside), rest + 7 + digits + 1,
+                         bytes - (7 + digits + 1));
         else
-                r = find(outside, sizeof(outside) / sizeof(*outside), rest);
+                r = find(outside, sizeof(outside) / sizeof(*outside), rest, bytes);
         if (r && !r->to)
                 return false;
         if (!r)
                 n = sprintf(ret_name, "%s", name);
         else if (digits)
-                n = sprintf(ret_name, "blk.%.*s.%s", (int)digits, rest + 7, r->to);
+                n = sprintf(ret_name, "blk.%.*s.%s%s", (int)digits, rest + 7, r->to, rest + bytes);
         else
-                n = sprintf(ret_name, "%s", r->to);
+                n = sprintf(ret_name, "%s%s", r->to, rest + bytes);
         assert((size_t)n <= strlen(name) + NAME_GROWTH_MAX);
         return true;
 }

@@ -14,7 +14,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Longer than the name by this much at most. */
+/*
+ * A weight's scales, X.weight_scale or X.weight_scale_inv, are called after it.  Left out are scales for
+ * rounding what is computed (of a layer's input, its output, K and V), which are
+ * for who rounds it.
+ *
+ * Longer than the name by this much at most.
+ */
 #define NAME_GROWTH_MAX 16u
 
 /* At ret_name, NUL-ended, in strlen(name) + NAME_GROWTH_MAX + 1 bytes.  False: to be left out. */

@@ -11,6 +11,7 @@
 
 #include "daemon/files/file.h"
 #include "daemon/files/safetensors.h"
+#include "daemon/files/scales.h"
 #include "daemon/why.h"
 #include "daemon/error.h"
 
@@ -30,7 +31,7 @@ static const struct dtype {
         { "F16", 16, NULL, ROW_F16 },
         { "BF16", 16, NULL, ROW_BF16 },
         { "F64", 64, "its type F64 is not served" },
-        { "F8_E4M3", 8, "its type F8_E4M3 is not served yet" },
+        { "F8_E4M3", 8, scales_wanted, ROW_F8_E4M3 },
         { "F8_E5M2", 8, "its type F8_E5M2 is not served yet" },
         { "F8_E8M0", 8, "its type F8_E8M0 is not served yet" },
         { "F6_E2M3", 6, "its type F6_E2M3 is not served yet" },
@@ -108,7 +109,7 @@ static int take_dtype(const struct reading *rd, uint32_t node, const struct dtyp
         return refuse(rd, "its dtype '%s' is unknown here", shown(name).text);
 }
 
-/* Rows and columns, and how many numbers; more than two sizes are multiplied and forgotten. */
+/* Rows and columns, and how many numbers; without sizes one.  More than two are multiplied and forgotten. */
 static int take_shape(const struct reading *rd, uint32_t node, struct tensor *t,
                       uint64_t *ret_numbers)
 {
@@ -131,8 +132,6 @@ static int take_shape(const struct reading *rd, uint32_t node, struct tensor *t,
                 t->rows = t->columns;
                 t->columns = (uint32_t)size;
         }
-        if (rank == 0)
-                t->unserved = "it has no dimensions";
         if (rank > 2)
                 t->unserved = "it has more than two dimensions";
         *ret_numbers = numbers;
@@ -201,7 +200,7 @@ static int take_tensor(struct reading *rd, uint32_t node, struct tensor *ret_ten
                         rd, "its range is %" PRIu64 " bytes, but its shape and dtype make %" PRIu64,
                         t.bytes, bits / 8);
         t.type = dtype->type;
-        if (dtype->unserved)
+        if (!t.unserved)
                 t.unserved = dtype->unserved;
         *ret_tensor = t;
         return 0;

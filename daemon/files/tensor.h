@@ -18,6 +18,8 @@
 #define TENSORS_MAX     65536u
 #define TENSOR_NAME_MAX 256u
 
+struct scales;
+
 struct tensor {
         const char *name;
         const char
@@ -27,8 +29,16 @@ struct tensor {
         uint32_t rows; /* of `columns` numbers each; a vector is one row */
         uint32_t columns;
         uint64_t offset; /* in its file */
-        uint64_t bytes;
+        uint64_t bytes; /* there: rows as they are taken, or their numbers alone if they have ... */
+        const struct scales *scales; /* ... these, beside them (files/scales.h); else NULL */
 };
+
+/* Of rows as a backend takes them. */
+static inline uint64_t tensor_taken_bytes(const struct tensor *t)
+{
+        return t->scales && !t->unserved ? (uint64_t)t->rows * row_bytes(t->type, t->columns)
+                                         : t->bytes;
+}
 
 struct tensor_table {
         struct tensor *tensors; /* in the order that they were found in */

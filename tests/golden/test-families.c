@@ -2,7 +2,9 @@
  * Every family of models that is served, against transformers.
  *
  * tests/golden/families has small models as Hugging Face keeps them and as GGUF, and the logits
- * that transformers computed (contrib/reference/families.py).  SOURCES is the project's root.
+ * that transformers computed (contrib/reference/families.py).  tests/golden/fp8 has the same for weights
+ * of eight bits in every form that is served (contrib/reference/fp8.py), of Hugging Face's alone.
+ * SOURCES is the project's root.
  */
 #include <glob.h>
 #include <math.h>
@@ -18,6 +20,7 @@
 
 #define FAMILIES 11u
 #define IN_GGUF  10u
+#define FP8      6u
 
 /*
  * What transformers computes in float32 limits the first; f16 keeps 11 bits of K and V, bf16 8, and
@@ -39,7 +42,7 @@ struct family {
         struct text texts[TEXTS_MAX];
 };
 
-static glob_t names;
+static glob_t families, fp8;
 
 static void family_read(const char *name, struct family *family)
 {
@@ -57,17 +60,17 @@ static void family_read(const char *name, struct family *family)
         fclose(in);
 }
 
-static unsigned check_format(bool as_gguf, const char *backend, const struct nearness *near,
-                             struct sum *sum)
+static unsigned check_format(const glob_t *names, bool as_gguf, const char *backend,
+                             const struct nearness *near, struct sum *sum)
 {
         static struct family family;
         unsigned models = 0;
 
-        for (size_t i = 0; i < names.gl_pathc; i++) {
+        for (size_t i = 0; i < names->gl_pathc; i++) {
                 struct sum one = { 0 };
                 const char *path;
 
-                family_read(names.gl_pathv[i], &family);
+                family_read(names->gl_pathv[i], &family);
                 path = as_gguf ? family.gguf : family.folder;
                 if (!*path)
                         continue;
@@ -85,8 +88,16 @@ static void check(const char *backend, const struct nearness *near)
 {
         struct sum sum = { 0 };
 
-        assert_int_equal(check_format(true, backend, near, &sum), IN_GGUF);
-        assert_int_equal(check_format(false, backend, near, &sum), FAMILIES);
+        assert_int_equal(check_format(&families, true, backend, near, &sum), IN_GGUF);
+        assert_int_equal(check_format(&families, false, backend, near, &sum), FAMILIES);
+        assert_true(sum.clear >= near->share * sum.tokens);
+}
+
+static void check_fp8(const char *backend, const struct nearness *near)
+{
+        struct sum sum = { 0 };
+
+        assert_int_equal(check_format(&fp8, false, backend, near, &sum), FP8);
         assert_true(sum.clear >= near->share * sum.tokens);
 }
 
@@ -123,23 +134,41 @@ static void bfloats_and_integers_stay_near(void **state)
         check("cpu", &integer);
 }
 
-static int set_up(void **state)
+static void ref_computes_weights_of_eight_bits_in_every_form(void **state)
+{
+        (void)state;
+        check_fp8("ref", &full);
+}
+
+static void cpu_computes_weights_of_eight_bits_in_every_form(void **state)
+{
+        (void)state;
+        check_fp8("cpu", &full);
+        check_fp8("cpu", &half);
+}
+
+static bool look_for(const char *folder, unsigned count, glob_t *ret_names)
 {
         char pattern[1024];
 
+        snprintf(pattern, sizeof(pattern), "%s/tests/golden/%s/*.txt", getenv("SOURCES"), folder);
+        if (!glob(pattern, 0, NULL, ret_names) && ret_names->gl_pathc == count)
+                return true;
+        print_error("%s: not %u models\n", pattern, count);
+        return false;
+}
+
+static int set_up(void **state)
+{
         (void)state;
-        snprintf(pattern, sizeof(pattern), "%s/tests/golden/families/*.txt", getenv("SOURCES"));
-        if (glob(pattern, 0, NULL, &names) || names.gl_pathc != FAMILIES) {
-                print_error("%s: not %u families\n", pattern, FAMILIES);
-                return -1;
-        }
-        return 0;
+        return look_for("families", FAMILIES, &families) && look_for("fp8", FP8, &fp8) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
         (void)state;
-        globfree(&names);
+        globfree(&families);
+        globfree(&fp8);
         return 0;
 }
 
@@ -151,6 +180,8 @@ int main(void)
                 cmocka_unit_test(ref_with_half_kv_stays_near),
                 cmocka_unit_test(cpu_with_half_kv_stays_near),
                 cmocka_unit_test(bfloats_and_integers_stay_near),
+                cmocka_unit_test(ref_computes_weights_of_eight_bits_in_every_form),
+                cmocka_unit_test(cpu_computes_weights_of_eight_bits_in_every_form),
         };
 
         if (!getenv("SOURCES")) {

@@ -231,6 +231,22 @@ static void a_file_may_be_empty(void **state)
         safetensors_deinit(&s);
 }
 
+static void what_has_no_dimensions_is_one_number(void **state)
+{
+        static const char header[] =
+                "{" MEMBER("a", "F32", "[]", "[0,4]") "," MEMBER("c", "F32", "[15]", "[4,64]") "}";
+        const struct tensor *t;
+        struct safetensors s;
+        struct made made;
+
+        (void)state;
+        make_safetensors(&made, header, strlen(header), DATA, 0);
+        assert_int_equal(parse(&made, 0, &s), 0);
+        t = tensor_table_find(&s.tensors, "a");
+        assert_true(!t->unserved && t->rows == 1 && t->columns == 1 && t->bytes == 4);
+        safetensors_deinit(&s);
+}
+
 static void what_no_backend_takes_stands_in_the_table(void **state)
 {
         static const struct {
@@ -239,15 +255,14 @@ static void what_no_backend_takes_stands_in_the_table(void **state)
                 { "{" MEMBER("a", "F64", "[2,4]", "[0,64]") "}", "type F64 is not served" },
                 { "{" MEMBER("a", "I8", "[64]", "[0,64]") "}", "type I8 is not served" },
                 { "{" MEMBER("a", "BOOL", "[8,8]", "[0,64]") "}", "type BOOL is not served" },
-                { "{" MEMBER("a", "F8_E4M3", "[8,8]", "[0,64]") "}", "F8_E4M3 is not served yet" },
+                { "{" MEMBER("a", "F8_E4M3", "[8,8]", "[0,64]") "}",
+                  "F8_E4M3 is served with scales" },
                 { "{" MEMBER("a", "F4", "[8,16]", "[0,64]") "}", "type F4 is not served yet" },
                 { "{" MEMBER("a", "F32", "[2,2,4]", "[0,64]") "}", "more than two dimensions" },
                 { "{" MEMBER("a", "I64", "[]", "[0,8]") "," MEMBER("c", "F32", "[14]",
                                                                    "[8,64]") "}",
                   "type I64 is not served" },
-                { "{" MEMBER("a", "F32", "[]", "[0,4]") "," MEMBER("c", "F32", "[15]",
-                                                                   "[4,64]") "}",
-                  "it has no dimensions" },
+                { "{" MEMBER("a", "F8_E4M3", "[1,8,8]", "[0,64]") "}", "more than two dimensions" },
         };
         struct safetensors s;
         struct made made;
@@ -338,6 +353,7 @@ int main(void)
                 cmocka_unit_test(a_file_may_be_empty),
                 cmocka_unit_test(every_fault_is_refused_by_name),
                 cmocka_unit_test(truncated_anywhere_is_refused),
+                cmocka_unit_test(what_has_no_dimensions_is_one_number),
                 cmocka_unit_test(what_no_backend_takes_stands_in_the_table),
                 cmocka_unit_test(tensors_have_a_limit),
                 cmocka_unit_test(a_short_message_buffer_is_kept),

@@ -1,6 +1,7 @@
 /*
  * Weights on their way, by every way.  Files are made here, their bytes a function of shard and
- * place; the backend is one that keeps rows as they come and counts how often each has come.
+ * place; the backend is one that keeps rows as they come and counts how often each has come.  Two
+ * tensors are of eight bits with scales beside them, in the other shard: what comes of them is whole rows.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +21,9 @@
 #include "daemon/sys.h"
 #include "kernels/rows.h"
 
-#define TENSORS 5u
+#define TENSORS 7u
+#define SCALES  2u
+#define LAYER   "model.layers.0."
 #define SHARDS  2u
 
 /* Large enough for several pieces, and with borders at odd places. */
@@ -28,12 +31,20 @@ static const struct {
         const char *name, *canonical, *type;
         uint32_t rows, columns, bytes; /* of a number */
         unsigned shard;
-} made[TENSORS] = {
+        uint32_t scales; /* which has them, 0: none; and of how many rows and columns */
+        uint32_t over_rows, over_columns;
+} made[TENSORS + SCALES] = {
         { "model.embed_tokens.weight", "token_embd.weight", "BF16", 3001, 4096, 2, 0 },
-        { "model.layers.0.mlp.up_proj.weight", "blk.0.ffn_up.weight", "F32", 33, 7, 4, 0 },
-        { "model.layers.0.mlp.down_proj.weight", "blk.0.ffn_down.weight", "F16", 1, 5, 2, 0 },
-        { "model.layers.0.mlp.gate_proj.weight", "blk.0.ffn_gate.weight", "F32", 1025, 2049, 4, 1 },
+        { LAYER "mlp.up_proj.weight", "blk.0.ffn_up.weight", "F32", 33, 7, 4, 0 },
+        { LAYER "mlp.down_proj.weight", "blk.0.ffn_down.weight", "F16", 1, 5, 2, 0 },
+        { LAYER "mlp.gate_proj.weight", "blk.0.ffn_gate.weight", "F32", 1025, 2049, 4, 1 },
         { "lm_head.weight", "output.weight", "F16", 700, 1000, 2, 1 },
+        { LAYER "self_attn.q_proj.weight", "blk.0.attn_q.weight", "F8_E4M3", 2100, 4096, 1, 0,
+          TENSORS, 128, 128 },
+        { LAYER "self_attn.o_proj.weight", "blk.0.attn_output.weight", "F8_E4M3", 777, 384, 1, 1,
+          TENSORS + 1, 1, 384 },
+        { LAYER "self_attn.q_proj.weight_scale_inv", NULL, "BF16", 17, 32, 2, 1 },
+        { LAYER "self_attn.o_proj.weight_scale", NULL, "F32", 777, 1, 4, 0 },
 };
 
 static const char *const files[SHARDS] = { "one.safetensors", "two.safetensors" };
@@ -62,6 +73,35 @@ static size_t size_of(uint32_t tensor)
         return (size_t)made[tensor].rows * made[tensor].columns * made[tensor].bytes;
 }
 
+/* Of a row as it is taken. */
+static size_t row_of(uint32_t tensor)
+{
+        if (made[tensor].scales)
+                return made[tensor].columns / 128 * 132;
+        return (size_t)made[tensor].columns * made[tensor].bytes;
+}
+
+/* A byte of the scale of a block of 128 numbers, as a float has it: a bfloat is its upper half. */
+static uint8_t scale_byte(uint32_t tensor, uint32_t row, uint32_t block, uint32_t at)
+{
+        uint32_t scales = made[tensor].scales, bytes = made[scales].bytes;
+        uint64_t number = (uint64_t)(row / made[tensor].over_rows) * made[scales].columns +
+                          block * 128 / made[tensor].over_columns;
+
+        return at < 4 - bytes ? 0 : byte_of(scales, number * bytes + at - (4 - bytes));
+}
+
+/* A byte of a row as it is taken. */
+static uint8_t taken_byte(uint32_t tensor, uint32_t row, uint32_t at)
+{
+        if (!made[tensor].scales)
+                return byte_of(tensor, row * row_of(tensor) + at);
+        if (at % 132 < 4)
+                return scale_byte(tensor, row, at / 132, at % 132);
+        return byte_of(tensor,
+                       (uint64_t)row * made[tensor].columns + at / 132 * 128 + at % 132 - 4);
+}
+
 static void write_text(const char *name, const char *text)
 {
         FILE *out = fopen(in_folder(name), "wb");
@@ -73,12 +113,12 @@ static void write_text(const char *name, const char *text)
 
 static void write_shard(unsigned shard)
 {
-        char header[2048] = "{";
+        char header[4096] = "{";
         size_t used = 1, data = 0;
         uint64_t length;
         FILE *out;
 
-        for (uint32_t t = 0; t < TENSORS; t++) {
+        for (uint32_t t = 0; t < TENSORS + SCALES; t++) {
                 if (made[t].shard != shard)
                         continue;
                 used += (size_t)snprintf(header + used, sizeof(header) - used,
@@ -94,7 +134,7 @@ static void write_shard(unsigned shard)
         length = used;
         assert_int_equal(fwrite(&length, sizeof(length), 1, out), 1);
         assert_int_equal(fwrite(header, 1, used, out), used);
-        for (uint32_t t = 0; t < TENSORS; t++)
+        for (uint32_t t = 0; t < TENSORS + SCALES; t++)
                 for (size_t i = 0; made[t].shard == shard && i < size_of(t); i++)
                         putc_unlocked(byte_of(t, i), out);
         assert_int_equal(fclose(out), 0);
@@ -102,9 +142,9 @@ static void write_shard(unsigned shard)
 
 static void write_folder(void)
 {
-        char index[1024] = "{\"weight_map\":{";
+        char index[2048] = "{\"weight_map\":{";
 
-        for (uint32_t t = 0; t < TENSORS; t++)
+        for (uint32_t t = 0; t < TENSORS + SCALES; t++)
                 snprintf(index + strlen(index), sizeof(index) - strlen(index), "%s\"%s\":\"%s\"",
                          t ? "," : "", made[t].name, files[made[t].shard]);
         strcat(index, "}}");
@@ -155,8 +195,8 @@ static void rig_open(struct rig *rig)
 
                 assert_non_null(tensor);
                 rig->mats[t] = (struct mat){ .tensor = t,
-                                             .row_bytes = size_of(t) / made[t].rows,
-                                             .rows = calloc(1, size_of(t)),
+                                             .row_bytes = row_of(t),
+                                             .rows = calloc(made[t].rows, row_of(t)),
                                              .times = calloc(made[t].rows, 1) };
                 /* Not in the order of the files. */
                 rig->loads[TENSORS - 1 - t] =
@@ -183,11 +223,14 @@ static int rig_read(struct rig *rig, const struct weights_conf *conf)
 static void assert_right(const struct rig *rig)
 {
         for (uint32_t t = 0; t < TENSORS; t++) {
-                for (uint32_t row = 0; row < made[t].rows; row++)
+                for (uint32_t row = 0; row < made[t].rows; row++) {
+                        const uint8_t *bytes = rig->mats[t].rows + row * row_of(t);
+
                         assert_int_equal(rig->mats[t].times[row], 1);
-                for (size_t i = 0; i < size_of(t); i++)
-                        if (rig->mats[t].rows[i] != byte_of(t, i))
-                                fail_msg("tensor %u, byte %zu", t, i);
+                        for (uint32_t i = 0; i < row_of(t); i++)
+                                if (bytes[i] != taken_byte(t, row, i))
+                                        fail_msg("tensor %u, row %u, byte %u", t, row, i);
+                }
         }
 }
 
@@ -325,6 +368,28 @@ static void file_that_was_changed_meanwhile_is_refused_by_name(void **state)
                         rig_close(&rig);
                         write_shard(1);
                 }
+        }
+}
+
+/* They end the second shard, and nothing else is missing. */
+static void scales_that_cannot_be_read_are_told_by_their_own_name(void **state)
+{
+        (void)state;
+        for (size_t w = 0; w < WAYS; w++) {
+                const struct weights_conf conf = { ways[w], 2, NULL, NULL };
+                struct stat now;
+                struct rig rig;
+
+                if (ways[w] == LOAD_URING && !has_uring)
+                        continue;
+                rig_open(&rig);
+                assert_int_equal(stat(in_folder(files[1]), &now), 0);
+                assert_int_equal(truncate(in_folder(files[1]), now.st_size - 10), 0);
+                assert_int_equal(rig_read(&rig, &conf), -EIO);
+                assert_string_equal(why, "two.safetensors: tensor 'blk.0.attn_q.weight_scale_inv': "
+                                         "the file became shorter while it was read");
+                rig_close(&rig);
+                write_shard(1);
         }
 }
 
@@ -533,6 +598,7 @@ int main(void)
                 cmocka_unit_test(the_way_follows_from_where_the_files_lie),
                 cmocka_unit_test(where_io_uring_is_forbidden_auto_reads_plainly),
                 cmocka_unit_test(file_that_was_changed_meanwhile_is_refused_by_name),
+                cmocka_unit_test(scales_that_cannot_be_read_are_told_by_their_own_name),
                 cmocka_unit_test(backend_that_loses_rows_is_told_with_their_tensor),
                 cmocka_unit_test(any_call_may_fail_and_no_thread_is_left),
                 cmocka_unit_test(without_threads_the_caller_reads_and_still_looks_around),

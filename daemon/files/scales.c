@@ -1,0 +1,163 @@
+#include "daemon/files/scales.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/error.h"
+#include "daemon/files/names.h"
+#include "daemon/why.h"
+#include "kernels/blocks.h"
+
+#define NUMBERS SCALES_COLUMNS /* of a block */
+
+const char scales_wanted[] = "its type F8_E4M3 is served with scales, and it has none";
+
+static uint32_t parts(uint32_t whole, uint32_t part)
+{
+        return whole / part + (whole % part != 0);
+}
+
+static const struct tensor *find(const struct tensor_table *table, const struct tensor *weights)
+{
+        static const char *const endings[] = { "_scale_inv", "_scale" };
+        char name[TENSOR_NAME_MAX + NAME_GROWTH_MAX + 16];
+        const struct tensor *found = NULL;
+
+        for (size_t i = 0; !found && i < sizeof(endings) / sizeof(*endings); i++) {
+                snprintf(name, sizeof(name), "%s%s", weights->name, endings[i]);
+                found = tensor_table_find(table, name);
+        }
+        return found;
+}
+
+/* A scale for all, for a row, for a block. */
+static bool measure(struct scales *s, const struct tensor *weights, const struct scale_block *block)
+{
+        const struct scale_block shares[] = { { weights->rows, weights->columns },
+                                              { 1, weights->columns },
+                                              *block };
+
+        for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++) {
+                s->covers = shares[i];
+                if (s->tensor.rows == parts(weights->rows, s->covers.rows) &&
+                    s->tensor.columns == parts(weights->columns, s->covers.columns))
+                        return true;
+        }
+        return false;
+}
+
+static bool is_of_floats(const struct tensor *t)
+{
+        return !t->unserved && (t->type == ROW_F32 || t->type == ROW_F16 || t->type == ROW_BF16);
+}
+
+/* NULL, or why not. */
+static const char *fit(struct scales *s, const struct tensor *weights,
+                       const struct scale_block *block)
+{
+        const struct tensor *t = &s->tensor;
+
+        if (weights->columns % NUMBERS)
+                snprintf(s->misfit, sizeof(s->misfit),
+                         "its rows of %" PRIu32 " numbers of 8 bits are no whole blocks of %u",
+                         weights->columns, NUMBERS);
+        else if (!is_of_floats(t))
+                snprintf(s->misfit, sizeof(s->misfit), "its scales are no floats: %s",
+                         t->unserved ? t->unserved : row_type_name(t->type));
+        else if (!measure(s, weights, block))
+                snprintf(s->misfit, sizeof(s->misfit),
+                         "it is %" PRIu32 " x %" PRIu32 " and its scales are %" PRIu32 " x %" PRIu32
+                         ", not 1 x 1, %" PRIu32 " x 1 or %" PRIu32 " x %" PRIu32,
+                         weights->rows, weights->columns, t->rows, t->columns, weights->rows,
+                         parts(weights->rows, block->rows),
+                         parts(weights->columns, block->columns));
+        return s->misfit[0] ? s->misfit : NULL;
+}
+
+static uint32_t count_wanting(const struct tensor_table *table)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < table->count; i++)
+                count += table->tensors[i].unserved == scales_wanted;
+        return count;
+}
+
+/* Without those that were taken. */
+static void close_ranks(struct tensor_table *table, const bool *taken)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < table->count; i++)
+                if (!taken[i])
+                        table->tensors[count++] = table->tensors[i];
+        table->count = count;
+        (void)tensor_table_by_name(table);
+}
+
+int scales_join(struct tensor_table *table, const struct scale_block *block,
+                struct scales **ret_scales)
+{
+        uint32_t wanting = count_wanting(table);
+        struct scales *scales = calloc((size_t)wanting + 1, sizeof(*scales)), *s = scales;
+        bool *taken = calloc((size_t)table->count + 1, sizeof(*taken));
+
+        if (!scales || !taken) {
+                free(scales);
+                free(taken);
+                return error_raise(-ENOMEM);
+        }
+        for (uint32_t i = 0; i < table->count; i++) {
+                struct tensor *weights = &table->tensors[i];
+                const struct tensor *found =
+                        weights->unserved == scales_wanted ? find(table, weights) : NULL;
+
+                if (!found)
+                        continue;
+                taken[found - table->tensors] = true;
+                s->tensor = *found;
+                weights->unserved = fit(s, weights, block);
+                weights->scales = s++;
+        }
+        close_ranks(table, taken);
+        free(taken);
+        *ret_scales = scales;
+        return 0;
+}
+
+uint32_t scales_of(const struct tensor *weights, uint32_t row, uint32_t rows, uint64_t *ret_from)
+{
+        const struct scales *s = weights->scales;
+        uint32_t first = row / s->covers.rows, last = (row + rows - 1) / s->covers.rows;
+
+        assert(rows && last < s->tensor.rows);
+        *ret_from = (uint64_t)first * row_bytes(s->tensor.type, s->tensor.columns);
+        return (last - first + 1) * s->tensor.columns;
+}
+
+/* Numbers are never overtaken: a row's end comes nearer to its numbers' with each block, and meets it with the last. */
+void scales_weave(const struct tensor *weights, uint32_t row, uint32_t rows, const float *scales,
+                  void *io_rows)
+{
+        const struct scales *s = weights->scales;
+        const uint32_t across = weights->columns / NUMBERS, first = row / s->covers.rows;
+        uint8_t *to = io_rows;
+        const uint8_t *from = to + (size_t)rows * across * sizeof(float);
+
+        assert(row_bytes(weights->type, NUMBERS) == NUMBERS + sizeof(float));
+        for (uint32_t i = row; i < row + rows; i++) {
+                const float *line =
+                        scales + (size_t)(i / s->covers.rows - first) * s->tensor.columns;
+
+                for (uint32_t b = 0; b < across; b++) {
+                        memmove(to + sizeof(float), from, NUMBERS);
+                        memcpy(to, &line[b * NUMBERS / s->covers.columns], sizeof(float));
+                        from += NUMBERS;
+                        to += sizeof(float) + NUMBERS;
+                }
+        }
+}
