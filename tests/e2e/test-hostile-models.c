@@ -152,6 +152,16 @@ static void a_config_at_its_edges_is_refused_by_the_key(void **state)
                 CASE("LlamaFor", "\\u001b[31mevil\\n", "architecture '?[31mevil?"),
                 CASE("{", "{\"hidden_act\":\"\\u001b]0;x\\u0007\",", "'?]0;x?'"),
                 CASE("{", "{\"rope_scaling\":{\"\\u001b[2J\":1},", "'rope_scaling.?[2J'"),
+                CASE("{", "{\"quantization_config\":{\"quant_method\":\"\\u001b[31m\\n\"},",
+                     "'?[31m?'"),
+                CASE("{",
+                     "{\"quantization_config\":{\"quant_method\":\"compressed-tensors\","
+                     "\"config_groups\":{\"\\u001b[2J\":{}}},",
+                     "config_groups.?[2J.weights.type' is missing"),
+                CASE("{",
+                     "{\"quantization_config\":{\"quant_method\":\"fp8\","
+                     "\"weight_block_size\":[4294967296,0]},",
+                     "weight_block_size' is not two sizes"),
                 CASE("{", "{\"vocab_size\":7,", "config.json"),
                 CASE(NULL, "", "config.json"),
                 CASE(NULL, "[]", "names no architecture"),

@@ -63,6 +63,22 @@ static void a_model_is_measured_without_being_loaded(void **state)
                "context 160, head tied\n");
 }
 
+/*
+ * Codes of 1160 rows of 128 are 145 KiB, and the 1032 rows that they are of scales have 4128 bytes more, for
+ * attention's output has rows of 256.
+ */
+static void weights_of_eight_bits_are_measured_with_their_scales(void **state)
+{
+        struct house *house = *state;
+        char path[1024];
+
+        snprintf(path, sizeof(path), "%s/tests/golden/fp8/rows", given("SOURCES"));
+        EXPECT(house, path, 1,
+               "file        safetensors, LlamaForCausalLM, 12 tensors: BF16 34.8 KiB, "
+               "F8_E4M3 149.0 KiB\n",
+               "model       1 layers", "served      no: ", "no tokenizer.json");
+}
+
 /* What was found before the fault is said, too. */
 static void the_first_thing_in_the_way_is_named(void **state)
 {
@@ -117,11 +133,12 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 STORY(a_model_is_measured_without_being_loaded),
+                STORY(weights_of_eight_bits_are_measured_with_their_scales),
                 STORY(the_first_thing_in_the_way_is_named),
                 STORY(what_is_no_model_is_no_crash),
                 STORY(inspect_takes_one_path_and_no_flag),
         };
 
-        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE_MAKER", NULL });
+        need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE_MAKER", "SOURCES", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,18 @@
  * in the file and as long as shape and type say, the ranges one behind another from
  * the header's end to the file's.  Read a second time it is the same table, and a
  * file one byte longer or shorter is none.
+ *
+ * Then scales join their weights: none gets lost but to a tensor of eight bits, and whatever rows are
+ * asked for, their scales lie within the tensor that has them.
  */
 #include <assert.h>
 #include <endian.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/files/names.h"
 #include "daemon/files/safetensors.h"
+#include "daemon/files/scales.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -56,6 +61,42 @@ static void check_same(const struct safetensors *s, const struct safetensors *ag
         }
 }
 
+static void check_scales(const struct tensor *t, uint32_t row, uint32_t rows)
+{
+        const struct tensor *scales = &t->scales->tensor;
+        uint64_t from;
+        uint32_t count = scales_of(t, row, rows, &from);
+
+        assert(count && from + row_bytes(scales->type, count) <= scales->bytes);
+}
+
+/* Weights are the low bits' rows of blocks, so that small files have scales of every kind. */
+static void check_joined(struct safetensors *s, uint8_t bits)
+{
+        const struct scale_block block = { 1u << (bits & 7), SCALES_COLUMNS << (bits >> 3 & 3) };
+        uint32_t before = s->tensors.count, with = 0;
+        struct scales *scales;
+
+        assert(!scales_join(&s->tensors, &block, &scales));
+        for (uint32_t i = 0; i < s->tensors.count; i++) {
+                const struct tensor *t = &s->tensors.tensors[i];
+
+                assert(tensor_table_find(&s->tensors, t->name) == t);
+                with += t->scales != NULL;
+                assert(!t->scales || t->type == ROW_F8_E4M3);
+                if (!t->scales || t->unserved)
+                        continue;
+                assert(tensor_taken_bytes(t) == t->bytes / 128 * 132 && t->bytes % 128 == 0);
+                check_scales(t, 0, t->rows);
+                check_scales(t, t->rows - 1, 1);
+                check_scales(t, t->rows / 2, (t->rows + 1) / 2);
+        }
+        /* More than one each only where scales have scales. */
+        assert(s->tensors.count <= before && before - s->tensors.count >= with);
+        assert(with || s->tensors.count == before);
+        free(scales);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct safetensors s = { 0 }, again = { 0 };
@@ -77,6 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         safetensors_deinit(&again);
         assert(safetensors_parse(data, size, file_bytes + 1, &again, why, sizeof(why)) < 0);
         assert(safetensors_parse(data, size, file_bytes - 1, &again, why, sizeof(why)) < 0);
+        check_joined(&s, data[size - 1]);
         safetensors_deinit(&s);
         return 0;
 }

@@ -110,6 +110,49 @@ static void a_folder_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm(vo
         assert_int_equal(descriptors(), before);
 }
 
+static size_t read_golden(const char *name, char *ret_bytes)
+{
+        char at[1024];
+        size_t count;
+        FILE *in;
+
+        snprintf(at, sizeof(at), "%s/tests/golden/fp8/tensors/%s", getenv("SOURCES"), name);
+        in = fopen(at, "rb");
+        assert_non_null(in);
+        count = fread(ret_bytes, 1, FILE_BYTES, in);
+        fclose(in);
+        assert_true(count && count < FILE_BYTES);
+        if (ret_bytes[count - 1] == '\n') /* nothing is missing without it */
+                count--;
+        write_file(name, ret_bytes, count);
+        return count;
+}
+
+/* Codes, their scales and what says so are three files, and a fourth says where they are. */
+static void
+weights_of_eight_bits_are_refused_wherever_they_are_cut_and_no_bit_does_harm(void **state)
+{
+        static const char *const names[] = { "model-00001-of-00002.safetensors",
+                                             "model-00002-of-00002.safetensors", CONFIG, INDEX };
+        static char bytes[4][FILE_BYTES];
+        size_t counts[4], headers[4];
+
+        (void)state;
+        mend();
+        unlink(in_folder(WEIGHTS));
+        for (size_t i = 0; i < 4; i++) {
+                counts[i] = headers[i] = read_golden(names[i], bytes[i]);
+                if (i < 2)
+                        headers[i] = 8 + (uint8_t)bytes[i][0] + ((size_t)(uint8_t)bytes[i][1] << 8);
+        }
+        for (size_t i = 0; i < 4; i++) {
+                cut(names[i], folder, bytes[i], counts[i]);
+                flip(names[i], folder, bytes[i], counts[i], headers[i]);
+        }
+        unlink(in_folder(names[0]));
+        unlink(in_folder(names[1]));
+}
+
 static void a_gguf_file_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm(void **state)
 {
         static char bytes[FILE_BYTES], model[256];
@@ -136,7 +179,7 @@ static void a_gguf_file_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm
 static int set_up(void **state)
 {
         (void)state;
-        return getenv("BABBLE_MAKER") && good_folder() ? 0 : -1;
+        return getenv("BABBLE_MAKER") && getenv("SOURCES") && good_folder() ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -149,6 +192,8 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_folder_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm),
+                cmocka_unit_test(
+                        weights_of_eight_bits_are_refused_wherever_they_are_cut_and_no_bit_does_harm),
                 cmocka_unit_test(
                         a_gguf_file_is_refused_wherever_it_is_cut_and_no_bit_of_it_does_harm),
         };
