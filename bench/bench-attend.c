@@ -83,11 +83,13 @@ static void pool_fill(void)
                                         ((uint16_t *)at)[i] = float_to_bfloat(x);
                                 else if (b.type == KV_INT8)
                                         ((int8_t *)at)[i] = (int8_t)(x * 127);
+                                else if (b.type == KV_FP8)
+                                        at[i] = float_to_e4m3(x * 448);
                                 else
                                         ((float *)at)[i] = x;
                         }
-                        for (uint32_t i = 0; b.type == KV_INT8 && i < PAGE_POSITIONS; i++)
-                                kv_scales(b.kv, at)[i] = 1.0f / 127;
+                        for (uint32_t i = 0; KV_HAS_SCALES(b.type) && i < PAGE_POSITIONS; i++)
+                                kv_scales(b.kv, at)[i] = 1.0f / (b.type == KV_FP8 ? 448 : 127);
                 }
         }
 }

@@ -74,7 +74,7 @@ static const struct setting settings[] = {
         { "json",               KIND_SWITCH, AT(json),               "no",    0, 0, { NULL }, true, "--template prints JSON, which tells what was given" },
 
         { "ctx",                KIND_COUNT,  AT(ctx),                "0",     0, 1u << 24, { NULL }, false, "positions of a sequence; 0: the model's own" },
-        { "kv",                 KIND_WORD,   AT(kv),                 "f16",   0, 0, { [KV_F16] = "f16", [KV_BF16] = "bf16", [KV_INT8] = "int8", [KV_F32] = "f32" }, false, "type of keys and values; int8: half the memory of 16 bits, a scale for each head and position; f32: not with cuda" },
+        { "kv",                 KIND_WORD,   AT(kv),                 "f16",   0, 0, { [KV_F16] = "f16", [KV_BF16] = "bf16", [KV_INT8] = "int8", [KV_F32] = "f32", [KV_FP8] = "fp8" }, false, "type of keys and values; int8, fp8: half the memory of 16 bits, a scale for each head and position; f32: not with cuda" },
         { "kv_bytes",           KIND_BYTES,  AT(kv_bytes),           "0",     0, 4096 * G, { NULL }, false, "of the KV pool; 0: chosen from max_seqs, ctx and the memory there is" },
         { "max_seqs",           KIND_COUNT,  AT(max_seqs),           "64",    1, 1024, { NULL }, false, "sequences that run at once" },
         { "step_tokens",        KIND_COUNT,  AT(step_tokens),        "256",   1, 16384, { NULL }, false, "rows of a step; max_seqs or more" },

@@ -27,7 +27,7 @@ struct kv *kv_pool_free(struct kv *kv);
 /* Whole pages, in order: a later copy sees an earlier one. */
 void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count);
 
-/* KV_INT8: the scales of a tile, one for each position. */
+/* KV_INT8, KV_FP8: the scales of a tile, one for each position. */
 static inline float *kv_scales(const struct kv *kv, const uint8_t *tile)
 {
         return (float *)(tile + kv_scales_offset(&kv->shape));

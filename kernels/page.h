@@ -2,7 +2,7 @@
  * The page: the bytes of one KV block.
  *
  *      page     [layer][kv head] K tile | V tile
- *      tile     16 positions x head_dim numbers; KV_INT8: and then 16 scales, floats
+ *      tile     16 positions x head_dim numbers; KV_INT8, KV_FP8: and then 16 scales, floats
  *
  * Offsets are the same for every backend, so that a page moves between GPU,
  * host and disk in one copy.  The order of numbers inside a tile is the
@@ -17,6 +17,15 @@
  *      scale    max |x| / 127 of the head's numbers x; 0 where that is less than 2^-126,
  *               NaN where some x is not finite
  *      integer  x / scale to nearest, ties to even: -127 .. 127; 0 where scale is 0 or NaN
+ *
+ * KV_FP8: the same with E4M3 (rows.h) for integers: a number keeps four bits of its own, where an integer
+ * keeps what the head's largest leaves it.
+ *
+ *      scale    max |x| / 448; 0 where that is less than 2^-126, NaN where some x is not finite
+ *      number   float_to_e4m3(x / scale); +0 where scale is 0 or NaN
+ *
+ * The largest x / scale may be a little above 448, for scale was rounded: up to 464 that is 448.  So no
+ * number is E4M3's NaN, and a reader may take that for anything.
  *
  * x, scale and quotient are floats, each rounded to nearest, so the bits are defined.  A number that is
  * not finite makes NaN of its whole head; f16 and bf16, which round to nearest, ties to even,
@@ -33,8 +42,11 @@
 
 #define PAGE_POSITIONS 16u
 
-enum kv_type { KV_F16 = 0, KV_BF16 = 1, KV_INT8 = 2, KV_F32 = 3 };
-#define KV_TYPES 4
+enum kv_type { KV_F16 = 0, KV_BF16 = 1, KV_INT8 = 2, KV_F32 = 3, KV_FP8 = 4 };
+#define KV_TYPES 5
+
+/* Whose numbers are bytes, and mean nothing without the scale of their position. */
+#define KV_HAS_SCALES(type) ((type) == KV_INT8 || (type) == KV_FP8)
 
 enum kv_layout {
         KV_LAYOUT_NATURAL = 1, /* K and V: [position][head_dim] */
@@ -51,7 +63,7 @@ struct kv_shape {
 
 static inline size_t kv_number_bytes(enum kv_type type)
 {
-        return type == KV_F32 ? 4 : type == KV_INT8 ? 1 : 2;
+        return type == KV_F32 ? 4 : KV_HAS_SCALES(type) ? 1 : 2;
 }
 
 /* Where the scales begin in a tile, if it has any. */
@@ -63,7 +75,7 @@ static inline size_t kv_scales_offset(const struct kv_shape *shape)
 static inline size_t kv_tile_bytes(const struct kv_shape *shape)
 {
         return kv_scales_offset(shape) +
-               (shape->type == KV_INT8 ? PAGE_POSITIONS * sizeof(float) : 0);
+               (KV_HAS_SCALES(shape->type) ? PAGE_POSITIONS * sizeof(float) : 0);
 }
 
 static inline size_t kv_page_bytes(const struct kv_shape *shape)

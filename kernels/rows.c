@@ -114,7 +114,8 @@ const char *row_type_name(enum row_type type)
 const char *kv_type_name(enum kv_type type)
 {
         static const char *const names[KV_TYPES] = {
-                [KV_F16] = "f16", [KV_BF16] = "bf16", [KV_INT8] = "int8", [KV_F32] = "f32"
+                [KV_F16] = "f16", [KV_BF16] = "bf16", [KV_INT8] = "int8",
+                [KV_F32] = "f32", [KV_FP8] = "fp8",
         };
 
         assert(type < KV_TYPES);

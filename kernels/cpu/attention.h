@@ -24,7 +24,8 @@ struct tile {
         uint32_t from, to;
         const uint8_t *k[TILE_PAGES], *v[TILE_PAGES];
         const uint8_t *next[TILE_PAGES];                          /* K of the next tile */
-        const float *k_scales[TILE_PAGES], *v_scales[TILE_PAGES]; /* KV_INT8 */
+        const float *k_scales[TILE_PAGES], *v_scales[TILE_PAGES]; /* KV_INT8, KV_FP8 */
+        float scales_by; /* what these are multiplied by, for numbers are read as so much less */
 };
 
 /* A pass's queries: of each what it asks, and where its values are summed. */
@@ -34,7 +35,7 @@ struct pass {
         float p[PASS_QUERIES][TILE_POSITIONS]; /* scores, then e^(score - largest) */
 };
 
-/* Numbers of a tile from `at` on, integers as they are. */
+/* Numbers of a tile from `at` on, bytes without their scales; E4M3 are 2^-8 of what they mean. */
 LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at)
 {
         switch (type) {
@@ -44,6 +45,8 @@ LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at
                 return load_bfloat((const uint16_t *)numbers + at);
         case KV_INT8:
                 return load_bytes((const int8_t *)numbers + at);
+        case KV_FP8:
+                return load_e4m3((const uint8_t *)numbers + at);
         case KV_F32:
                 break;
         }
@@ -133,7 +136,7 @@ static void scores_shape(float *p, const struct tile *tile, const struct past *p
                 ivec seen = (lane >= (int32_t)tile->from) & (lane < (int32_t)tile->to);
 
                 if (scales)
-                        x *= load(scales + i % PAGE_POSITIONS);
+                        x *= load(scales + i % PAGE_POSITIONS) * tile->scales_by;
                 x *= past->scale;
                 if (past->softcap != 0)
                         x = tanh_lanes(x / past->softcap) * past->softcap;
@@ -209,7 +212,9 @@ static void softmax_take(struct softmax *found, float sums[SUMS], float *p, cons
                         vec e = exp_lanes(load(p + i) - base);
 
                         sum += e;
-                        store(p + i, scales ? e * load(scales + part) : e);
+                        if (scales)
+                                e *= load(scales + part) * tile->scales_by;
+                        store(p + i, e);
                 }
                 store(sums + part, sum);
         }
@@ -295,7 +300,7 @@ static void pass_soften(struct walk *w, struct pass *pass, const struct tile *ti
                         uint32_t count)
 {
         bool is_plain = tile->to - tile->from == TILE_POSITIONS && w->past->softcap == 0 &&
-                        w->past->type != KV_INT8;
+                        !KV_HAS_SCALES(w->past->type);
 
         for (uint32_t t = 0; t < count; t++) {
                 if (is_plain && w->queries[query + t].slope == 0)
@@ -381,6 +386,7 @@ LANES_INLINE void tile_take(const enum kv_type type, struct walk *w, struct pass
 static void tile_find(struct tile *tile, const struct past *past, uint32_t base, uint32_t first,
                       uint32_t last, uint32_t head)
 {
+        tile->scales_by = past->type == KV_FP8 ? 0x1p8f : 1;
         for (uint32_t g = 0; g < TILE_PAGES; g++) {
                 uint32_t page = base / PAGE_POSITIONS + g, next = page + TILE_PAGES;
 
@@ -391,7 +397,7 @@ static void tile_find(struct tile *tile, const struct past *past, uint32_t base,
                                 : next < past->page_count ? past->pages[next]
                                                           : tile->k[g];
                 tile->k_scales[g] = tile->v_scales[g] = NULL;
-                if (past->type == KV_INT8) {
+                if (KV_HAS_SCALES(past->type)) {
                         tile->k_scales[g] = (const float *)(tile->k[g] + past->scales_offset);
                         tile->v_scales[g] = (const float *)(tile->v[g] + past->scales_offset);
                 }
@@ -456,6 +462,9 @@ static void attend(const struct past *past, uint32_t span, const struct query *q
                 break;
         case KV_F32:
                 span_take(KV_F32, &w, from, to, count);
+                break;
+        case KV_FP8:
+                span_take(KV_FP8, &w, from, to, count);
         }
         for (uint32_t i = 0; i < count; i++)
                 ret_found[i]->sum = tree_sum(w.sums[i]);

@@ -108,9 +108,11 @@ static void halves_put(const struct isa *isa, uint16_t *to, size_t stride, const
         }
 }
 
-/* Returns their scale (page.h). */
-static float integers_put(int8_t *to, size_t stride, const float *head, uint32_t dim)
+/* KV_INT8 and KV_FP8.  Returns their scale (page.h). */
+static float bytes_put(enum kv_type type, uint8_t *to, size_t stride, const float *head,
+                       uint32_t dim)
 {
+        const float top = type == KV_FP8 ? 448 : 127;
         uint32_t most =
                 0; /* without signs, floats are in the order of their bits; NaN comes last */
         float scale;
@@ -120,11 +122,15 @@ static float integers_put(int8_t *to, size_t stride, const float *head, uint32_t
 
                 most = size > most ? size : most;
         }
-        scale = most < 0x7f800000 ? bits_float(most) / 127 : NAN;
+        scale = most < 0x7f800000 ? bits_float(most) / top : NAN;
         if (scale < FLT_MIN)
                 scale = 0;
-        for (uint32_t d = 0; d < dim; d++)
-                to[d * stride] = scale > 0 ? (int8_t)rintf(head[d] / scale) : 0;
+        for (uint32_t d = 0; d < dim; d++) {
+                float number = scale > 0 ? head[d] / scale : 0;
+
+                to[d * stride] =
+                        type == KV_FP8 ? float_to_e4m3(number) : (uint8_t)(int8_t)rintf(number);
+        }
         return scale;
 }
 
@@ -144,7 +150,8 @@ static void tile_put(const struct finish *f, uint8_t *tile, size_t line, size_t 
                         ((uint16_t *)tile)[at + d * stride] = float_to_bfloat(head[d]);
                 break;
         case KV_INT8:
-                kv_scales(kv, tile)[line] = integers_put((int8_t *)tile + at, stride, head, dim);
+        case KV_FP8:
+                kv_scales(kv, tile)[line] = bytes_put(kv->shape.type, tile + at, stride, head, dim);
                 break;
         case KV_F32:
                 for (uint32_t d = 0; d < dim; d++)

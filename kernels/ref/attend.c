@@ -20,6 +20,8 @@ static double tile_get(const struct kv *kv, const uint8_t *tile, uint32_t line, 
                 return bfloat_to_float(((const uint16_t *)tile)[at]);
         case KV_INT8:
                 return (double)((const int8_t *)tile)[at] * kv_scales(kv, tile)[line];
+        case KV_FP8:
+                return (double)e4m3_to_float(tile[at]) * kv_scales(kv, tile)[line];
         case KV_F32:
                 break;
         }

@@ -44,11 +44,12 @@ static void head_finish(const struct qkv *op, double *head, const float *norm, u
         rope_turn(&op->rope, head, position);
 }
 
-/* KV_INT8, to the letter of page.h. */
-static void integers_put(const struct kv *kv, uint8_t *tile, uint32_t line, const double *head)
+/* KV_INT8 and KV_FP8, to the letter of page.h. */
+static void bytes_put(const struct kv *kv, uint8_t *tile, uint32_t line, const double *head)
 {
+        bool is_fp8 = kv->shape.type == KV_FP8;
         uint32_t dim = kv->shape.head_dim;
-        int8_t *to = (int8_t *)tile + (size_t)line * dim;
+        uint8_t *to = tile + (size_t)line * dim;
         bool finite = true;
         float most = 0, scale;
 
@@ -56,12 +57,15 @@ static void integers_put(const struct kv *kv, uint8_t *tile, uint32_t line, cons
                 finite = finite && isfinite((float)head[i]);
                 most = fmaxf(most, fabsf((float)head[i]));
         }
-        scale = finite ? most / 127 : NAN;
+        scale = finite ? most / (is_fp8 ? 448 : 127) : NAN;
         if (scale < FLT_MIN)
                 scale = 0;
         kv_scales(kv, tile)[line] = scale;
-        for (uint32_t i = 0; i < dim; i++)
-                to[i] = scale > 0 ? (int8_t)rintf((float)head[i] / scale) : 0;
+        for (uint32_t i = 0; i < dim; i++) {
+                float number = scale > 0 ? (float)head[i] / scale : 0;
+
+                to[i] = is_fp8 ? float_to_e4m3(number) : (uint8_t)(int8_t)rintf(number);
+        }
 }
 
 /* `head` becomes line `line` of a tile. */
@@ -69,8 +73,8 @@ static void tile_put(const struct kv *kv, uint8_t *tile, uint32_t line, const do
 {
         size_t at = (size_t)line * kv->shape.head_dim;
 
-        if (kv->shape.type == KV_INT8) {
-                integers_put(kv, tile, line, head);
+        if (KV_HAS_SCALES(kv->shape.type)) {
+                bytes_put(kv, tile, line, head);
                 return;
         }
         for (uint32_t i = 0; i < kv->shape.head_dim; i++) {

@@ -147,6 +147,7 @@ static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
         read_once(*state, "f16");
         read_once(*state, "bf16");
         read_once(*state, "int8");
+        read_once(*state, "fp8");
         read_once(*state, "f32");
 }
 

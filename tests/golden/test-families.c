@@ -24,17 +24,19 @@
 
 /*
  * What transformers computes in float32 limits the first; f16 keeps 11 bits of K and V, bf16 8, and
- * int8 as many of a head's largest number.  Where rows are rounded, that comes to it: about three times
+ * int8 as many of a head's largest number, fp8 4.  Where rows are rounded, that comes to it: about three times
  * what was seen.
  */
 static const struct nearness full_rounded = { KV_F32, 5e-2, 5e-2, 0.9, NULL },
                              half_rounded = { KV_F16, 5e-2, 5e-2, 0.9, NULL },
                              bfloat_rounded = { KV_BF16, 8e-2, 1e-1, 0.9, NULL },
-                             integer_rounded = { KV_INT8, 11e-2, 1e-1, 0.9, NULL };
+                             integer_rounded = { KV_INT8, 11e-2, 1e-1, 0.9, NULL },
+                             fp8_rounded = { KV_FP8, 50e-2, 1, 0.25, NULL };
 static const struct nearness full = { KV_F32, 5e-6, 1e-3, 0.9, &full_rounded },
                              half = { KV_F16, 5e-3, 2e-2, 0.9, &half_rounded },
                              bfloat = { KV_BF16, 3e-2, 5e-2, 0.9, &bfloat_rounded },
-                             integer = { KV_INT8, 6e-2, 5e-2, 0.9, &integer_rounded };
+                             integer = { KV_INT8, 6e-2, 5e-2, 0.9, &integer_rounded },
+                             fp8 = { KV_FP8, 40e-2, 1, 0.25, &fp8_rounded };
 
 struct family {
         char folder[512], gguf[512]; /* paths; no gguf: empty */
@@ -125,13 +127,15 @@ static void cpu_with_half_kv_stays_near(void **state)
         check("cpu", &half);
 }
 
-static void bfloats_and_integers_stay_near(void **state)
+static void bfloats_and_bytes_stay_near(void **state)
 {
         (void)state;
         check("ref", &bfloat);
         check("cpu", &bfloat);
         check("ref", &integer);
         check("cpu", &integer);
+        check("ref", &fp8);
+        check("cpu", &fp8);
 }
 
 static void ref_computes_weights_of_eight_bits_in_every_form(void **state)
@@ -179,7 +183,7 @@ int main(void)
                 cmocka_unit_test(cpu_computes_every_family),
                 cmocka_unit_test(ref_with_half_kv_stays_near),
                 cmocka_unit_test(cpu_with_half_kv_stays_near),
-                cmocka_unit_test(bfloats_and_integers_stay_near),
+                cmocka_unit_test(bfloats_and_bytes_stay_near),
                 cmocka_unit_test(ref_computes_weights_of_eight_bits_in_every_form),
                 cmocka_unit_test(cpu_computes_weights_of_eight_bits_in_every_form),
         };

@@ -178,7 +178,7 @@ static inline size_t number_at(uint32_t slot, uint32_t position, uint32_t layer,
 /* ... and its place, with that of its scale behind the tile's numbers, if it has one. */
 static inline uint8_t *kv_place(const struct bench *b, size_t at, float **ret_scale)
 {
-        const size_t numbers = 16 * DIM, bytes[] = { 2, 2, 1, 4 };
+        const size_t numbers = 16 * DIM, bytes[] = { 2, 2, 1, 4, 1 };
         size_t size = bytes[b->kv->shape.type], scales = size == 1 ? 64 : 0;
         uint8_t *tile = b->kv->pages + at / numbers * (numbers * size + scales);
 
@@ -198,6 +198,8 @@ static inline float kv_number(const struct bench *b, size_t at)
                 return bfloat_to_float(*(const uint16_t *)place);
         case KV_INT8:
                 return *(const int8_t *)place * *scale;
+        case KV_FP8:
+                return e4m3_to_float(*place) * *scale;
         case KV_F32:
                 break;
         }

@@ -78,7 +78,7 @@ static bool sees(const struct context *c, const struct spoil *spoil, uint32_t ow
 {
         return spoil && spoil->position <= own && spoil->position >= context_first(c, own) &&
                spoil->kv_head == head / (c->heads / c->kv_heads) &&
-               (!spoil->is_v || spoil->d == d || c->type == KV_INT8);
+               (!spoil->is_v || spoil->d == d || KV_HAS_SCALES(c->type));
 }
 
 /* As alone, but for what has seen `spoil`, which is not finite. */
@@ -121,6 +121,8 @@ static const struct context scenes[] = {
           .has_slopes = true },
         { .type = KV_F32,  .head_dim = 2,  .kv_heads = 1, .heads = 40, .has_sinks = true },
         { .type = KV_INT8, .head_dim = 20, .kv_heads = 1, .heads = 4 },
+        { .type = KV_FP8,  .head_dim = 36, .kv_heads = 2, .heads = 6, .softcap = 2,
+          .has_sinks = true },
         { .type = KV_F16,  .head_dim = 7,  .kv_heads = 1, .heads = 2, .window = 70,
           .has_sinks = true, .has_slopes = true },
 };

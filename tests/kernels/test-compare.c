@@ -43,6 +43,8 @@ static double number_in(const struct kv *kv, const uint8_t *tile, size_t at, siz
                 return bfloat_to_float(((const uint16_t *)tile)[at]);
         case KV_INT8:
                 return (double)((const int8_t *)tile)[at] * kv_scales(kv, tile)[line];
+        case KV_FP8:
+                return (double)e4m3_to_float(tile[at]) * kv_scales(kv, tile)[line];
         case KV_F32:
                 break;
         }
@@ -72,6 +74,8 @@ static double unit_of(const struct kv *kv, uint32_t page, uint32_t head, uint32_
                 return fabs(number) * 0x1p-7;
         case KV_INT8:
                 return kv_scales(kv, tile)[line];
+        case KV_FP8: /* of what it was, which is at most 16/15 of what it became */
+                return fabs(number) * 2 / 15 + kv_scales(kv, tile)[line] * 0x1p-9;
         case KV_F32:
                 break;
         }
@@ -234,7 +238,7 @@ static void head_near(const struct pair *p, uint32_t row, uint32_t position, uin
                                      d);
                 /* each rounded by half a unit, of what may itself be off; so may a scale, by its largest */
                 slack += unit_of(&p->should_kv, page, kv_head, is_v, line, fabs(should) + slack);
-                if (s->kv == KV_INT8)
+                if (KV_HAS_SCALES(s->kv))
                         slack += most / 127;
                 near(is_v ? "v" : "k", p->k->name, at, is, should, slack);
         }

@@ -230,6 +230,8 @@ static void row_has_the_same_bits_with_every_trait(void **state)
         check_shape(&s);
         s.kv = KV_INT8;
         check_shape(&s);
+        s.kv = KV_FP8;
+        check_shape(&s);
 }
 
 /* A row of x with a number that is none, in the middle of a run. */

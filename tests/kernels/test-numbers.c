@@ -8,6 +8,9 @@
 #include <errno.h>
 #include <float.h>
 
+#include "tests/kernels/bytes-golden.h"
+#include "tests/kernels/e4m3.h"
+
 #define ALL       65536u
 #define EVERY_ROW 64u
 
@@ -218,13 +221,20 @@ static void functions_are_right_to_a_few_units(void **state)
         }
 }
 
-#define HEAD 8u
+#define HEAD GOLDEN_NUMBERS
 
-/* K is the row itself, V twice that; what page.h says of both. */
-static void integers_hold(struct kernels *k, const float in[HEAD])
+/* A line of a tile: a scale, and bytes. */
+struct line {
+        float scale;
+        uint8_t bytes[HEAD];
+};
+
+/* What page.h says of K and V where K is the row itself, and V twice that. */
+static void put_heads(struct kernels *k, enum kv_type type, const float in[HEAD],
+                      struct line ret_lines[2])
 {
         const struct mat_shape shape = { HEAD, 3, { HEAD, HEAD, HEAD }, { ROW_F32 } };
-        const struct kv_shape pool = { 1, 1, HEAD, 1, KV_INT8 };
+        const struct kv_shape pool = { 1, 1, HEAD, 1, type };
         float w[3][HEAD][HEAD] = { 0 }, *x, *q;
         struct qkv op = { .heads = 1, .kv_heads = 1, .head_dim = HEAD };
         struct mat *mat;
@@ -247,25 +257,10 @@ static void integers_hold(struct kernels *k, const float in[HEAD])
         for (uint32_t v = 0; v < 2; v++) {
                 const uint8_t *tile = kv_tile(op.kv, 0, 0, 0) + v * (16 * HEAD + 64);
                 uint32_t apart = !v && k->layout == KV_LAYOUT_LANES ? 16 : 1;
-                float scale, number;
-                double most = 0;
 
-                memcpy(&scale, tile + 16 * HEAD, sizeof(scale));
+                memcpy(&ret_lines[v].scale, tile + 16 * HEAD, sizeof(float));
                 for (uint32_t i = 0; i < HEAD; i++)
-                        most = isfinite(in[i]) ? fmax(most, fabs((double)in[i] * (v + 1))) : NAN;
-                for (uint32_t i = 0; i < HEAD; i++)
-                        most = isfinite(in[i]) ? most : NAN;
-                if (isnan(most))
-                        assert_true(isnan(scale));
-                else if (most / 127 < 0x1p-126)
-                        assert_true(float_bits(scale) == 0);
-                else
-                        assert_true(scale ==
-                                    (float)(most / 127)); /* rounded twice, which is once */
-                for (uint32_t i = 0; i < HEAD; i++) {
-                        number = scale > 0 ? (float)((double)in[i] * (v + 1) / scale) : 0;
-                        assert_int_equal((int8_t)tile[i * apart], (int)nearbyint(number));
-                }
+                        ret_lines[v].bytes[i] = tile[i * apart];
         }
         k->floats_free(k, x);
         k->floats_free(k, q);
@@ -273,34 +268,128 @@ static void integers_hold(struct kernels *k, const float in[HEAD])
         k->kv_free(k, op.kv);
 }
 
-static void integers_and_scales_are_those_of_page_h(void **state)
+static void bytes_hold(struct kernels *k, enum kv_type type, const float in[HEAD])
+{
+        const double top = type == KV_FP8 ? 448 : 127;
+        struct line lines[2];
+
+        put_heads(k, type, in, lines);
+        for (uint32_t v = 0; v < 2; v++) {
+                float scale = lines[v].scale;
+                double most = 0;
+
+                for (uint32_t i = 0; i < HEAD; i++)
+                        most = isfinite(in[i]) ? fmax(most, fabs((double)in[i] * (v + 1))) : NAN;
+                for (uint32_t i = 0; i < HEAD; i++)
+                        most = isfinite(in[i]) ? most : NAN;
+                if (isnan(most))
+                        assert_true(isnan(scale));
+                else if (most / top < 0x1p-126)
+                        assert_true(float_bits(scale) == 0);
+                else /* rounded twice, which is once */
+                        assert_true(scale == (float)(most / top));
+                for (uint32_t i = 0; i < HEAD; i++) {
+                        float number = scale > 0 ? (float)((double)in[i] * (v + 1) / scale) : 0;
+
+                        assert_int_equal(lines[v].bytes[i],
+                                         type == KV_FP8 ? e4m3_nearest(number)
+                                                        : (uint8_t)(int8_t)nearbyint(number));
+                }
+        }
+}
+
+static void bytes_and_scales_are_those_of_page_h(void **state)
 {
         static const float heads[][HEAD] = {
                 { 0 },
                 { 127, 0.5f, 1.5f, 2.5f, -0.5f, -1.5f, 63.5f, -127 },
                 { -254, 1, 3, 5, -1, -3, -5, 253 },
+                { -448, 17, 19, 0x1p-10f, -0x1.8p-9f, 0x1p-6f, -0x1.ep-7f, 447 },
                 { -3e38f / 2, 1, 1e38f, -1e37f },
                 { 1e-30f, -1e-31f, 3e-32f },
                 { 127 * 0x1p-126f, 0x1p-126f, 0x1p-127f, -0x1.8p-126f },
                 { 63 * 0x1p-126f, 0x1p-126f },
+                { 448 * 0x1p-126f, 0x1p-126f, 0x1p-127f, -0x1.8p-126f },
                 { 0x1p-149f, -0x1p-140f },
                 { 1, INFINITY, 2 },
                 { NAN, 1, 2, 3, 4, 5, 6, 7 },
                 { 1, 2, 3, 4, 5, 6, 7, -INFINITY },
         };
+        static const enum kv_type types[] = { KV_INT8, KV_FP8 };
         float head[HEAD];
 
         (void)state;
-        for (uint32_t i = 0; i <= set_count; i++) {
-                struct kernels *k = i < set_count ? sets[i] : ref;
+        for (uint32_t i = 0; i < 2 * (set_count + 1); i++) {
+                struct kernels *k = i / 2 < set_count ? sets[i / 2] : ref;
 
                 for (uint32_t h = 0; h < sizeof(heads) / sizeof(*heads); h++)
-                        integers_hold(k, heads[h]);
+                        bytes_hold(k, types[i % 2], heads[h]);
                 for (uint32_t round = 0; round < 300; round++) {
                         for (uint32_t d = 0; d < HEAD; d++)
                                 head[d] = ldexpf(random_float(), (int)random_below(round % 40 + 1));
-                        integers_hold(k, head);
+                        bytes_hold(k, types[i % 2], head);
                 }
+        }
+}
+
+/* Against the numbers of other programs: tests/kernels/bytes-golden.h says which. */
+static void bytes_and_scales_are_what_they_are_elsewhere(void **state)
+{
+        (void)state;
+        for (uint32_t i = 0; i <= set_count; i++)
+                for (size_t g = 0; g < sizeof(bytes_goldens) / sizeof(*bytes_goldens); g++) {
+                        const struct bytes_golden *golden = &bytes_goldens[g];
+                        struct line lines[2];
+                        float in[HEAD];
+
+                        memcpy(in, golden->numbers, sizeof(in));
+                        put_heads(i < set_count ? sets[i] : ref, golden->type, in, lines);
+                        assert_int_equal(float_bits(lines[0].scale), golden->scale);
+                        assert_memory_equal(lines[0].bytes, golden->bytes, HEAD);
+                }
+}
+
+/* V of the one position that there is to see, which has every byte in it. */
+static void every_byte_of_a_page_is_read_as_it_is(void **state)
+{
+        static const enum kv_type types[] = { KV_INT8, KV_FP8 };
+        const float scales[] = { 1, 0x1p-120f, 0x1p117f };
+        float *q, *out, zeros[256] = { 0 }, got[256];
+
+        (void)state;
+        for (uint32_t i = 0; i < 6 * (set_count + 1); i++) {
+                struct kernels *k = i / 6 < set_count ? sets[i / 6] : ref;
+                const struct kv_shape pool = { 1, 1, 256, 1, types[i % 2] };
+                struct attend op = { .heads = 1, .kv_heads = 1, .head_dim = 256, .scale = 1 };
+                const float scale = scales[i / 2 % 3];
+                struct kv *kv;
+                uint8_t *v;
+
+                assert_int_equal(k->kv_new(k, &pool, &kv), 0);
+                op.kv = kv;
+                assert_int_equal(k->floats_new(k, 256, &q), 0);
+                assert_int_equal(k->floats_new(k, 256, &out), 0);
+                k->put(k, q, zeros, 256);
+                v = kv_tile(kv, 0, 0, 0) + 16 * 256 + 64;
+                for (uint32_t byte = 0; byte < 256; byte++)
+                        v[byte] = (uint8_t)byte;
+                memcpy(v + 16 * 256, &scale, sizeof(scale));
+                begin(k, kv, 1);
+                assert_int_equal(k->attend(k, &op, out, q), 0);
+                assert_int_equal(k->step_end(k), 0);
+                k->get(k, got, out, 256);
+                for (uint32_t byte = 0; byte < 256; byte++) {
+                        double number =
+                                types[i % 2] == KV_INT8 ? (int8_t)byte : e4m3_value((uint8_t)byte);
+
+                        if (!isnan(number) && got[byte] != number * scale)
+                                fail_msg("%s: %s %02x is %g, not %g", k->name,
+                                         kv_type_name(types[i % 2]), byte, got[byte],
+                                         number * scale);
+                }
+                k->floats_free(k, q);
+                k->floats_free(k, out);
+                k->kv_free(k, kv);
         }
 }
 
@@ -331,7 +420,9 @@ int main(void)
                 cmocka_unit_test(every_16_bit_weight_is_read_as_it_is),
                 cmocka_unit_test(every_8_bit_weight_is_read_as_it_is),
                 cmocka_unit_test(functions_are_right_to_a_few_units),
-                cmocka_unit_test(integers_and_scales_are_those_of_page_h),
+                cmocka_unit_test(bytes_and_scales_are_those_of_page_h),
+                cmocka_unit_test(bytes_and_scales_are_what_they_are_elsewhere),
+                cmocka_unit_test(every_byte_of_a_page_is_read_as_it_is),
                 cmocka_unit_test(unknown_instruction_set_is_refused),
         };
 

@@ -9,7 +9,7 @@ struct past {
         float kv[2][TABLE * 16][KV_HEADS][DIM];
 };
 
-/* KV_INT8: with a scale that no other position, head, or tile has. */
+/* Bytes: with a scale that no other position, head, or tile has. */
 static void number_put(const struct bench *b, size_t at, float f)
 {
         float *scale;
@@ -25,6 +25,10 @@ static void number_put(const struct bench *b, size_t at, float f)
         case KV_INT8:
                 *scale = (1 + (float)(at / DIM % 997) * 0.001f) / 127;
                 *(int8_t *)place = (int8_t)rintf(f / *scale);
+                break;
+        case KV_FP8:
+                *scale = (1 + (float)(at / DIM % 997) * 0.001f) / 448;
+                *place = float_to_e4m3(f / *scale);
                 break;
         case KV_F32:
                 *(float *)place = f;

@@ -214,16 +214,20 @@ static long double qkv_expect(const struct qkv_case *c, const struct rope *rope,
                         : head[i] * cosine + head[mate] * sine;
 }
 
-/* As near as half a unit, and no unit is larger than 1/127 of the largest number of the head. */
-static void assert_integer(const struct bench *b, size_t at, long double expected)
+/* As near as half a unit, and the largest number of the head is a whole one. */
+static void assert_byte(const struct bench *b, size_t at, long double expected)
 {
+        bool is_fp8 = b->kv->shape.type == KV_FP8;
         float *scale, most = 0;
+        long double unit = 1;
 
         for (size_t i = at / DIM * DIM; i < at / DIM * DIM + DIM; i++)
                 most = fmaxf(most, fabsf(kv_number(b, i)));
         kv_place(b, at, &scale);
-        assert_near(*scale * 127, most);
-        assert_true(fabsl(kv_number(b, at) - expected) <= *scale * 0.5001L);
+        assert_near(*scale * (is_fp8 ? 448 : 127), most);
+        if (is_fp8) /* an eighth of the power of two below, but of 2^-6 for what is smaller */
+                unit = fmaxl(exp2l(floorl(log2l(fabsl(expected) / *scale)) - 3), 0x1p-9L);
+        assert_true(fabsl(kv_number(b, at) - expected) <= *scale * unit * 0.5001L);
 }
 
 static void qkv_check(struct bench *b, const struct qkv *op, const struct qkv_case *c)
@@ -257,7 +261,8 @@ static void qkv_check(struct bench *b, const struct qkv *op, const struct qkv_ca
                                             bfloat_to_float(float_to_bfloat((float)expected)));
                                 break;
                         case KV_INT8:
-                                assert_integer(b, at, expected);
+                        case KV_FP8:
+                                assert_byte(b, at, expected);
                                 break;
                         case KV_F32:
                                 assert_near(kv_number(b, at), expected);

@@ -104,6 +104,7 @@ static void flag_takes_its_value_either_way(void **state)
         ACCEPTS(kv, KV_BF16, "--kv", "bf16");
         ACCEPTS(kv, KV_INT8, "--kv", "int8");
         ACCEPTS(kv, KV_F32, "--kv", "f32");
+        ACCEPTS(kv, KV_FP8, "--kv", "fp8");
         ACCEPTS(socket_mode, 0600, "--socket-mode", "0600");
         ACCEPTS(socket_mode, 0660, "--socket-mode", "0660", "--socket-group", "wheel");
         ACCEPTS(socket_mode, 0660, "--socket-mode", "660");
@@ -206,7 +207,7 @@ static void value_out_of_range_is_refused_with_the_range(void **state)
         REFUSES("--uid-cached-percent is 0; it may be from 1 to 100", "--uid-cached-percent", "0");
         REFUSES("--uid-cached-percent is 101; it may be from 1 to 100", "--uid-cached-percent=101");
         REFUSES("--fd is 2147483648; it may be from 0 to 2147483647", "--fd", "2147483648");
-        REFUSES("--kv is f8; it may be f16, bf16, int8, f32", "--kv", "f8");
+        REFUSES("--kv is f8; it may be f16, bf16, int8, f32, fp8", "--kv", "f8");
         REFUSES("--backend is gpu; it may be cpu, cuda, auto, ref", "--backend", "gpu");
         REFUSES("--check is 1; it may be yes or no", "--check=1");
         REFUSES("--model is empty", "--model", "");
@@ -299,7 +300,7 @@ static void flags_win_over_the_file(void **state)
 
         assert_int_equal(write(fd, "kv = f9\n", 8), 8);
         assert_int_equal(READ(&c, "--config", path), -EINVAL);
-        assert_non_null(strstr(why, ":4: kv is f9; it may be f16, bf16, int8, f32"));
+        assert_non_null(strstr(why, ":4: kv is f9; it may be f16, bf16, int8, f32, fp8"));
         close(fd);
         unlink(path);
 
