@@ -130,12 +130,19 @@ LANES_INLINE vec load_bfloat(const uint16_t *p)
         return (vec)(__builtin_convertvector(h, uvec) << 16);
 }
 
+/* gcc 12 would take apart a conversion of so narrow vectors, and convert byte for byte. */
 LANES_INLINE vec load_bytes(const int8_t *p)
 {
+#if LANES == 16
+        return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+#elif LANES == 8
+        return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+#else
         bvec b;
 
         memcpy(&b, p, sizeof(b));
         return __builtin_convertvector(b, vec);
+#endif
 }
 
 LANES_INLINE vec halves_to_floats(hvec h)
