@@ -6,13 +6,15 @@
  *      KV_BF16    the same with bfloats
  *      KV_INT8    integers become halves for K, bfloats for V, exactly; a score is multiplied with K's scale
  *                 of its position, a weight with V's before it becomes a bfloat
+ *      KV_FP8     the same with E4M3, of which K's are read as 2^-8 of themselves, and their scales as 2^8 times
+ *                 as large
  *
- * Queries keep the 11 bits of halves where K is integers.  A weight times a scale has not got the range of
+ * Queries keep the 11 bits of halves where K is bytes.  A weight times a scale has not got the range of
  * halves: where one position has nearly all the weight, others' of 2^-13 with a scale of 2^-10 would have
  * two bits left, and there are thousands of them.  A bfloat has 8 bits at any size: a quarter of the
  * error that V has for being integers (rms), whatever the weights are.
  *
- * Integers go by pairs through what turns matrices, so that of 16 numbers of a line a lane has
+ * Bytes go by pairs through what turns matrices, so that of 16 numbers of a line a lane has
  * four neighbours: of K they are taken in the order of pairs (0, 2), (1, 3), as queries are then;
  * of V, the even ones are of one product and the odd ones of the next.
  */
@@ -50,10 +52,10 @@ template <int D> DEVICE const uint8_t *row_at(const uint8_t *rows, unsigned row,
 
 /* The lines of a tile: each as long as WIDTH halves. */
 template <int D, kv_type T> struct kv_lines {
-        static constexpr int WIDTH = T == KV_INT8 ? D / 2 : D;
+        static constexpr int WIDTH = KV_HAS_SCALES(T) ? D / 2 : D;
         static constexpr unsigned CHUNKS = row_chunks<WIDTH>::CHUNKS;
         static constexpr unsigned NUMBERS = PAGE_POSITIONS * row_chunks<WIDTH>::BYTES; /* here */
-        static constexpr unsigned SCALES = T == KV_INT8 ? PAGE_POSITIONS * sizeof(float) : 0;
+        static constexpr unsigned SCALES = KV_HAS_SCALES(T) ? PAGE_POSITIONS * sizeof(float) : 0;
         static constexpr unsigned BYTES = PAGE_POSITIONS * CHUNKS * 16 + SCALES; /* in a page */
 };
 
@@ -81,7 +83,7 @@ template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t
                 copy_begin(tile + chunk_at<L::WIDTH>(row % PAGE_POSITIONS, chunk) * 16,
                            from + row / PAGE_POSITIONS * L::SCALES + x * 16, true);
         }
-        if constexpr (T == KV_INT8) {
+        if constexpr (KV_HAS_SCALES(T)) {
                 if (lane < 2 * SCALES / 16)
                         copy_begin(to + 2 * L::NUMBERS + lane * 16,
                                    from + (lane * 16 / SCALES + 1) * (L::BYTES - SCALES) +
@@ -114,6 +116,31 @@ DEVICE uint32_t two_bfloats_of(uint32_t bytes)
                                 (bytes & 0x00800080) | 0x43004300);
 }
 
+/*
+ * E4M3 of bytes 0 and 2: sign 1, exponent 4 (bias 7), fraction 3.  Moved to where a half, or a bfloat, has
+ * its exponent and fraction, numbers are too small by 2^8, or 2^120: all of them, also those without an
+ * exponent, for these types have them, too, and GPUs multiply them as they do others.
+ */
+DEVICE uint32_t two_small_halves_of(uint32_t bytes)
+{
+        return (bytes & 0x007f007f) << 7 | (bytes & 0x00800080) << 8;
+}
+
+DEVICE uint32_t two_e4m3_bfloats_of(uint32_t bytes)
+{
+        return scale_bfloats((bytes & 0x007f007f) << 4 | (bytes & 0x00800080) << 8, 0x7b807b80);
+}
+
+template <kv_type T> DEVICE uint32_t two_keys_of(uint32_t bytes)
+{
+        return T == KV_FP8 ? two_small_halves_of(bytes) : two_halves_of(bytes);
+}
+
+template <kv_type T> DEVICE uint32_t two_values_of(uint32_t bytes)
+{
+        return T == KV_FP8 ? two_e4m3_bfloats_of(bytes) : two_bfloats_of(bytes);
+}
+
 /* Numbers that are not finite become 0.  Bit 15, bit 31: which of the two were. */
 template <kv_type T> DEVICE uint32_t drop_unfit(uint32_t *two)
 {
@@ -144,7 +171,7 @@ template <int D, kv_type T> DEVICE void load_q(uint32_t part[4], const uint8_t *
 {
         unsigned lane = lane_number();
 
-        if constexpr (T != KV_INT8) {
+        if constexpr (!KV_HAS_SCALES(T)) {
                 load_matrices<false>(part, q + chunk_at<D>(lane % 16, 2 * k + lane / 16) * 16);
         } else {
                 UNROLL
@@ -188,11 +215,11 @@ DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const 
 }
 
 /* Two steps of 16 numbers at once, but for the last of an odd number of them. */
-template <int D, int N>
-DEVICE void score_integers(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
-                           const kv_columns *kv)
+template <int D, int N, kv_type T>
+DEVICE void score_bytes(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
+                        const kv_columns *kv)
 {
-        constexpr int WIDTH = kv_lines<D, KV_INT8>::WIDTH;
+        constexpr int WIDTH = kv_lines<D, T>::WIDTH;
         unsigned lane = lane_number();
 
         UNROLL
@@ -201,8 +228,8 @@ DEVICE void score_integers(float score[N][4], const uint32_t (*kept_q)[4], const
                 uint32_t other[2][4];
 
                 if (!row_chunks<D>::ROOMY) {
-                        load_q<D, KV_INT8>(other[0], q, k);
-                        load_q<D, KV_INT8>(other[1], q, k + both);
+                        load_q<D, T>(other[0], q, k);
+                        load_q<D, T>(other[1], q, k + both);
                 }
                 UNROLL
                 for (unsigned j = 0; j < N; j += 2) {
@@ -213,8 +240,8 @@ DEVICE void score_integers(float score[N][4], const uint32_t (*kept_q)[4], const
                                                            j * 8 * row_chunks<WIDTH>::BYTES);
                         UNROLL
                         for (unsigned x = 0; x < 4; x++) {
-                                const uint32_t two[2] = { two_halves_of(part[x]),
-                                                          two_halves_of(part[x] >> 8) };
+                                const uint32_t two[2] = { two_keys_of<T>(part[x]),
+                                                          two_keys_of<T>(part[x] >> 8) };
 
                                 if (x % 2 && !both)
                                         continue;
@@ -227,8 +254,10 @@ DEVICE void score_integers(float score[N][4], const uint32_t (*kept_q)[4], const
         }
         UNROLL
         for (unsigned j = 0; j < N; j++) {
-                const float2 scale = *(const float2 *)(kv->key_scales + j * 8 + lane % 4 * 2);
+                float2 scale = *(const float2 *)(kv->key_scales + j * 8 + lane % 4 * 2);
 
+                if (T == KV_FP8)
+                        scale = { scale.x * 0x1p8f, scale.y * 0x1p8f };
                 score[j][0] *= scale.x;
                 score[j][1] *= scale.y;
                 score[j][2] *= scale.x;
@@ -291,10 +320,10 @@ DEVICE uint32_t drop_unfit_scales(float2 *scale)
         return unfit;
 }
 
-template <int D, int N, bool EDGE>
-DEVICE uint32_t add_integers(float sums[D / 8][4], const kv_columns *kv, const float weight[N][4])
+template <int D, int N, bool EDGE, kv_type T>
+DEVICE uint32_t add_bytes(float sums[D / 8][4], const kv_columns *kv, const float weight[N][4])
 {
-        constexpr int WIDTH = kv_lines<D, KV_INT8>::WIDTH;
+        constexpr int WIDTH = kv_lines<D, T>::WIDTH;
         unsigned lane = lane_number();
         uint32_t unfit = 0;
 
@@ -324,8 +353,8 @@ DEVICE uint32_t add_integers(float sums[D / 8][4], const kv_columns *kv, const f
                         UNROLL
                         for (unsigned x = 0; x < 4; x++) {
                                 unsigned odd = x % 2 * 8, i = x / 2 * 2;
-                                const uint32_t two[2] = { two_bfloats_of(part[i] >> odd),
-                                                          two_bfloats_of(part[i + 1] >> odd) };
+                                const uint32_t two[2] = { two_values_of<T>(part[i] >> odd),
+                                                          two_values_of<T>(part[i + 1] >> odd) };
 
                                 if (i && !both)
                                         continue;

@@ -139,11 +139,11 @@ DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t
                         continue;
                 share = share_of(a, head, s->most[i], s->sum[i]);
                 UNROLL
-                for (unsigned d = 0; T != KV_INT8 && d < D / 8; d++)
+                for (unsigned d = 0; !KV_HAS_SCALES(T) && d < D / 8; d++)
                         *(uint32_t *)(out + head * D + d * 8 + t * 2) = two_bfloats(
                                 s->sums[d][i * 2] * share, s->sums[d][i * 2 + 1] * share);
                 UNROLL
-                for (unsigned d = 0; T == KV_INT8 && d < D / 8; d += 2)
+                for (unsigned d = 0; KV_HAS_SCALES(T) && d < D / 8; d += 2)
                         *(uint2 *)(out + head * D + d * 8 +
                                    t * 4) = { two_bfloats(s->sums[d][i * 2] * share,
                                                           s->sums[d + 1][i * 2] * share),
@@ -232,10 +232,10 @@ DEVICE void leave(attend_prompt_list *list)
         list->done = 0;
 }
 
-/* Two blocks of integers, heads of 64, would fit in registers but for a few, and these would be
+/* Two blocks of bytes, heads of 64, would fit in registers but for a few, and these would be
  * spilled: so one. */
 template <int D, kv_type T>
-KERNEL(prompt_sizes<D, T>::THREADS, T == KV_INT8 && D == 64)
+KERNEL(prompt_sizes<D, T>::THREADS, KV_HAS_SCALES(T) && D == 64)
 attend_tiles(prompt_job a)
 {
         uint32_t *taken = (uint32_t *)(shared() + prompt_sizes<D, T>::TAKEN), i, all;
@@ -300,7 +300,7 @@ struct prompt_kind {
         }
 #define KINDS(T) KIND(32, T), KIND(64, T), KIND(80, T), KIND(96, T), KIND(128, T), KIND(256, T)
 
-static const prompt_kind kinds[] = { KINDS(KV_F16), KINDS(KV_BF16), KINDS(KV_INT8) };
+static const prompt_kind kinds[] = { KINDS(KV_F16), KINDS(KV_BF16), KINDS(KV_INT8), KINDS(KV_FP8) };
 
 static const prompt_kind *kind_of(uint32_t head_dim, kv_type type)
 {

@@ -8,7 +8,7 @@
  *      step    64 (32) positions from a multiple of that on; each warp fetches K or V of a page
  *      grid    room.blocks of 8 (4) warps, whatever the step is; a block takes one tile of one KV
  *              head after the other, from the list, until there is none
- *      moves   4 * head_dim bytes, or 2 * head_dim + 8 of integers, for each tile, KV head and position that the tile sees, out of
+ *      moves   4 * head_dim bytes, or 2 * head_dim + 8 of bytes, for each tile, KV head and position that the tile sees, out of
  *              the L2 cache; q and out once
  *      does    4 * head_dim operations for each pair and position
  *
@@ -24,7 +24,7 @@
  * Tolerance: weights are rounded to halves before they are multiplied with V, but not in the sum
  * that divides; so of n positions whose values are no larger than v, a number is off by v * (2^-11 +
  * n * 2^-25) for that, by 2 v e if e is what exponents are off by, and by 2^-8 of itself, a bfloat.
- * Where weights are rounded to bfloats (pages of these, or of integers), v * 2^-8 is in place of the first.
+ * Where weights are rounded to bfloats (pages of these, or of bytes), v * 2^-8 is in place of the first.
  *
  * It can not: divide one tile among blocks, so a chunk of few rows with a very long past leaves
  * multiprocessors idle; and run beside attend(): it goes before or after.

@@ -45,7 +45,7 @@ struct lane_pairs {
 
 /*
  * What a warp has of the positions that it took.  Sums lie as products do, 8 numbers of a head after
- * the other; KV_INT8: of each 16 numbers the even ones, then the odd ones (attend-kv.h).
+ * the other; of bytes: of each 16 numbers the even ones, then the odd ones (attend-kv.h).
  */
 template <int D> struct strand {
         float sums[D / 8][4];
@@ -248,8 +248,8 @@ template <int D, int N, bool EDGE, kv_type T>
 DEVICE void add_values(strand<D> *s, const kv_columns *kv, const lane_sight *sight,
                        const float weight[N][4])
 {
-        uint32_t unfit = T == KV_INT8 ? add_integers<D, N, EDGE>(s->sums, kv, weight)
-                                      : add_numbers<D, N, EDGE, T>(s->sums, kv->values, weight);
+        uint32_t unfit = KV_HAS_SCALES(T) ? add_bytes<D, N, EDGE, T>(s->sums, kv, weight)
+                                          : add_numbers<D, N, EDGE, T>(s->sums, kv->values, weight);
 
         if (EDGE)
                 spoil<N>(s->sum, sight, unfit);
@@ -264,8 +264,8 @@ DEVICE void take_columns(const attend_job *a, strand<D> *s, const lane_pairs *pa
         float score[N][4] = {};
 
         static_assert(N % 2 == 0 && 4 * N <= 32, "");
-        if (T == KV_INT8)
-                score_integers<D, N>(score, kept_q, q, &kv);
+        if (KV_HAS_SCALES(T))
+                score_bytes<D, N, T>(score, kept_q, q, &kv);
         else
                 score_numbers<D, N, T>(score, kept_q, q, kv.keys);
         if (a->bend > 0 || a->slopes)

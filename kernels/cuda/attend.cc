@@ -33,12 +33,12 @@ struct alignas(16) shared_pairs {
 /*
  * Where things lie in shared memory.  A stage is a K tile and a V tile, behind them their scales.
  * Of 16 bits it has just room for 16 rows of floats, too, and that is how warps hand over their sums: in
- * the stage they are done with, while the next ones fill.  One of integers is too small, so there is
+ * the stage they are done with, while the next ones fill.  One of bytes is too small, so there is
  * room for that behind the ring, and q is there before.
  */
 template <int D, kv_type T> struct sizes {
         using lines = kv_lines<D, T>;
-        static constexpr bool SMALL = T == KV_INT8;
+        static constexpr bool SMALL = KV_HAS_SCALES(T);
         static constexpr unsigned WARPS = D > 128 ? 2 : WARPS_MAX;
         static constexpr unsigned THREADS = WARPS * LANES;
         static constexpr unsigned STAGES = D > 128 ? 2 : 3;
@@ -69,11 +69,11 @@ template <int D, kv_type T> DEVICE void hand_over(strand<D> *s, uint8_t *rows, s
                 s->sum[i] += lane_across(s->sum[i], 1);
                 s->sum[i] += lane_across(s->sum[i], 2);
                 UNROLL
-                for (unsigned d = 0; T != KV_INT8 && d < D / 8; d++)
+                for (unsigned d = 0; !KV_HAS_SCALES(T) && d < D / 8; d++)
                         *(float2 *)(rows + chunk_at<D>(row, d) * 32 +
                                     t * 8) = { s->sums[d][i * 2], s->sums[d][i * 2 + 1] };
                 UNROLL
-                for (unsigned d = 0; T == KV_INT8 && d < D / 8; d += 2)
+                for (unsigned d = 0; KV_HAS_SCALES(T) && d < D / 8; d += 2)
                         *(float4 *)(rows + chunk_at<D>(row, d + t / 2) * 32 +
                                     t % 2 * 16) = { s->sums[d][i * 2], s->sums[d + 1][i * 2],
                                                     s->sums[d][i * 2 + 1],
@@ -422,7 +422,7 @@ struct kind {
         }
 #define KINDS(T) KIND(32, T), KIND(64, T), KIND(80, T), KIND(96, T), KIND(128, T), KIND(256, T)
 
-static const kind kinds[] = { KINDS(KV_F16), KINDS(KV_BF16), KINDS(KV_INT8) };
+static const kind kinds[] = { KINDS(KV_F16), KINDS(KV_BF16), KINDS(KV_INT8), KINDS(KV_FP8) };
 
 static const kind *kind_of(uint32_t head_dim, kv_type type)
 {

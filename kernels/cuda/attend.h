@@ -8,10 +8,10 @@
  *
  *      q       (rows, heads * head_dim) halves; bfloats, where pages have these
  *      out     (rows, width) bfloats, width = heads * head_dim padded to 64 with zeros
- *      pages   KV_LAYOUT_NATURAL, KV_F16, KV_BF16 or KV_INT8 (attend-kv.h); this step's own K and V
+ *      pages   KV_LAYOUT_NATURAL, any type but KV_F32 (attend-kv.h); this step's own K and V
  *              are there already
  *      grid    room.blocks of 4 warps (head_dim 256: 2), whatever the step is
- *      moves   4 * head_dim bytes, or 2 * head_dim + 8 of integers, for each tile, KV head and
+ *      moves   4 * head_dim bytes, or 2 * head_dim + 8 of bytes, for each tile, KV head and
  *              position that the tile sees, q and out once; for what is cut (below) 8 * head_dim for each split and pair
  *
  * A tensor core multiplies 16 rows, so what shares K and V is packed: a tile is 16 pairs (row of a

@@ -50,7 +50,7 @@ int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_
 }
 
 /* Tensor cores multiply 16 bits: of 32, the attention would be another one. */
-#define KV_SERVED (1u << KV_F16 | 1u << KV_BF16 | 1u << KV_INT8)
+#define KV_SERVED (1u << KV_F16 | 1u << KV_BF16 | 1u << KV_INT8 | 1u << KV_FP8)
 
 static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)
 {

@@ -11,7 +11,7 @@ enum kind { HEAD_Q, HEAD_K, HEAD_V };
 /* Where a head goes; numbers NULL: nowhere. */
 struct place {
         void *numbers;
-        float *scale; /* of integers */
+        float *scale; /* of bytes */
 };
 
 template <kv_type T>
@@ -30,7 +30,7 @@ DEVICE place place_of(const heads_args *a, uint32_t number, kind kind, uint32_t 
         tile = a->pages + page * a->page_bytes + head * 2 * a->tile_bytes;
         if (kind == HEAD_V)
                 tile += a->tile_bytes;
-        if (T != KV_INT8)
+        if (!KV_HAS_SCALES(T))
                 return { (uint16_t *)tile + (size_t)line * a->head_dim, nullptr };
         return { tile + (size_t)line * a->head_dim,
                  (float *)(tile + (size_t)PAGE_POSITIONS * a->head_dim) + line };
@@ -55,19 +55,36 @@ DEVICE void turn(const rope *rope, uint32_t position, uint32_t pair, float *one,
         *other = was * sine + *other * cosine;
 }
 
-/* KV_INT8: K and V wait in shared memory. */
+/* Bytes: K and V wait in shared memory. */
 template <kv_type T> DEVICE void put(void *to, float *waits, uint32_t i, float x)
 {
-        if (T == KV_INT8 && waits)
+        if (KV_HAS_SCALES(T) && waits)
                 waits[i] = x;
         else
                 ((uint16_t *)to)[i] =
                         (uint16_t)(T == KV_BF16 ? two_bfloats(x, 0) : two_halves(x, 0));
 }
 
-/* By a warp: numbers that lanes have put into shared memory, as page.h has them. */
-DEVICE void put_integers(const place *to, const float *waits, uint32_t count)
+/* The byte of a number that is at most 464, to nearest, ties to even. */
+DEVICE uint32_t e4m3_of(float x)
 {
+        uint32_t sign = bits_of(x) >> 24 & 0x80, rest = bits_of(x) & 0x7fffffff;
+
+        /* below 2^-6 the steps are those of 2^-9, as they are of what 2^14 is added to */
+        if (rest < 0x3c800000)
+                return sign | (bits_of(float_of(rest) + 0x1p14f) - 0x46800000);
+        return sign | (rest - 0x3c000000 + 0x7ffff + (rest >> 20 & 1)) >> 20;
+}
+
+template <kv_type T> DEVICE uint32_t byte_of(float x)
+{
+        return T == KV_FP8 ? e4m3_of(x) : (uint32_t)(int)rintf(x) & 0xff;
+}
+
+/* By a warp: numbers that lanes have put into shared memory, as page.h has them. */
+template <kv_type T> DEVICE void put_bytes(const place *to, const float *waits, uint32_t count)
+{
+        const float top = T == KV_FP8 ? 448 : 127;
         uint32_t most =
                 0; /* without signs, floats are in the order of their bits; NaN comes last */
         float scale;
@@ -83,14 +100,14 @@ DEVICE void put_integers(const place *to, const float *waits, uint32_t count)
 
                 most = other > most ? other : most;
         }
-        scale = float_of(most < 0x7f800000 ? most : 0x7fc00000) / 127;
+        scale = float_of(most < 0x7f800000 ? most : 0x7fc00000) / top;
         if (scale < 0x1p-126f)
                 scale = 0;
         for (uint32_t i = lane_number() * 4; i < count; i += LANES * 4) {
                 uint32_t four = 0;
 
                 for (unsigned x = 0; scale > 0 && x < 4; x++)
-                        four |= ((uint32_t)(int)rintf(waits[i + x] / scale) & 0xff) << x * 8;
+                        four |= byte_of<T>(waits[i + x] / scale) << x * 8;
                 *(uint32_t *)((uint8_t *)to->numbers + i) = four;
         }
         if (!lane_number())
@@ -119,7 +136,7 @@ template <kv_type T> KERNEL(WARPS *LANES) finish_head(heads_args a)
         to = place_of<T>(&a, number, kind, head);
         if (!to.numbers)
                 return;
-        if (T == KV_INT8 && kind != HEAD_Q)
+        if (KV_HAS_SCALES(T) && kind != HEAD_Q)
                 waits = (float *)shared() + threadIdx.x / LANES * a.head_dim;
         if (norm) {
                 float squares = 0;
@@ -141,8 +158,8 @@ template <kv_type T> KERNEL(WARPS *LANES) finish_head(heads_args a)
         }
         for (uint32_t i = dims + lane; i < a.head_dim; i += LANES)
                 put<T>(to.numbers, waits, i, normed(x, norm, inverse, i));
-        if (T == KV_INT8 && waits)
-                put_integers(&to, waits, a.head_dim);
+        if (KV_HAS_SCALES(T) && waits)
+                put_bytes<T>(&to, waits, a.head_dim);
 }
 
 int heads(device *device, const heads_args *args)
@@ -153,9 +170,11 @@ int heads(device *device, const heads_args *args)
         };
 
         assert(args->type != KV_F32);
-        if (args->type == KV_INT8) {
+        if (KV_HAS_SCALES(args->type)) {
                 launch.shared = WARPS * args->head_dim * sizeof(float);
-                return device_launch(device, STREAM_STEPS, launch, finish_head<KV_INT8>, *args);
+                return device_launch(
+                        device, STREAM_STEPS, launch,
+                        args->type == KV_FP8 ? finish_head<KV_FP8> : finish_head<KV_INT8>, *args);
         }
         return device_launch(device, STREAM_STEPS, launch,
                              args->type == KV_BF16 ? finish_head<KV_BF16> : finish_head<KV_F16>,

@@ -7,7 +7,7 @@
  *      y       (rows, (heads + 2 kv_heads) * head_dim) floats, biases added
  *      q       (rows, heads * head_dim) halves, or bfloats
  *      grid    a warp for each head of each row that there may be, four in a block
- *      moves   4 bytes a number in, 2 out, or 1 and 4 a head; KV_INT8: a head is in shared memory until its
+ *      moves   4 bytes a number in, 2 out, or 1 and 4 a head; of bytes: a head is in shared memory until its
  *              largest number is known
  *      order   of a head's squares, lane i has those at i, i + 32, ...; then lanes
  *

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/attend.h"
 #include "tests/cuda/rig.h"
+#include "tests/kernels/e4m3.h"
 
 #define SLOTS     9u
 #define CONTEXT   800u /* positions of a slot, but where one is to be long */
@@ -43,11 +44,13 @@ static uint32_t roll_below(uint32_t n)
         return (uint32_t)((roll() + 1) / 2 * n) % n;
 }
 
-/* A number of a page, no larger than 1; of integers, without its scale. */
+/* A number of a page, no larger than 1; a byte without its scale. */
 static uint16_t number_of_type(kv_type type, double x)
 {
         if (type == KV_INT8)
                 return (uint8_t)(int8_t)lrint(x * 127);
+        if (type == KV_FP8)
+                return e4m3_nearest(x * 448);
         return (uint16_t)(type == KV_BF16 ? two_bfloats((float)x, 0) : two_halves((float)x, 0));
 }
 
@@ -64,7 +67,7 @@ static void fill(vector<uint16_t> *to, kv_type type, size_t count)
                 (*to)[i] = noise[at];
 }
 
-static const char *const type_names[KV_TYPES] = { "f16", "bf16", "int8", "f32" };
+static const char *const type_names[KV_TYPES] = { "f16", "bf16", "int8", "f32", "fp8" };
 
 /* ---- a world: what an operator is, and what has been said in each slot ---- */
 
@@ -76,7 +79,7 @@ struct world {
         vector<float> sinks, slopes; /* or empty */
         vector<uint16_t> q[SLOTS];   /* of each position */
         vector<uint16_t> kv[SLOTS];  /* (positions, K or V, kv_heads, head_dim) */
-        vector<float> scales[SLOTS]; /* (positions, K or V, kv_heads), of integers */
+        vector<float> scales[SLOTS]; /* (positions, K or V, kv_heads), of bytes */
 };
 
 /* Of queries: halves, but beside bfloats. */
@@ -102,14 +105,35 @@ static world world_new(uint32_t group, uint32_t kv_heads, uint32_t head_dim,
         for (uint32_t s = 0; s < SLOTS; s++) {
                 fill(&w.q[s], type_of_q(type), (size_t)context * w.heads * head_dim);
                 fill(&w.kv[s], type, (size_t)context * 2 * kv_heads * head_dim);
-                for (uint32_t i = 0; type == KV_INT8 && i < context * 2 * kv_heads; i++)
-                        w.scales[s].push_back((float)(0.55 + 0.45 * roll()) / 127);
+                for (uint32_t i = 0; KV_HAS_SCALES(type) && i < context * 2 * kv_heads; i++)
+                        w.scales[s].push_back((float)(0.55 + 0.45 * roll()) /
+                                              (type == KV_FP8 ? 448 : 127));
         }
         return w;
 }
 
 /* The types that there are kernels for. */
-static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8 };
+static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8, KV_FP8 };
+
+/* KV_FP8: bytes of one exponent and the one below, 0: those without; as large as others by their scales. */
+static world world_of_exponent(uint32_t exponent, uint32_t head_dim)
+{
+        world w = world_new(2, 1, head_dim, 64, KV_FP8);
+        double largest = e4m3_value((uint8_t)(exponent << 3 | (exponent == 15 ? 6 : 7)));
+
+        for (uint32_t s = 0; s < SLOTS; s++) {
+                for (uint16_t &byte : w.kv[s])
+                        do
+                                byte = (uint16_t)((exponent << 3 | 7) -
+                                                  roll_below(exponent ? 16 : 8));
+                        while ((byte & 0x7f) == 0x7f);
+                for (uint16_t &byte : w.kv[s])
+                        byte = (uint16_t)(byte | roll_below(2) << 7);
+                for (float &scale : w.scales[s])
+                        scale = (float)((0.55 + 0.45 * roll()) / largest);
+        }
+        return w;
+}
 
 static void with_sinks_and_slopes(world *w)
 {
@@ -128,13 +152,15 @@ static double number(kv_type type, uint16_t bits)
 {
         if (type == KV_INT8)
                 return (int8_t)bits;
+        if (type == KV_FP8)
+                return e4m3_value((uint8_t)bits);
         return (double)(type == KV_BF16 ? from_bfloat(bits) : from_half(bits));
 }
 
 /* Those of a head in the past of a slot, from number_at() on. */
 static vector<double> numbers(const world *w, uint32_t slot, size_t at)
 {
-        double scale = w->type == KV_INT8 ? (double)w->scales[slot][at / w->head_dim] : 1;
+        double scale = KV_HAS_SCALES(w->type) ? (double)w->scales[slot][at / w->head_dim] : 1;
         vector<double> all;
 
         for (uint32_t i = 0; i < w->head_dim; i++)
@@ -147,7 +173,7 @@ static void make_unfit(world *w, uint32_t slot, size_t at, bool nan, bool minus)
 {
         uint32_t bits = w->type == KV_BF16 ? (nan ? 0x7fc0 : 0x7f80) : (nan ? 0x7e00 : 0x7c00);
 
-        if (w->type == KV_INT8)
+        if (KV_HAS_SCALES(w->type))
                 w->scales[slot][at / w->head_dim] = NAN;
         else
                 w->kv[slot][at] = (uint16_t)(bits | (minus ? 0x8000 : 0));
@@ -240,7 +266,7 @@ static void put_position(const world *w, const kv_shape *shape, uint8_t *layer, 
                 for (uint32_t i = 0; i < w->head_dim; i++)
                         memcpy(tile + (line * w->head_dim + i) * bytes, &w->kv[slot][at + i],
                                bytes);
-                if (w->type == KV_INT8)
+                if (KV_HAS_SCALES(w->type))
                         memcpy(tile + PAGE_POSITIONS * w->head_dim + line * 4,
                                &w->scales[slot][at / w->head_dim], 4);
         }

@@ -136,8 +136,14 @@ static double number_in(const struct kv *kv, const uint8_t *tile, uint32_t line,
 
         *ret_unit =
                 kv->shape.type == KV_BF16 ? fabs(number) * BFLOAT : fabs(number) * HALF + HALF_MIN;
-        if (kv->shape.type != KV_INT8)
+        if (!KV_HAS_SCALES(kv->shape.type))
                 return number;
+        if (kv->shape.type == KV_FP8) {
+                number = (double)e4m3_to_float(tile[at]) * kv_scales(kv, tile)[line];
+                /* half a unit of what it was, which is at most 16/15 of what it is */
+                *ret_unit = fabs(number) / 15 + kv_scales(kv, tile)[line] * 0x1p-10;
+                return number;
+        }
         *ret_unit = kv_scales(kv, tile)[line] * 0.5001;
         return (double)((const int8_t *)tile)[at] * kv_scales(kv, tile)[line];
 }
@@ -189,7 +195,7 @@ static void heads_near(const struct pair *p, const uint8_t *pages, const float *
                                              &should_unit);
                         /* both became what pages have; and a scale is off as the largest number is */
                         near(is_v ? "v" : "k", at, is, should,
-                             off[d] + unit + should_unit + (s->kv == KV_INT8 ? 2 * most : 0));
+                             off[d] + unit + should_unit + (KV_HAS_SCALES(s->kv) ? 2 * most : 0));
                 }
         }
 }
@@ -496,7 +502,7 @@ static void compare_shape(const struct shape *s)
 
 static const uint32_t columns_of[] = { 96, 33, 256, 1, 100 };
 static const uint32_t dims_of[] = { 32, 64, 80, 128 };
-static const enum kv_type kv_of[] = { KV_F16, KV_BF16, KV_INT8 };
+static const enum kv_type kv_of[] = { KV_F16, KV_BF16, KV_INT8, KV_FP8 };
 static const uint32_t heads_of[][2] = { { 2, 2 }, { 3, 1 }, { 8, 2 }, { 8, 1 } };
 
 static struct shape random_shape(uint32_t i)
@@ -511,7 +517,7 @@ static struct shape random_shape(uint32_t i)
                 .head_dim = dim,
                 .ff = random_below(4) ? 1 + random_below(100) : 256,
                 .vocab = 1 + random_below(VOCAB_MAX),
-                .kv = kv_of[(i + i / 4) % 3],
+                .kv = kv_of[(i + i / 4) % 4],
                 .pairing = random_below(2),
                 .rope_dims = random_below(dim / 2 + 1) * 2,
                 .window = random_below(2) ? 1 + random_below(40) : 0,

@@ -220,11 +220,11 @@ static const struct shape plain = {
 
 static void row_has_the_same_bits_in_any_company(void **state)
 {
-        static const enum kv_type types[] = { KV_F16, KV_BF16, KV_INT8 };
+        static const enum kv_type types[] = { KV_F16, KV_BF16, KV_INT8, KV_FP8 };
         struct shape s = plain;
 
         (void)state;
-        for (uint32_t i = 0; i < 3; i++) {
+        for (uint32_t i = 0; i < 4; i++) {
                 s.kv = types[i];
                 check_shape(&s);
         }

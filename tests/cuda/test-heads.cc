@@ -8,6 +8,8 @@
 
 #include "kernels/cuda/heads.h"
 #include "tests/cuda/rig.h"
+#include "tests/kernels/bytes-golden.h"
+#include "tests/kernels/e4m3.h"
 
 using std::vector;
 
@@ -21,7 +23,7 @@ using std::vector;
 #define LAYERS   2u
 #define POISON   0xa5
 
-static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8 };
+static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8, KV_FP8 };
 
 /* What is put on a stream is done at once. */
 int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
@@ -120,28 +122,31 @@ static const float *head_of(const world *w, uint32_t row, uint32_t head)
 /* Numbers as a type has them; scale: where it goes. */
 static void put(kv_type type, uint8_t *to, uint8_t *scale_to, const float *x, uint32_t dim)
 {
+        const double top = type == KV_FP8 ? 448 : 127;
         double most = 0;
         bool fit = true;
         float scale;
 
-        for (uint32_t i = 0; type != KV_INT8 && i < dim; i++) {
+        for (uint32_t i = 0; !KV_HAS_SCALES(type) && i < dim; i++) {
                 uint32_t bits = type == KV_BF16 ? two_bfloats(x[i], 0) : two_halves(x[i], 0);
 
                 memcpy(to + i * 2, &bits, 2);
         }
-        if (type != KV_INT8)
+        if (!KV_HAS_SCALES(type))
                 return;
         for (uint32_t i = 0; i < dim; i++) {
                 fit = fit && isfinite(x[i]);
                 most = fmax(most, fabs((double)x[i]));
         }
-        scale = (float)(most / 127); /* rounded twice, which is as good as once */
-        if (most / 127 < 0x1p-126)
+        scale = (float)(most / top); /* rounded twice, which is as good as once */
+        if (most / top < 0x1p-126)
                 scale = 0;
-        for (uint32_t i = 0; i < dim; i++)
-                to[i] = fit && scale > 0
-                                ? (uint8_t)(int8_t)nearbyint((double)(float)((double)x[i] / scale))
-                                : 0;
+        for (uint32_t i = 0; i < dim; i++) {
+                float number = fit && scale > 0 ? (float)((double)x[i] / scale) : 0;
+
+                to[i] = type == KV_FP8 ? e4m3_nearest(number)
+                                       : (uint8_t)(int8_t)nearbyint((double)number);
+        }
         if (!fit)
                 scale = float_of(0x7fc00000);
         memcpy(scale_to, &scale, 4);
@@ -151,8 +156,8 @@ static void check_exactly(world *w)
 {
         const uint32_t dim = w->shape.head_dim;
         const kv_type of_q = w->shape.type == KV_BF16 ? KV_BF16 : KV_F16;
-        const size_t line = dim * (w->shape.type == KV_INT8 ? 1 : 2);
-        const size_t tile = 16 * line + (w->shape.type == KV_INT8 ? 64 : 0);
+        const size_t line = dim * (KV_HAS_SCALES(w->shape.type) ? 1 : 2);
+        const size_t tile = 16 * line + (KV_HAS_SCALES(w->shape.type) ? 64 : 0);
         vector<uint8_t> pages(PAGES * LAYERS * KV_HEADS * 2 * tile, POISON);
         vector<uint16_t> q(BUCKET * HEADS * dim, POISON << 8 | POISON);
 
@@ -188,36 +193,89 @@ static void plain_heads_are_the_bits_of_page_h(void **)
                 }
 }
 
-/* Of integers: ties, the largest number anywhere, what is too small for a scale, and nothing at all. */
-static void corners_of_integers_are_those_of_page_h(void **)
+static const kv_type bytes[] = { KV_INT8, KV_FP8 };
+
+/* Ties, the largest number anywhere, what is too small for a scale, and nothing at all. */
+static void corners_of_bytes_are_those_of_page_h(void **)
 {
-        world w = world_new(KV_INT8, 80);
         const float sizes[] = {
                 1, 0, 0x1p-126f, 126.99f * 0x1p-126f / 127, 0x1p-149f, 1e36f, 1e-30f
         };
 
-        for (uint32_t i = 0; i < ROWS * ALL; i++) {
-                float *x = &w.y[i * 80];
+        for (kv_type type : bytes) {
+                world w = world_new(type, 80);
 
-                for (uint32_t d = 0; d < 80; d++)
-                        x[d] = sizes[i % 7] * (0.5f + (float)(d * 29 % 127)) * (d % 3 ? 1 : -1);
-                x[i * 11 % 80] = sizes[i % 7] * (i % 2 ? 127 : -127);
+                for (uint32_t i = 0; i < ROWS * ALL; i++) {
+                        const float top = type == KV_FP8 && i % 3 ? 448 : 127;
+                        float *x = &w.y[i * 80];
+
+                        for (uint32_t d = 0; d < 80; d++)
+                                x[d] = sizes[i % 7] * (0.5f + (float)(d * 29 % 127)) *
+                                       (d % 3 ? 1 : -1);
+                        x[i * 11 % 80] = sizes[i % 7] * (i % 2 ? top : -top);
+                }
+                run_in_all_schedules(&w);
+                check_exactly(&w);
+        }
+}
+
+/* Of a scale of 1: each one, what is in the middle of two, and beside that. */
+static void every_e4m3_and_what_is_between_two_becomes_the_nearest(void **)
+{
+        world w = world_new(KV_FP8, 128);
+        uint32_t byte = 0;
+
+        for (uint32_t i = 0; i < ROWS * ALL; i++) {
+                float *x = &w.y[i * 128];
+
+                for (uint32_t d = 0; d < 128; d += 4, byte = (byte + 1) % 0x7e) {
+                        double low = e4m3_value((uint8_t)byte);
+                        float middle = (float)(low + e4m3_value((uint8_t)(byte + 1))) / 2;
+
+                        x[d] = (float)low;
+                        x[d + 1] = -middle;
+                        x[d + 2] = nextafterf(middle, 0);
+                        x[d + 3] = nextafterf(middle, 448);
+                }
+                x[i % 128] = -448;
         }
         run_in_all_schedules(&w);
         check_exactly(&w);
 }
 
+/* Against the numbers of other programs: heads that are the same few numbers again and again. */
+static void bytes_and_scales_are_what_they_are_elsewhere(void **)
+{
+        for (const bytes_golden &golden : bytes_goldens) {
+                const uint32_t dim = 4 * GOLDEN_NUMBERS, line = 11; /* of row 0 */
+                world w = world_new(golden.type, dim);
+                const uint8_t *tile;
+                uint32_t scale;
+
+                for (uint32_t i = 0; i < w.y.size(); i++)
+                        w.y[i] = float_of(golden.numbers[i % GOLDEN_NUMBERS]);
+                run(&w);
+                tile = &w.pages[w.tables[0] * kv_page_bytes(&w.shape) +
+                                kv_tile_offset(&w.shape, 1, 0)];
+                for (uint32_t i = 0; i < dim; i++)
+                        assert_int_equal(tile[line * dim + i], golden.bytes[i % GOLDEN_NUMBERS]);
+                memcpy(&scale, tile + 16 * dim + line * 4, 4);
+                assert_int_equal(scale, golden.scale);
+        }
+}
+
 static void a_head_with_a_number_that_is_not_finite_has_no_scale(void **)
 {
-        for (float unfit : { NAN, -NAN, INFINITY, -INFINITY }) {
-                world w = world_new(KV_INT8, 64);
+        for (kv_type type : bytes)
+                for (float unfit : { NAN, -NAN, INFINITY, -INFINITY }) {
+                        world w = world_new(type, 64);
 
-                for (uint32_t i = 0; i < ROWS * ALL; i += 3)
-                        if (i % ALL >= HEADS)
-                                w.y[i * 64 + i % 64] = unfit;
-                run_in_all_schedules(&w);
-                check_exactly(&w);
-        }
+                        for (uint32_t i = 0; i < ROWS * ALL; i += 3)
+                                if (i % ALL >= HEADS)
+                                        w.y[i * 64 + i % 64] = unfit;
+                        run_in_all_schedules(&w);
+                        check_exactly(&w);
+                }
 }
 
 /* ---- turned and normed ---- */
@@ -267,7 +325,7 @@ static void check_nearly(const world *w)
 
                         for (double number : want)
                                 most = fmax(most, fabs(number));
-                        if (w->shape.type == KV_INT8)
+                        if (KV_HAS_SCALES(w->shape.type))
                                 memcpy(&scale, tile + kv_scales_offset(&w->shape) + line * 4, 4);
                         for (uint32_t i = 0; i < dim; i++) {
                                 const size_t at = line * dim + i;
@@ -276,6 +334,9 @@ static void check_nearly(const world *w)
                                 if (w->shape.type == KV_INT8) {
                                         have = (double)((const int8_t *)tile)[at] * (double)scale;
                                         off = most / 254;
+                                } else if (w->shape.type == KV_FP8) {
+                                        have = e4m3_value(tile[at]) * (double)scale;
+                                        off = fmax(fabs(want[i]) * 0x1p-4, most / 448 * 0x1p-10);
                                 } else if (w->shape.type == KV_BF16) {
                                         have = (double)from_bfloat(((const uint16_t *)tile)[at]);
                                         off = 0x1p-8 * most;
@@ -309,7 +370,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(plain_heads_are_the_bits_of_page_h),
-                cmocka_unit_test(corners_of_integers_are_those_of_page_h),
+                cmocka_unit_test(corners_of_bytes_are_those_of_page_h),
+                cmocka_unit_test(every_e4m3_and_what_is_between_two_becomes_the_nearest),
+                cmocka_unit_test(bytes_and_scales_are_what_they_are_elsewhere),
                 cmocka_unit_test(a_head_with_a_number_that_is_not_finite_has_no_scale),
                 cmocka_unit_test(heads_are_normed_and_turned_before_they_are_rounded),
         };

@@ -131,6 +131,7 @@ static void blocks_are_counted_as_their_type_has_them(void **state)
         halves = plan(house, "4M");
         integers = plan_of(house, "int8", "4M");
         assert_int_equal(plan_of(house, "bf16", "4M").block, halves.block);
+        assert_int_equal(plan_of(house, "fp8", "4M").block, integers.block);
         /* 16 positions of a head: 32 bytes for each number, or 16, and 64 for the scales */
         assert_true(integers.block > halves.block / 2 && integers.block < halves.block);
         assert_int_equal((integers.block - halves.block / 2) % 128, 0);
