@@ -44,6 +44,7 @@ static float tree_max(const float numbers[SUMS])
         return s[0];
 }
 
+#include "kernels/cpu/numbers.h"
 #include "kernels/cpu/product.h"
 
 /* To nearest, ties to even; NaN stays one. */

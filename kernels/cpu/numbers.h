@@ -1,0 +1,197 @@
+/*
+ * Products of a panel of numbers and rows of x, and what all products share.  Part of body.h; what a pass is, is
+ * told in product.h.
+ *
+ * F32, F16, BF16:  sum = w x + sum, rounded once, column by column.
+ * F8_E4M3:         sum = (the codes' sum over 128 columns, as that of numbers) * w.scale + sum, rounded once.
+ *
+ * What is still to come of the panel is fetched ahead, every line of it: the processor's own prefetching
+ * loses a stream that it has to share with others, and a stream with holes costs more than all
+ * the arithmetic.
+ */
+
+#define AHEAD     4096u           /* bytes */
+#define WIDTH_ALL (PANEL / LANES) /* vectors */
+
+LANES_INLINE void fetch_ahead(const uint32_t row, const uint8_t *at, uint32_t bytes)
+{
+        if (row) /* it has been done */
+                return;
+        UNROLL for (uint32_t i = 0; i < bytes; i += 64)
+        {
+                __builtin_prefetch(at + AHEAD + i);
+        }
+}
+
+LANES_INLINE void sums_clear(vec sums[TILE][WIDTH_ALL], const uint32_t tokens, const uint32_t width)
+{
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        sums[t][g] = (vec){ 0 };
+                }
+        }
+}
+
+LANES_INLINE void sums_store(float *out, vec sums[TILE][WIDTH_ALL], const uint32_t tokens,
+                             const uint32_t width)
+{
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        store(out + t * PANEL + g * LANES, sums[t][g]);
+                }
+        }
+}
+
+/* F32, F16: WIDTH vectors of the panel's rows, from `row` on. */
+LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
+                               const uint32_t width, const uint32_t row, float *out,
+                               const uint8_t *panel, uint32_t columns, const uint8_t *acts,
+                               size_t stride)
+{
+        vec sums[TILE][WIDTH_ALL];
+
+        sums_clear(sums, tokens, width);
+        for (size_t k = 0; k < columns; k++) {
+                fetch_ahead(row, panel + k * slabs[type].bytes, slabs[type].bytes);
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        vec w = load_as(type, panel, k * PANEL + row + g * LANES);
+
+                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        {
+                                const float *x = (const float *)(acts + t * stride);
+
+                                sums[t][g] = fused(w, splat(x[k]), sums[t][g]);
+                        }
+                }
+        }
+        sums_store(out, sums, tokens, width);
+}
+
+/*
+ * BF16: columns in twos, the second one first, as processors that have an instruction for it do.  Without
+ * one x is floats that have been rounded, for bfloats would have to be taken apart for every vector.
+ */
+LANES_INLINE void bfloats_add(const uint32_t tokens, const uint32_t width,
+                              vec sums[TILE][WIDTH_ALL], const uint8_t *panel, size_t k,
+                              const uint8_t *acts, size_t stride)
+{
+#if BFLOATS_BY_HARDWARE
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                ivec x = splat_quad((const int8_t *)(acts + t * stride + k * 4));
+
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        ivec w = load_dwords(panel + g * LANES * 4);
+
+                        sums[t][g] =
+                                (vec)_mm512_dpbf16_ps((__m512)sums[t][g], (__m512bh)w, (__m512bh)x);
+                }
+        }
+#else
+        UNROLL for (uint32_t odd = 2; odd-- > 0;)
+        {
+                vec w[WIDTH_ALL];
+
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        ivec two = load_dwords(panel + g * LANES * 4);
+
+                        w[g] = (vec)(odd ? two & (int32_t)0xffff0000 : two << 16);
+                }
+                UNROLL for (uint32_t t = 0; t < tokens; t++)
+                {
+                        vec x = splat(((const float *)(acts + t * stride))[2 * k + odd]);
+
+                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        {
+                                sums[t][g] = fused(w[g], x, sums[t][g]);
+                        }
+                }
+        }
+#endif
+}
+
+LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
+                               float *out, const uint8_t *panel, uint32_t columns,
+                               const uint8_t *acts, size_t stride)
+{
+        vec sums[TILE][WIDTH_ALL];
+
+        sums_clear(sums, tokens, width);
+        for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
+                if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
+                        fetch_ahead(row, panel, SLAB_QUADS);
+                bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
+        }
+        sums_store(out, sums, tokens, width);
+}
+
+/* F8_E4M3: all sums are 2^-8 of what they are, until the end. */
+LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
+                            float *out, const uint8_t *panel, uint32_t columns, const uint8_t *acts,
+                            size_t stride)
+{
+        const struct slab *s = &slabs[ROW_F8_E4M3];
+        vec sums[TILE][WIDTH_ALL];
+
+        sums_clear(sums, tokens, width);
+        for (uint32_t at = 0; at < columns; at += s->columns, panel += s->bytes) {
+                const float *scales = (const float *)panel + row;
+                const uint16_t *starts = (const uint16_t *)(panel + E4M3_STARTS) + row;
+                const uint8_t *codes = panel + E4M3_CODES + row;
+                vec block[TILE][WIDTH_ALL];
+
+                fetch_ahead(row, panel, E4M3_CODES);
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        vec start = load_half(starts + g * LANES);
+
+                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        {
+                                block[t][g] = start;
+                        }
+                }
+                for (uint32_t k = at; k < at + s->columns; k++, codes += PANEL) {
+                        vec w[WIDTH_ALL];
+
+                        if (k % 2 == 0) /* a line has two columns */
+                                fetch_ahead(row, codes, 2 * PANEL);
+                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        {
+                                w[g] = load_e4m3(codes + g * LANES);
+                        }
+                        UNROLL for (uint32_t t = 0; t < tokens; t++)
+                        {
+                                vec x = splat(((const float *)(acts + t * stride))[k]);
+
+                                UNROLL for (uint32_t g = 0; g < width; g++)
+                                {
+                                        block[t][g] = fused(w[g], x, block[t][g]);
+                                }
+                        }
+                }
+                UNROLL for (uint32_t t = 0; t < tokens; t++)
+                {
+                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        {
+                                vec scale = load(scales + g * LANES);
+
+                                sums[t][g] = fused(block[t][g], scale, sums[t][g]);
+                        }
+                }
+        }
+        UNROLL for (uint32_t t = 0; t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        sums[t][g] *= 256.0f;
+                }
+        }
+        sums_store(out, sums, tokens, width);
+}
