@@ -47,7 +47,7 @@ struct family {
         struct text texts[TEXTS_MAX];
 };
 
-static glob_t families, fp8;
+static glob_t families, eights;
 
 static void family_read(const char *name, struct family *family)
 {
@@ -102,7 +102,7 @@ static void check_fp8(const char *backend)
 {
         struct sum sum = { 0 };
 
-        assert_int_equal(check_format(&fp8, false, backend, &eight_bits, &sum), FP8);
+        assert_int_equal(check_format(&eights, false, backend, &eight_bits, &sum), FP8);
         assert_true(sum.clear >= eight_bits.share * sum.tokens);
 }
 
@@ -167,14 +167,14 @@ static bool look_for(const char *folder, unsigned count, glob_t *ret_names)
 static int set_up(void **state)
 {
         (void)state;
-        return look_for("families", FAMILIES, &families) && look_for("fp8", FP8, &fp8) ? 0 : -1;
+        return look_for("families", FAMILIES, &families) && look_for("fp8", FP8, &eights) ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
         (void)state;
         globfree(&families);
-        globfree(&fp8);
+        globfree(&eights);
         return 0;
 }
 
