@@ -44,9 +44,11 @@ static const bool emulated = true;
 #endif
 
 #ifdef __SANITIZE_ADDRESS__
-#define WITH_ASAN true
+#define WITH_ASAN      true
+#define SCHEDULES_STEP 3u /* lockstep, and one warp after the other: a sanitizer makes them slow */
 #else
-#define WITH_ASAN false
+#define WITH_ASAN      false
+#define SCHEDULES_STEP 1u
 #endif
 
 template <class Args>
