@@ -231,6 +231,123 @@ static void who_fails_behind_it_spoils_his_own_only(void **state)
         sim_close(&sim);
 }
 
+static struct sim_request *fail_to_publish(const char *name, uint32_t count, uint32_t anchor)
+{
+        return sim_submit(&sim, &(struct sim_ask){ .name = name,
+                                                   .uid = 1,
+                                                   .shared = count,
+                                                   .prompt = count,
+                                                   .anchor = anchor,
+                                                   .publish = PREFIX_EVERYONE,
+                                                   .end_at = 1,
+                                                   .verdict = SCHED_NUMERIC });
+}
+
+/*
+ * q reads on what p has begun, and to its end: so that much of it was numbers.  What p alone has
+ * read is found neither by c nor by who publishes it next; and what that one reads, it is by d.
+ */
+static void what_one_could_not_read_is_shown_by_who_did(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        fail_to_publish("p", 132, 1);
+        sim_submit(&sim, &(struct sim_ask){ .name = "q",
+                                            .uid = 1,
+                                            .shared = 64,
+                                            .prompt = 160,
+                                            .anchor = 2,
+                                            .publish = PREFIX_EVERYONE });
+        sim_run(&sim, 50);
+        ask("c", 2, 96, 96, 1);
+        sim_run(&sim, 70);
+        publish("r", 96, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 90);
+        ask("d", 3, 96, 96, 1);
+        sim_run(&sim, 110);
+        sim_expect(&sim,
+                   "[  0] prefill p 0..64; take 4 drop 0\n"
+                   "[ 10] prefill p 64..128; take 4 drop 0\n"
+                   "[ 20] prefill p 128..132*; prefill q 64..124; take 5 drop 0; share 4 copy 0\n"
+                   "[ 30] prefill q 124..160*; end p numeric; retire p; take 2 drop 5\n"
+                   "[ 40] end q length; retire q; take 0 drop 10\n"
+                   "[ 50] prefill c 64..96*; take 2 drop 0; share 4 copy 0\n"
+                   "[ 60] end c length; retire c; take 0 drop 6\n"
+                   "[ 70] prefill r 64..96*; take 2 drop 0; share 4 copy 0\n"
+                   "[ 80] end r length; retire r; take 0 drop 6\n"
+                   "[ 90] prefill d 95..96*; take 0 drop 0; share 6 copy 0\n"
+                   "[100] end d length; retire d; take 0 drop 6\n");
+        sim_close(&sim);
+}
+
+/* q finds all that it reads, and has no numbers; p, who has made it, has them. */
+static void who_finds_it_and_fails_spoils_nothing_for_who_made_it(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        publish("p", 200, 1, PREFIX_EVERYONE);
+        fail_to_publish("q", 80, 2);
+        sim_run(&sim, 60);
+        ask("b", 2, 200, 200, 1);
+        sim_run(&sim, 80);
+        sim_expect(&sim,
+                   "[  0] prefill p 0..64; take 4 drop 0\n"
+                   "[ 10] prefill p 64..128; take 4 drop 0\n"
+                   "[ 20] prefill q 79..80*; prefill p 128..191; take 4 drop 0; share 5 copy 0\n"
+                   "[ 30] prefill p 191..200*; end q numeric; retire q; take 1 drop 0\n"
+                   "[ 40] end p length; retire p; take 0 drop 13\n"
+                   "[ 60] prefill b 199..200*; take 1 drop 0; share 12 copy 1\n"
+                   "[ 70] end b length; retire b; take 0 drop 13\n");
+        sim_close(&sim);
+}
+
+/* q has shown the beginning; b finds that, and nothing of what p alone has read behind it. */
+static void what_another_has_shown_stays_when_who_made_it_fails(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        fail_to_publish("p", 160, 1);
+        publish("q", 64, 2, PREFIX_EVERYONE);
+        sim_run(&sim, 40);
+        ask("b", 2, 96, 96, 1);
+        sim_run(&sim, 60);
+        sim_expect(&sim,
+                   "[  0] prefill p 0..64; take 4 drop 0\n"
+                   "[ 10] prefill q 63..64*; prefill p 64..127; take 4 drop 0; share 4 copy 0\n"
+                   "[ 20] prefill p 127..160*; end q length; retire q; take 2 drop 0\n"
+                   "[ 30] end p numeric; retire p; take 0 drop 10\n"
+                   "[ 40] prefill b 64..96*; take 2 drop 0; share 4 copy 0\n"
+                   "[ 50] end b length; retire b; take 0 drop 6\n");
+        sim_close(&sim);
+}
+
+/* p has failed, and q is not at its end: r, who publishes there himself, begins from nothing.  Then q
+ * shows it, and r goes on with q's first block. */
+static void who_comes_before_it_is_read_to_its_end_finds_nothing(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ 0 });
+        fail_to_publish("p", 96, 1);
+        sim_submit(&sim, &(struct sim_ask){ .name = "q",
+                                            .uid = 1,
+                                            .shared = 64,
+                                            .prompt = 200,
+                                            .anchor = 2,
+                                            .publish = PREFIX_EVERYONE });
+        sim_run(&sim, 20);
+        publish("r", 32, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 60);
+        sim_expect(
+                &sim,
+                "[  0] prefill p 0..64; take 4 drop 0\n"
+                "[ 10] prefill p 64..96*; prefill q 64..96; take 4 drop 0; share 4 copy 0\n"
+                "[ 20] prefill q 96..160; end p numeric; retire p; take 4 drop 2\n"
+                "[ 30] prefill q 160..200*; prefill r 0..24; take 5 drop 0\n"
+                "[ 40] prefill r 24..32*; end q length; retire q; take 0 drop 13; share 1 copy 0\n"
+                "[ 50] end r length; retire r; take 0 drop 2\n");
+        sim_close(&sim);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -243,6 +360,10 @@ int main(void)
                 cmocka_unit_test(who_is_cancelled_has_published_nothing),
                 cmocka_unit_test(two_may_publish_what_begins_alike),
                 cmocka_unit_test(who_fails_behind_it_spoils_his_own_only),
+                cmocka_unit_test(what_one_could_not_read_is_shown_by_who_did),
+                cmocka_unit_test(who_finds_it_and_fails_spoils_nothing_for_who_made_it),
+                cmocka_unit_test(what_another_has_shown_stays_when_who_made_it_fails),
+                cmocka_unit_test(who_comes_before_it_is_read_to_its_end_finds_nothing),
         };
 
         return cmocka_run_group_tests_name("sim-publics", tests, NULL, NULL);
