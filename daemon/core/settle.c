@@ -98,6 +98,24 @@ void sched_spoil(struct sched *sched, struct slot *slot)
         }
 }
 
+/* What it has read itself, or somebody who publishes it: not what another is still reading. */
+static bool is_shown_by(const struct sched *sched, const struct slot *slot, uint32_t index,
+                        block_t block)
+{
+        return block == slot->blocks[index] || sched->prefix.named[block].published;
+}
+
+static bool may_publish(const struct sched *sched, const struct slot *slot, const block_t *blocks,
+                        const struct prefix_hit *hit)
+{
+        if (prefix_positions(hit) < slot->request->prompt_count)
+                return false; /* all of it or nothing */
+        for (uint32_t i = 0; i < hit->whole_count; i++)
+                if (!is_shown_by(sched, slot, i, blocks[i]))
+                        return false;
+        return hit->tail == BLOCK_NONE || is_shown_by(sched, slot, hit->whole_count, hit->tail);
+}
+
 /*
  * What it has read may be another's, who named it first; so it is looked up.  And of what it
  * has named in public the names may be gone, with those of one who was before it and has given up.
@@ -120,8 +138,8 @@ void sched_anchor(struct sched *sched, struct slot *slot)
         request->anchored = last != BLOCK_NONE;
         if (!request->publish)
                 prefix_anchor(&sched->prefix, request->anchor, last);
-        else if (prefix_positions(&hit) < request->prompt_count)
-                request->anchored = false; /* all of it or nothing */
+        else if (!may_publish(sched, slot, blocks, &hit))
+                request->anchored = false;
         else
                 prefix_publish(&sched->prefix, request->anchor, last);
 }
