@@ -99,17 +99,24 @@ static void learn_row(struct pace *pace, uint64_t units, uint64_t seen, uint32_t
         pace->far = moved(pace->far, wrong * to_far / whole, 0);
 }
 
-/* Of a gap, a step was to take so long and took so long. */
-static void learn_slack(struct pace *pace, uint64_t of, uint64_t reckoned, uint64_t ns)
+/* Of the time that rows of prompts might have. */
+static uint64_t slack_most(uint64_t time)
 {
+        return time / 4 * 3;
+}
+
+/* Beside decodes that take so long alone, a step was to take so long and took so long. */
+static void learn_slack(struct pace *pace, uint64_t before, uint64_t reckoned, uint64_t ns)
+{
+        uint64_t of = gap(pace, before), most = slack_most(of - before);
         uint64_t rise = of / RISE_PART, fall = rise / IN_TIME;
 
         if (ns > reckoned + pace->slack)
                 pace->slack += rise;
         else
                 pace->slack -= pace->slack < fall ? pace->slack : fall;
-        if (pace->slack > of / 2)
-                pace->slack = of / 2;
+        if (pace->slack > most)
+                pace->slack = most;
 }
 
 void pace_note(struct pace *pace, const struct pace_step *step, uint64_t ns)
@@ -124,7 +131,7 @@ void pace_note(struct pace *pace, const struct pace_step *step, uint64_t ns)
                 units = step->before / prompts / UNIT;
         added = prompts * row_at(pace, units);
         if (decodes && prompts && pace->row)
-                learn_slack(pace, gap(pace, before), before + added, ns);
+                learn_slack(pace, before, before + added, ns);
         if (decodes && prompts <= 1) {
                 learn(known, ns > added ? ns - added : 1, pace->mixed ? 32 : 16);
                 pace->mixed = 0;
@@ -144,7 +151,7 @@ uint32_t pace_rows(const struct pace *pace, uint32_t decodes, uint32_t position,
         assert(most > 0);
         if (!pace->gap_ns)
                 return most;
-        time -= pace->slack < time / 2 ? pace->slack : time / 2;
+        time -= pace->slack < slack_most(time) ? pace->slack : slack_most(time);
         if (pace->row) {
                 rows = time / row_at(pace, position / UNIT);
                 rows = rows < most ? rows : most;

@@ -221,7 +221,7 @@ static void a_slow_step_now_and_then_does_not_throttle_the_others(void **state)
         end();
 }
 
-/* Each third: then prompts go on at half of what they might have. */
+/* Each third: then prompts go on at a quarter of what they might have. */
 static void where_most_is_late_prompts_are_read_all_the_same(void **state)
 {
         (void)state;
