@@ -55,6 +55,7 @@ static void audit_new_page(struct sim *sim, struct sim_request *owner, const str
         sim_must(sim, page->index == owner->block_count, "page %u of %s, which has %u", page->index,
                  owner->name, owner->block_count);
         sim->block_spoilt[page->block] = SIM_NEVER;
+        sim->block_shown[page->block] = SIM_NEVER;
         sim->block_domain[page->block] = sim_domain(owner);
 }
 
@@ -74,8 +75,13 @@ void audit_spoil(struct sim *sim, const struct sim_request *request)
  * had none: so it may be published. */
 void audit_sound(struct sim *sim, const struct sim_request *request)
 {
-        for (uint32_t i = 0; i < request->block_count; i++)
-                sim->block_spoilt[request->blocks[i]] = SIM_NEVER;
+        for (uint32_t i = 0; i < request->block_count; i++) {
+                block_t block = request->blocks[i];
+
+                sim->block_spoilt[block] = SIM_NEVER;
+                if (sim->block_shown[block] == SIM_NEVER)
+                        sim->block_shown[block] = sim->step_count;
+        }
 }
 
 /* Who was let in before may have found it before: it is held, and he is told of it later. */

@@ -3,8 +3,9 @@
  *
  * One rule: somebody may be shown a block if it was computed in his own domain, or in a public one
  * that he may look into and in which that very text had been read to its end for it when he was let
- * in, and not been revoked by all who had published it.  Who publishes is shown nothing of his own,
- * and what others are still reading for the same domain.
+ * in, and not been revoked by all who had published it; and read in this very block, not in another
+ * that holds the same.  Who publishes is shown nothing of his own, and what others are still reading
+ * for the same domain.
  */
 #include "tests/sim/sim.h"
 
@@ -93,7 +94,8 @@ bool audit_may_see(const struct sim *sim, const struct sim_request *request, blo
 
         if (domain == request->uid && !request->core.publish)
                 return true;
-        if (domain != request->core.publish && !may_look_into(request, domain))
+        if (domain != request->core.publish &&
+            !(may_look_into(request, domain) && sim->block_shown[block] < request->let_in_step))
                 return false;
         for (uint32_t i = 0; i < SIM_PUBLICS; i++) {
                 const struct sim_public *shown = &sim->publics[i];
@@ -114,8 +116,9 @@ bool audit_is_published(const struct sim *sim, const struct sim_request *request
                 const struct sim_public *shown = &sim->publics[i];
                 uint32_t at = index * BLOCK_POSITIONS;
 
-                if (shown->anchor && shown->domain == sim->block_domain[block] &&
-                    at < shown->count && shown->chain[at] == request->chain[at])
+                if (sim->block_shown[block] != SIM_NEVER && shown->anchor &&
+                    shown->domain == sim->block_domain[block] && at < shown->count &&
+                    shown->chain[at] == request->chain[at])
                         return true;
         }
         return false;

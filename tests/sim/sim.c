@@ -49,6 +49,7 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         sim->block_holders = sim_need(conf->blocks, sizeof(uint32_t));
         sim->block_spoilt = sim_need(conf->blocks, sizeof(uint64_t));
         sim->block_copied = sim_need(conf->blocks, sizeof(uint64_t));
+        sim->block_shown = sim_need(conf->blocks, sizeof(uint64_t));
         sim->soonest_ns = SIM_NEVER;
         sim->block_domain = sim_need(conf->blocks, sizeof(uint64_t));
         memset(sim->block_domain, 0xff, conf->blocks * sizeof(uint64_t)); /* SIM_NOBODYS */
@@ -133,6 +134,7 @@ void sim_free(struct sim *sim)
         free(sim->block_holders);
         free(sim->block_spoilt);
         free(sim->block_copied);
+        free(sim->block_shown);
         free(sim->block_domain);
         free(sim->line_domain);
         free(sim->holds);

@@ -187,6 +187,7 @@ struct sim {
         struct sched_user *users;                  /* as they were told last */
         uint64_t *block_spoilt;                    /* not for who is let in at this turn or later */
         uint64_t *block_copied;                    /* by this plan, last */
+        uint64_t *block_shown;                     /* since this step, by one who has read it */
         uint64_t soonest_ns;                       /* no deadline that may wake it is earlier */
         struct sim_public publics[SIM_PUBLICS];
         uint64_t parts;                         /* of public blocks that somebody else has, too */

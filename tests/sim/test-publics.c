@@ -321,6 +321,106 @@ static void what_another_has_shown_stays_when_who_made_it_fails(void **state)
         sim_close(&sim);
 }
 
+/*
+ * When q has read to its end the same is there in blocks of r, who reads on: those were named first,
+ * and q has never looked into them.  As r has no numbers, b reads for himself; and q, asked again,
+ * shows its own.
+ */
+static void what_another_is_still_reading_is_not_shown_by_who_read_the_same(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .depth = 2 });
+        sim_submit(&sim, &(struct sim_ask){ .name = "r",
+                                            .uid = 1,
+                                            .class = REQUEST_NORMAL,
+                                            .shared = 200,
+                                            .prompt = 200,
+                                            .anchor = 1,
+                                            .publish = PREFIX_EVERYONE,
+                                            .end_at = 1,
+                                            .verdict = SCHED_NUMERIC });
+        sim_step(&sim);
+        publish("q", 96, 2, PREFIX_EVERYONE);
+        sim_run(&sim, 60);
+        ask("b", 2, 96, 96, 1);
+        sim_run(&sim, 100);
+        publish("q", 96, 2, PREFIX_EVERYONE);
+        sim_run(&sim, 140);
+        ask("c", 3, 96, 96, 1);
+        sim_run(&sim, 160);
+        sim_expect(&sim,
+                   "[  0] prefill r 0..64; take 4 drop 0\n"
+                   "[  0] prefill q 64..96*; prefill r 64..96; take 4 drop 0; share 4 copy 0\n"
+                   "[ 10] prefill r 96..160; take 4 drop 0\n"
+                   "[ 20] prefill r 160..200*; end q error; retire q; take 3 drop 2\n"
+                   "[ 40] end r numeric; retire r; take 0 drop 13\n"
+                   "[ 60] prefill b 0..64; take 4 drop 0\n"
+                   "[ 60] prefill b 64..96*; take 2 drop 0\n"
+                   "[ 80] end b length; retire b; take 0 drop 6\n"
+                   "[100] prefill q 0..64; take 4 drop 0\n"
+                   "[100] prefill q 64..96*; take 2 drop 0\n"
+                   "[120] end q length; retire q; take 0 drop 6\n"
+                   "[140] prefill c 95..96*; take 0 drop 0; share 6 copy 0\n"
+                   "[150] end c length; retire c; take 0 drop 6\n");
+        sim_close(&sim);
+}
+
+/* Of q's last block that is a part: r, who came later, goes on behind it, and has named it last. */
+static void nor_is_it_where_it_ends_within_a_block(void **state)
+{
+        (void)state;
+        world((struct sched_conf){ .depth = 2 });
+        publish("q", 76, 2, PREFIX_EVERYONE);
+        sim_step(&sim);
+        fail_to_publish("r", 200, 1);
+        sim_run(&sim, 60);
+        ask("b", 2, 76, 76, 1);
+        sim_run(&sim, 100);
+        sim_expect(&sim,
+                   "[  0] prefill q 0..64; take 4 drop 0\n"
+                   "[  0] prefill q 64..76*; prefill r 64..116; take 5 drop 0; share 4 copy 0\n"
+                   "[ 10] prefill r 116..180; take 4 drop 0\n"
+                   "[ 20] prefill r 180..200*; end q error; retire q; take 1 drop 1\n"
+                   "[ 40] end r numeric; retire r; take 0 drop 13\n"
+                   "[ 60] prefill b 0..64; take 4 drop 0\n"
+                   "[ 60] prefill b 64..76*; take 1 drop 0\n"
+                   "[ 80] end b length; retire b; take 0 drop 5\n");
+        sim_close(&sim);
+}
+
+/* r has read it before q, and is cancelled in his last step: whether it was numbers nobody will know. */
+static void nor_is_what_one_was_reading_who_is_cancelled(void **state)
+{
+        struct sim_request *r;
+
+        (void)state;
+        world((struct sched_conf){ 0 });
+        sim_submit(&sim, &(struct sim_ask){ .name = "q",
+                                            .uid = 1,
+                                            .class = REQUEST_NORMAL,
+                                            .shared = 96,
+                                            .prompt = 96,
+                                            .anchor = 2,
+                                            .publish = PREFIX_EVERYONE });
+        sim_run(&sim, 10);
+        r = publish("r", 160, 1, PREFIX_EVERYONE);
+        sim_run(&sim, 20);
+        sim_step(&sim);
+        sim_cancel(&sim, r);
+        sim_collect(&sim);
+        sim_run(&sim, 60);
+        ask("b", 2, 96, 96, 1);
+        sim_run(&sim, 90);
+        sim_expect(&sim, "[  0] prefill q 0..64; take 4 drop 0\n"
+                         "[ 10] prefill r 64..128; take 4 drop 0; share 4 copy 0\n"
+                         "[ 20] prefill r 128..160*; prefill q 64..96*; take 4 drop 0\n"
+                         "[ 20] end r cancelled; end q error; retire r; retire q; take 0 drop 12\n"
+                         "[ 60] prefill b 0..64; take 4 drop 0\n"
+                         "[ 70] prefill b 64..96*; take 2 drop 0\n"
+                         "[ 80] end b length; retire b; take 0 drop 6\n");
+        sim_close(&sim);
+}
+
 /* p has failed, and q is not at its end: r, who publishes there himself, begins from nothing.  Then q
  * shows it, and r goes on with q's first block. */
 static void who_comes_before_it_is_read_to_its_end_finds_nothing(void **state)
@@ -364,6 +464,9 @@ int main(void)
                 cmocka_unit_test(who_finds_it_and_fails_spoils_nothing_for_who_made_it),
                 cmocka_unit_test(what_another_has_shown_stays_when_who_made_it_fails),
                 cmocka_unit_test(who_comes_before_it_is_read_to_its_end_finds_nothing),
+                cmocka_unit_test(what_another_is_still_reading_is_not_shown_by_who_read_the_same),
+                cmocka_unit_test(nor_is_it_where_it_ends_within_a_block),
+                cmocka_unit_test(nor_is_what_one_was_reading_who_is_cancelled),
         };
 
         return cmocka_run_group_tests_name("sim-publics", tests, NULL, NULL);
