@@ -102,7 +102,7 @@ static void learn_row(struct pace *pace, uint64_t units, uint64_t seen, uint32_t
 /* Of the time that rows of prompts might have. */
 static uint64_t slack_most(uint64_t time)
 {
-        return time / 4 * 3;
+        return time / 2;
 }
 
 /* Beside decodes that take so long alone, a step was to take so long and took so long. */

@@ -24,9 +24,8 @@
  * *slack*: how much longer a step may take than was reckoned.  A step that takes longer still
  * raises it at once by a 16th of the gap, however long it took; each that does not lowers it
  * by a 99th of that.  So it is at rest where one step of a hundred is late, whatever made it
- * late, and a single slow one is forgotten after 99.  Who takes the processor away for a while
- * hits long steps more often than short ones, so even that can be kept by fewer rows.  It takes three
- * quarters of what rows might have and no more: there are machines where nothing helps, and prompts are
+ * late, and a single slow one is forgotten after 99.  It takes half of what rows might have and
+ * no more: who else uses the machine uses it also where there are fewer rows, and prompts are
  * to be read all the same.
  *
  * It can not know of work on the machine before it has hit a step, and of rows of several

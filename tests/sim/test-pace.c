@@ -168,6 +168,16 @@ static void whoever_came_first_is_reckoned_with_where_he_stands(void **state)
         end();
 }
 
+/* The only prompt that has rows in this plan, and not the one that it has now and then in any case. */
+static const struct sim_request *only_prompt(void)
+{
+        const struct sim_request *only = NULL;
+        uint32_t rows = audit_rows_of(&sim, true);
+
+        each_request(&sim, r) if (r->uid == PROMPTS && r->dealt - r->dealt_then == rows) only = r;
+        return rows > 1 ? only : NULL;
+}
+
 /* At 1024 a row takes 0.55 ms and at 0 an eleventh of that. */
 static void what_was_learnt_far_on_is_not_held_against_those_who_begin(void **state)
 {
@@ -179,17 +189,13 @@ static void what_was_learnt_far_on_is_not_held_against_those_who_begin(void **st
         sim.far_ns = SIM_MS / 2;
         prompt = 1100;
         run(WARM);
-        while (!rows_near) {
-                uint32_t position = 0;
+        for (uint32_t n = 0; n < WARM && !rows_near; n++) {
+                const struct sim_request *is = turn(0) ? only_prompt() : NULL;
 
-                if (!turn(0) || audit_rows_of(&sim, true) == 1)
-                        continue;
-                each_request(&sim, r) if (r->uid == PROMPTS && r->dealt > position) position =
-                        r->dealt;
-                if (position > 1000)
-                        rows_far = audit_rows_of(&sim, true);
-                else if (rows_far && position < 100)
-                        rows_near = audit_rows_of(&sim, true);
+                if (is && is->dealt_then > 1000)
+                        rows_far = is->dealt - is->dealt_then;
+                else if (is && rows_far && is->dealt_then < 100)
+                        rows_near = is->dealt - is->dealt_then;
         }
         print_message("%u rows far on, then %u\n", rows_far, rows_near);
         assert_true(rows_far >= 2);
@@ -221,7 +227,7 @@ static void a_slow_step_now_and_then_does_not_throttle_the_others(void **state)
         end();
 }
 
-/* Each third: then prompts go on at a quarter of what they might have. */
+/* Each third: then prompts go on at half of what they might have. */
 static void where_most_is_late_prompts_are_read_all_the_same(void **state)
 {
         (void)state;
