@@ -10,7 +10,16 @@
 #include "tests/cuda/backend-rig.h"
 
 #define SLOT_MOST (SLOT_PAGES * PAGE_POSITIONS)
-#define NEAR      0.02 /* of the logits' own root mean square: the difference's */
+
+/* Of the logits' own root mean square: the difference's. */
+#define NEAR 0.02
+
+/*
+ * Blocks of random numbers make a model that takes a small difference far: of 560 such models the own
+ * kernels were off by 0.043 at most, the library by 0.048, in the same models.  A matrix taken for
+ * another is off by 1.
+ */
+#define NEAR_BLOCKS 0.1
 
 static const uint32_t counts[] = { 65, 97, 130, ROWS_MAX };
 #define COUNTS (sizeof(counts) / sizeof(*counts))
@@ -153,7 +162,7 @@ static size_t bytes_of(size_t i)
 }
 
 /* Root mean squares: the difference's, of what it should be. */
-static void assert_near(const float *is, const float *should, uint32_t rows)
+static void assert_near(const float *is, const float *should, uint32_t rows, double near)
 {
         double off = 0, all = 0;
 
@@ -163,7 +172,7 @@ static void assert_near(const float *is, const float *should, uint32_t rows)
                 off += difference * difference;
                 all += (double)should[j] * (double)should[j];
         }
-        if (!(sqrt(off / all) <= NEAR))
+        if (!(sqrt(off / all) <= near))
                 fail_msg("%u rows are off by %g", rows, sqrt(off / all));
 }
 
@@ -179,7 +188,7 @@ static void steps_of_many_rows_are_near_to_ref(void **state)
         run_all(gpu, &h, false, is);
         run_all(ref, &h, false, should);
         for (size_t i = 0; i < COUNTS; i++)
-                assert_near(is[i], should[i], counts[i]);
+                assert_near(is[i], should[i], counts[i], NEAR);
         free_all(is);
         free_all(should);
         host_free(&h);
@@ -207,7 +216,7 @@ static void matrices_of_several_formats_are_near_to_ref(void **state)
         run_one(gpu, &h, counts[0], is);
         run_one(strict, &h, counts[0], own);
         run_one(ref, &h, counts[0], should);
-        assert_near(is, should, counts[0]);
+        assert_near(is, should, counts[0], NEAR_BLOCKS);
         assert_memory_not_equal(is, own, bytes_of(0));
         free(is);
         free(should);
