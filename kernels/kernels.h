@@ -250,8 +250,9 @@ struct kernels {
 
         void (*close)(struct kernels *k);
 
-        /* zeroed; columns * rows floats for activations, or anything the model needs.  put() and get()
-         * come after what operators were called before */
+        /* zeroed, and there: no step waits for the system to make it.  columns * rows floats for
+         * activations, or anything the model needs.  put() and get() come after what operators were
+         * called before */
         int (*floats_new)(struct kernels *k, size_t count, float **ret_floats);
         void (*floats_free)(struct kernels *k, float *floats);
         int (*put)(struct kernels *k, float *to, const float *host, size_t count);
@@ -264,6 +265,7 @@ struct kernels {
         int (*weights_put)(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
                            uint32_t rows, const void *file_rows);
 
+        /* there, like floats */
         int (*kv_new)(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv);
         void (*kv_free)(struct kernels *k, struct kv *kv);
 

@@ -2,11 +2,12 @@
 
 #include <assert.h>
 
-#define FIRST_CHUNK 16u /* rows, when nothing is known of what one adds; and those that tell all */
-#define MIXED_MOST  15u
-#define IN_TIME     99u                 /* steps, for one that may be late */
-#define RISE_PART   16u                 /* of the gap */
-#define NS_MOST     (UINT64_C(1) << 36) /* a minute; so that no product here is too large */
+#define FIRST_CHUNK  16u /* rows, when nothing is known of what one adds; and those that tell all */
+#define MIXED_MOST   15u
+#define IN_TIME      99u /* steps, for one that may be late */
+#define RISE_PART    16u /* of the gap */
+#define OUTSIDE_PART 16u
+#define NS_MOST      (UINT64_C(1) << 36) /* a minute; so that no product here is too large */
 
 /* Positions are counted in 16: a row at FAR_UNITS of them costs `far` more. */
 #define UNIT      16u
@@ -61,9 +62,12 @@ static uint64_t alone(const struct pace *pace, uint32_t decodes)
         return 0;
 }
 
+/* What a step may take: a part of the gap lies outside of steps, where tokens are told and read. */
 static uint64_t gap(const struct pace *pace, uint64_t step)
 {
-        return 2 * step > pace->gap_ns ? 2 * step : pace->gap_ns;
+        uint64_t gap = 2 * step > pace->gap_ns ? 2 * step : pace->gap_ns;
+
+        return gap - gap / OUTSIDE_PART;
 }
 
 static uint64_t row_at(const struct pace *pace, uint64_t units)

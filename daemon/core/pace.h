@@ -4,7 +4,8 @@
  * Whoever reads a stream feels the longest gap between two of its tokens, and a gap
  * is a step.  So what is kept is no mean, but what 99 steps of 100 take: with prompts
  * beside them, decodes take gap_ns at most, or twice what they take alone, if that is
- * more: less than a row would fit in else.  A step is reckoned as
+ * more: less than a row would fit in else.  A 16th of it is left for what a reader waits for
+ * between steps.  A step is reckoned as
  *
  *      alone + rows of prompts * (row + far * position / PACE_FAR) + slack
  *

@@ -10,6 +10,9 @@
 #include "kernels/backends.h"
 #include "kernels/memory.h"
 
+#define TOUCH_PIECE ((size_t)2 << 20)
+#define TOUCH_EACH  4096u /* no kernel has smaller pages */
+
 int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
 {
         void **at = scratch, *more;
@@ -25,13 +28,41 @@ int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
         return 0;
 }
 
+/* Of memory that is zero. */
+struct touching {
+        uint8_t *memory;
+        size_t bytes;
+};
+
+static void touch_piece(void *arg, uint32_t thread, uint32_t item)
+{
+        const struct touching *all = arg;
+        size_t at = item * TOUCH_PIECE;
+
+        (void)thread;
+        for (size_t end = at + TOUCH_PIECE; at < end && at < all->bytes; at += TOUCH_EACH)
+                *(volatile uint8_t *)(all->memory + at) = 0;
+}
+
+/*
+ * The kernel makes memory when it is first written to.  Where it lies on a machine that is not one, 2 MiB
+ * take up to 10 ms, which a step of some rows would have to wait for in the middle; so it is
+ * made at start, by all threads, and each that has memory of its own has some of it there.
+ */
+static void touch(struct cpu *cpu, void *memory, size_t bytes)
+{
+        struct touching all = { memory, bytes };
+
+        crew_run(cpu->crew, touch_piece, &all, (uint32_t)((bytes + TOUCH_PIECE - 1) / TOUCH_PIECE));
+}
+
 static int cpu_floats_new(struct kernels *k, size_t count, float **ret_floats)
 {
         float *floats = memory_new(count, sizeof(*floats));
 
-        (void)k;
         if (!floats)
                 return -ENOMEM;
+        touch(cpu_of(k), floats, count * sizeof(*floats));
         *ret_floats = floats;
         return 0;
 }
@@ -67,7 +98,11 @@ static int cpu_kv_new(struct kernels *k, const struct kv_shape *shape, struct kv
                              (size_t)cpu->steps.rows_max * shape->head_dim, sizeof(float));
         if (r < 0)
                 return r;
-        return kv_pool_new(shape, ret_kv);
+        r = kv_pool_new(shape, ret_kv);
+        if (r < 0)
+                return r;
+        touch(cpu, (*ret_kv)->pages, (*ret_kv)->page_bytes * shape->pages);
+        return 0;
 }
 
 static void cpu_kv_free(struct kernels *k, struct kv *kv)

@@ -127,7 +127,7 @@ static void decodes_wait_for_prompts_no_longer_than_the_gap(void **state)
         world(GAP_NS);
         cost(10000, 500);
         run(WARM);
-        expect_pace(MEASURED / 100, 75);
+        expect_pace(MEASURED / 100, 70);
         end();
 }
 
@@ -211,7 +211,7 @@ static void the_gap_is_kept_where_no_two_steps_take_as_long(void **state)
         cost(8000, 500);
         spread_ns = 3 * SIM_MS;
         run(WARM);
-        expect_pace(MEASURED / 100, 75);
+        expect_pace(MEASURED / 100, 70);
         end();
 }
 
@@ -259,7 +259,7 @@ static void it_is_learnt_anew_when_all_becomes_faster(void **state)
         run(WARM);
         cost(10000, 500);
         run(WARM);
-        expect_pace(MEASURED / 100, 75);
+        expect_pace(MEASURED / 100, 70);
         end();
 }
 
