@@ -29,7 +29,7 @@ from transformers.integrations.finegrained_fp8 import Fp8Dequantize
 from families import SMALL, case, fill, prompts
 
 SIZES = {
-    "vocab_size": 136,
+    "vocab_size": 264,
     "hidden_size": 128,
     "intermediate_size": 128,
     "num_hidden_layers": 1,

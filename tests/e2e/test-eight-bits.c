@@ -1,0 +1,104 @@
+/*
+ * Checkpoints of weights of eight bits, served: what the daemon says is what transformers said.
+ *
+ * tests/golden/fp8 has one for each form, and the tokens that transformers chose, always the likeliest. They
+ * have no vocabulary of their own; one of bytes is lent to them. Where the two likeliest are so near each
+ * other that rounding may choose, what comes behind has another text before it, and is not compared.
+ */
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/talk.h"
+#include "tests/golden/golden.h"
+
+#define FORMS 6u
+#define CLEAR 1e-3 /* the cpu rounds no x of theirs */
+#define LEAST 120u /* of all tokens: to be compared at least */
+
+#define CLEAR_GPU 0.1 /* ... a GPU makes bfloats of them */
+#define LEAST_GPU 40u
+
+static glob_t forms;
+
+static bool by_gpu(void)
+{
+        return getenv("SMV_TEST_CUDA_LIBRARY");
+}
+
+static double clear(void)
+{
+        return by_gpu() ? CLEAR_GPU : CLEAR;
+}
+
+static unsigned compare(struct talk *talk, const struct text *text)
+{
+        struct reply *reply =
+                talk_ask(talk, "op=s tokens=I max_tokens=u temperature=f ignore_eos=y", "generate",
+                         text->prompt, (size_t)text->prompt_count, text->greedy_count, 0.0, true);
+        const struct stream *stream;
+        uint32_t i = 0;
+
+        if (!reply->ok)
+                fail_msg("generate was refused: %s", reply->message);
+        stream = talk_end(talk, talk->last_id);
+        assert_int_equal(stream->token_count, text->greedy_count);
+        for (; i < text->greedy_count && text->margin[i] > clear(); i++)
+                if (stream->tokens[i] != text->greedy[i])
+                        fail_msg("token %u is %u, and not %u", i, stream->tokens[i],
+                                 text->greedy[i]);
+        return i;
+}
+
+/* By its list of texts. */
+static unsigned serve(struct house *house, const char *name)
+{
+        static struct text texts[TEXTS_MAX];
+        FILE *in = fopen(name, "r");
+        unsigned count, compared = 0;
+        char folder[512];
+        struct talk *talk;
+
+        assert_non_null(in);
+        assert_int_equal(fscanf(in, "files %*s -"), 0);
+        count = texts_read(in, texts);
+        fclose(in);
+        snprintf(folder, sizeof(folder), "%.*s", (int)(strlen(name) - strlen(".txt")), name);
+
+        HOUSE(house, "--model", folder, "--tokenizer", given("BABBLE"), "--kv",
+              by_gpu() ? "f16" : "f32");
+        talk = talk_greet(house);
+        for (unsigned i = 0; i < count; i++)
+                compared += compare(talk, &texts[i]);
+        talk_close(talk);
+        house_stop(house);
+        return compared;
+}
+
+static void what_is_served_of_them_is_what_transformers_says(void **state)
+{
+        struct house *house = *state;
+        unsigned compared = 0;
+
+        assert_int_equal(forms.gl_pathc, FORMS);
+        for (size_t i = 0; i < forms.gl_pathc; i++)
+                compared += serve(house, forms.gl_pathv[i]);
+        print_message("%u tokens compared\n", compared);
+        assert_true(compared >= (by_gpu() ? LEAST_GPU : LEAST));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(what_is_served_of_them_is_what_transformers_says),
+        };
+        char pattern[512];
+        int failed;
+
+        snprintf(pattern, sizeof(pattern), "%s/tests/golden/fp8/*.txt", given("SOURCES"));
+        assert(glob(pattern, 0, NULL, &forms) == 0);
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+        globfree(&forms);
+        return failed;
+}
