@@ -50,6 +50,13 @@ TENSORS = {"quant_method": "fp8", "activation_scheme": "static", "ignored_layers
 ROWS = {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0, "modules_to_not_convert": ["model.embed_tokens"]}
 
 
+MODELOPT = {"quant_method": "modelopt", "quant_algo": "FP8", "producer": {"name": "modelopt", "version": "0.39.0"},
+            "config_groups": {"group_0": {"input_activations": {"dynamic": False, "num_bits": 8, "type": "float"},
+                                          "weights": {"dynamic": False, "num_bits": 8, "type": "float"},
+                                          "targets": ["Linear"]}},
+            "ignore": ["model.embed_tokens"], "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"}}
+
+
 def compressed(weights, **more):
     weights = {"num_bits": 8, "type": "float", "symmetric": True, "dynamic": False, "group_size": None,
                "actorder": None, "block_structure": None, "observer": "minmax", "observer_kwargs": {}} | weights
@@ -64,6 +71,7 @@ def compressed(weights, **more):
 FORMS = {
     "blocks": ("qwen3", BLOCKS, "block", "_scale_inv", torch.bfloat16),
     "tensors": ("llama", TENSORS, "tensor", "_scale", torch.float32),
+    "modelopt": ("llama", MODELOPT, "tensor", "_scale", torch.float32),
     "rows": ("llama", ROWS, "channel", "_scale", torch.float32),
     "compressed-blocks": ("llama", compressed({"strategy": "block", "block_structure": [128, 128]},
                                               format="float-quantized"), "block", "_scale", torch.float32),
@@ -119,7 +127,8 @@ def scales(name, tensors):
             out[f"model.layers.0.self_attn.{which}_norm.weight"] = (1 + 0.2 * noise).to(torch.bfloat16)
     if "kv_cache_scheme" in FORMS[name][1] and covers == "tensor":
         for which in "kv":
-            out[f"model.layers.0.self_attn.{which}_scale"] = torch.tensor(0.125)
+            projection = f"{which}_proj." if name == "modelopt" else ""
+            out[f"model.layers.0.self_attn.{projection}{which}_scale"] = torch.tensor(0.125)
     return out
 
 

@@ -122,12 +122,15 @@ int config_quantization(const struct json *json, struct scale_block *ret_block, 
 
         if (reading_has(&rd, CONFIG))
                 method = read_name(&rd, ".quant_method",
-                                   NAMES("fp8", "fbgemm_fp8", "compressed-tensors"), false);
+                                   NAMES("fp8", "fbgemm_fp8", "compressed-tensors", "modelopt"),
+                                   false);
         if (method && !strcmp(method, "fp8")) {
                 (void)read_name(&rd, ".fmt", NAMES("e4m3"), true);
                 read_block(&rd, ".weight_block_size", &block);
         } else if (method && !strcmp(method, "compressed-tensors")) {
                 read_compressed_tensors(&rd, &block);
+        } else if (method && !strcmp(method, "modelopt")) {
+                (void)read_name(&rd, ".quant_algo", NAMES("FP8"), false);
         }
         if (rd.r)
                 return error_raise(rd.r);

@@ -7,6 +7,7 @@
  *      "fp8"                 transformers, DeepSeek, Qwen: blocks of `weight_block_size`; AutoFP8: no blocks
  *      "fbgemm_fp8"          a scale for each row
  *      "compressed-tensors"  "float-quantized" or "naive-quantized", all groups of eight bits
+ *      "modelopt"            NVIDIA's, `quant_algo` "FP8": no blocks
  *
  * Which tensors are written so, and what a scale covers, their types and shapes say themselves; lists of
  * modules are not looked at.  Nor is what concerns rounding of rows, keys and values

@@ -13,7 +13,7 @@
 #include "tests/e2e/talk.h"
 #include "tests/golden/golden.h"
 
-#define FORMS 6u
+#define FORMS 7u
 #define CLEAR 1e-3 /* the cpu rounds no x of theirs */
 #define LEAST 120u /* of all tokens: to be compared at least */
 

@@ -20,7 +20,7 @@
 
 #define FAMILIES 11u
 #define IN_GGUF  10u
-#define FP8      6u
+#define FP8      7u
 
 /*
  * What transformers computes in float32 limits the first; f16 keeps 11 bits of K and V, bf16 8, and
