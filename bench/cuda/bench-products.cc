@@ -30,9 +30,10 @@ static const struct {
         const char *name;
         double bytes; /* of a number */
 } formats[] = {
-        { LINEAR_BFLOAT, "bf16", 2 },     { LINEAR_INT8, "Q8_0", 1.0625 },
-        { LINEAR_INT4, "Q4_0", 0.5625 },  { LINEAR_K4, "Q4_K", 0.5625 },
-        { LINEAR_K6, "Q6_K", 0.8203125 },
+        { LINEAR_BFLOAT, "bf16", 2 },        { LINEAR_INT8, "Q8_0", 1.0625 },
+        { LINEAR_INT4, "Q4_0", 0.5625 },     { LINEAR_K4, "Q4_K", 0.5625 },
+        { LINEAR_K5, "Q5_K", 0.6875 },       { LINEAR_K6, "Q6_K", 0.8203125 },
+        { LINEAR_E4M3, "F8_E4M3", 1.03125 },
 };
 
 #define FORMATS (sizeof(formats) / sizeof(*formats))
@@ -49,16 +50,16 @@ struct operands {
 static void make_sets(bench *b, operands *o, size_t bytes, size_t scales)
 {
         linear_matrix *w = &o->args.w;
+        fill kind = w->format == LINEAR_BFLOAT ? FILL_BFLOATS : FILL_BITS;
+        fill kind_of_scales = w->format == LINEAR_E4M3 ? FILL_FLOATS : FILL_SCALES;
 
         o->count = b->tiny ? 2 : (unsigned)(CACHED / (bytes + scales)) + 2;
         o->count = o->count < SETS_MAX ? o->count : SETS_MAX;
         for (unsigned i = 0; i < o->count; i++) {
-                fill kind = w->format == LINEAR_BFLOAT ? FILL_BFLOATS : FILL_BITS;
-
                 o->sets[i] = *w;
                 o->sets[i].weights = bench_array<uint8_t>(b, kind, bytes);
                 if (scales)
-                        o->sets[i].scales = bench_array<uint16_t>(b, FILL_SCALES, scales / 2);
+                        o->sets[i].scales = bench_array<uint16_t>(b, kind_of_scales, scales / 2);
         }
         o->args.w = o->sets[0];
 }
