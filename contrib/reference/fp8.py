@@ -48,8 +48,6 @@ BLOCKS = {"quant_method": "fp8", "fmt": "e4m3", "activation_scheme": "dynamic", 
 TENSORS = {"quant_method": "fp8", "activation_scheme": "static", "ignored_layers": ["model.embed_tokens"],
            "kv_cache_scheme": "static"}
 ROWS = {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0, "modules_to_not_convert": ["model.embed_tokens"]}
-
-
 MODELOPT = {"quant_method": "modelopt", "quant_algo": "FP8", "producer": {"name": "modelopt", "version": "0.39.0"},
             "config_groups": {"group_0": {"input_activations": {"dynamic": False, "num_bits": 8, "type": "float"},
                                           "weights": {"dynamic": False, "num_bits": 8, "type": "float"},
