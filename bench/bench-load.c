@@ -18,6 +18,7 @@
 #include "bench/table.h"
 #include "daemon/engine/model.h"
 #include "daemon/sys.h"
+#include "kernels/cpu/allowance.h"
 
 #define SAMPLES 256u
 
@@ -229,7 +230,7 @@ int main(int argc, char **argv)
         close(open_file(argv[optind], &bytes));
         uname(&name);
         printf("# %s %s, %u processors, %.2f GB, %u rounds\n", name.sysname, name.release,
-               sys_cpus(), (double)bytes / 1e9, rounds);
+               allowance_cores(), (double)bytes / 1e9, rounds);
         for (uint32_t i = 0; i < rounds; i++) {
                 round_of(argv[optind], threads, true);
                 round_of(argv[optind], threads, false);

@@ -2,13 +2,13 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/engine/tensors.h"
 #include "daemon/error.h"
 #include "daemon/files/scales.h"
 #include "daemon/text/chat.h"
 #include "daemon/why.h"
+#include "kernels/cpu/allowance.h"
 
 static void print_bytes(FILE *to, uint64_t bytes)
 {
@@ -144,7 +144,7 @@ static void print_memory(const struct opening *o, FILE *to)
         const struct model_bytes *bytes = &o->bytes;
         uint64_t rings = o->config->ring_bytes * o->config->connections;
         uint64_t needed = bytes->weights + bytes->activations + bytes->kv;
-        uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        uint64_t memory = allowance_memory();
         uint64_t sequence = blocks_for(o->served.context) * bytes->block;
         uint64_t fixed = bytes->weights + bytes->activations;
 
@@ -158,15 +158,15 @@ static void print_memory(const struct opening *o, FILE *to)
         print_bytes(to, bytes->kv);
         fprintf(to, "; and rings, at most ");
         print_bytes(to, rings);
-        fprintf(to, "\nsequences   %.1f of %" PRIu32 " positions in that KV; this machine's ",
+        fprintf(to, "\nsequences   %.1f of %" PRIu32 " positions in that KV; the ",
                 (double)o->sched.blocks * (double)bytes->block / (double)sequence,
                 o->served.context);
-        print_bytes(to, machine);
-        if (fixed > machine)
-                fprintf(to, " cannot hold the weights\n");
+        print_bytes(to, memory);
+        if (fixed > memory)
+                fprintf(to, " we may have cannot hold the weights\n");
         else
-                fprintf(to, " could hold %.0f (--kv-bytes)\n",
-                        (double)((machine - fixed) / sequence));
+                fprintf(to, " we may have could hold %.0f (--kv-bytes)\n",
+                        (double)((memory - fixed) / sequence));
 }
 
 static int look(struct opening *o, FILE *to)

@@ -2,13 +2,13 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 #include "daemon/error.h"
 #include "daemon/opening.h"
 #include "daemon/pool.h"
 #include "daemon/sys.h"
 #include "daemon/why.h"
+#include "kernels/cpu/allowance.h"
 
 #define MS UINT64_C(1000000) /* in ns */
 
@@ -78,7 +78,7 @@ static struct pool_memory memory_of(const struct model_bytes *bytes, uint64_t th
 
 static struct pool_conf pool_of(const struct opening *o, const struct kernels *kernels)
 {
-        uint64_t machine = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        uint64_t memory = allowance_memory();
         struct pool_conf conf = {
                 .asked = o->config->kv_bytes,
                 .blocks_one = blocks_for(o->served.context),
@@ -86,10 +86,10 @@ static struct pool_conf pool_of(const struct opening *o, const struct kernels *k
         };
 
         if (!kernels) {
-                conf.host = memory_of(&o->bytes, machine);
+                conf.host = memory_of(&o->bytes, memory);
                 return conf;
         }
-        conf.host = memory_of(&o->host, machine);
+        conf.host = memory_of(&o->host, memory);
         conf.backend = kernels->name;
         conf.own = memory_of(&o->bytes, o->bytes.left);
         return conf;

@@ -65,7 +65,7 @@ static int refuse(const struct pool_conf *conf, const struct pool_memory *memory
         if (memory == &conf->host)
                 return error_raise(
                         why_say(why, why_bytes, -EINVAL,
-                                "%s not fit this machine: of %.1f MiB, weights take %.1f and "
+                                "%s not fit in memory: of %.1f MiB for us, weights take %.1f and "
                                 "activations %.1f; %.1f MiB are missing",
                                 what, (double)memory->there / MIB, (double)memory->weights / MIB,
                                 (double)memory->activations / MIB, missing));
@@ -114,14 +114,14 @@ static uint64_t fill_own(const struct pool_conf *conf)
                      full(conf, conf->sequences));
 }
 
-/* The rest of the machine may need the rest of its memory; if layers are here only in part, we know ours. */
+/* The rest of the machine may need the rest of its memory. */
 static uint64_t fill_host(const struct pool_conf *conf)
 {
         uint64_t quarter = conf->host.there / 4 / conf->host.block;
+        uint64_t room = (conf->host.there - taken_of(conf, &conf->host)) / conf->host.block;
+        uint64_t wanted = conf->own.block ? UINT64_MAX : full(conf, conf->sequences / 4);
 
-        if (!conf->own.block)
-                return least(full(conf, conf->sequences / 4), quarter);
-        return least(quarter, (conf->host.there - taken_of(conf, &conf->host)) / conf->host.block);
+        return least(wanted, least(quarter, room));
 }
 
 int pool_plan(const struct pool_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes)
@@ -131,7 +131,7 @@ int pool_plan(const struct pool_conf *conf, uint32_t *ret_blocks, char *why, siz
 
         if (conf->own.block)
                 r = check_room(conf, &conf->own, 1, why, why_bytes);
-        if (!r && conf->own.block && conf->host.block)
+        if (!r && conf->host.block)
                 r = check_room(conf, &conf->host, 1, why, why_bytes);
         if (r)
                 return error_pass(r);

@@ -1,7 +1,7 @@
 /*
  * How many blocks the KV pool has: by the settings, and by the memory that it will lie in.  Pure.
  *
- * In the host's memory it is a quarter of the machine at most, and as much as a quarter of the
+ * In the host's memory it is a quarter of what we may have at most, and as much as a quarter of the
  * sequences need at full length.  A backend with memory of its own has nothing else to do with
  * it: there the pool is what weights, activations and scratch leave, less a spare part
  * (1/16, 1 GiB at most) for what nobody can count: what the driver makes as it goes along.  More than all
@@ -20,7 +20,7 @@
 /* Bytes of one memory. */
 struct pool_memory {
         uint64_t block; /* what one takes there; 0: it has no part in it, and nothing else counts */
-        uint64_t there; /* the machine's, or what is left of a backend's own */
+        uint64_t there; /* for us: in the machine, or left of a backend's own */
         uint64_t weights, activations, scratch; /* that are going to be taken */
 };
 

@@ -491,14 +491,6 @@ int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), v
         return 0;
 }
 
-uint32_t sys_cpus(void)
-{
-        cpu_set_t set;
-        int count = sched_getaffinity(0, sizeof(set), &set) < 0 ? 0 : CPU_COUNT(&set);
-
-        return count > 0 ? (uint32_t)count : 1;
-}
-
 int sys_cpu(void)
 {
         return sched_getcpu();

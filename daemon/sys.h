@@ -89,7 +89,6 @@ int sys_punch(int fd, uint64_t bytes); /* its pages go, whoever maps them; they 
 
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg);
 
-uint32_t sys_cpus(void);  /* that this thread may run on: 1 or more */
 int sys_cpu(void);        /* that this thread is on just now, or -1 */
 int sys_run_off(int cpu); /* this thread keeps off it, where it may run on others; -1: on any */
 

@@ -16,6 +16,7 @@
 #include "daemon/log.h"
 #include "daemon/sys.h"
 #include "daemon/why.h"
+#include "kernels/cpu/allowance.h"
 
 #define ROWS_ALIGN    32u /* no two pieces share what a backend packs together */
 #define SAMPLES       64u
@@ -184,7 +185,7 @@ static void close_readers(struct load *load)
 /* How many threads, and how many pieces each has at a time. */
 static void share_out(struct load *load)
 {
-        uint32_t threads = load->conf.threads ? load->conf.threads : sys_cpus();
+        uint32_t threads = load->conf.threads ? load->conf.threads : allowance_cores();
         uint32_t most = load->way == LOAD_URING ? URING_THREADS : WEIGHTS_BUFFERS_MAX;
 
         threads = threads < most ? threads : most;

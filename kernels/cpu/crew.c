@@ -35,7 +35,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "kernels/cpu/cores.h"
+#include "kernels/cpu/allowance.h"
 
 #define CREW_THREADS_MAX 1024u
 #define CREW_STACK_BYTES (1u << 20)
@@ -205,7 +205,7 @@ int crew_new(uint32_t threads, struct crew **ret_crew)
         int r;
 
         if (threads == 0)
-                threads = cores_allowed();
+                threads = allowance_cores();
         if (threads > CREW_THREADS_MAX)
                 return -EINVAL;
 

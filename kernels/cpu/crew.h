@@ -24,7 +24,7 @@ struct crew;
 
 typedef void crew_work(void *arg, uint32_t thread, uint32_t item);
 
-/* `threads` include the caller; 0: as many as there are cores for us (cores.h). */
+/* `threads` include the caller; 0: as many as there are cores for us (allowance.h). */
 int crew_new(uint32_t threads, struct crew **ret_crew);
 struct crew *crew_free(struct crew *crew);
 

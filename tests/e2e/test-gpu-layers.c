@@ -132,8 +132,7 @@ static void what_does_not_fit_is_refused_in_a_line_that_says_where(void **state)
         give_device(6 * MIB);
         refuses(house, "cuda", "2", "6M", "--kv-bytes: 6.0 MiB do not fit backend cuda: of ");
         give_device(MUCH);
-        refuses(house, "cuda", "1", "4000G",
-                "--kv-bytes: 4096000.0 MiB do not fit this machine: of ");
+        refuses(house, "cuda", "1", "4000G", "--kv-bytes: 4096000.0 MiB do not fit in memory: of ");
         refuses(house, "cpu", "1", "0", "gpu_layers says that layers are a GPU's and backend is ");
 }
 

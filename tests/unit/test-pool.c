@@ -103,12 +103,36 @@ static void what_is_asked_for_is_what_the_host_gives(void **state)
         (void)state;
         conf.asked = 7 * BLOCK + 1;
         assert_int_equal(plan(&conf), 7);
-        conf.asked = 1000 * GIB;
-        assert_int_equal(plan(&conf), 1000 * GIB / BLOCK);
+        conf.asked = 16 * GIB;
+        assert_int_equal(plan(&conf), 16 * GIB / BLOCK);
         conf.asked = BLOCK - 1;
         refuses(&conf, "--kv-bytes: one block");
         conf.asked = UINT64_MAX;
+        conf.host.there = UINT64_MAX;
         assert_int_equal(plan(&conf), UINT32_MAX / 2);
+}
+
+static void what_the_host_has_no_memory_for_is_refused(void **state)
+{
+        struct pool_conf conf = host;
+
+        (void)state;
+        conf.asked = 16 * GIB + BLOCK;
+        refuses(&conf, "--kv-bytes: 16384.0 MiB do not fit in memory: of 16384.0 MiB for us, "
+                       "weights take 0.0 and activations 0.0; 0.0 MiB are missing");
+        conf.host.weights = 15 * GIB;
+        conf.host.activations = 1000 * MIB;
+        conf.asked = 25 * MIB;
+        refuses(&conf, "--kv-bytes: 25.0 MiB do not fit in memory");
+        conf.asked = 24 * MIB;
+        assert_int_equal(plan(&conf), 24 * MIB / BLOCK);
+        conf.asked = 0;
+        assert_int_equal(plan(&conf), 24 * MIB / BLOCK); /* less than a quarter */
+        conf.host.activations = GIB;
+        refuses(&conf, "the model and a block of KV do not fit in memory: of 16384.0 MiB for us, "
+                       "weights take 15360.0 and activations 1024.0; ");
+        conf.host.weights = UINT64_MAX;
+        refuses(&conf, "the model and a block of KV do not fit in memory");
 }
 
 static void pool_is_what_the_rest_leaves_of_a_backends_memory(void **state)
@@ -222,8 +246,9 @@ static void what_is_asked_for_is_had_in_both_or_refused(void **state)
         conf.asked = 6 * 3000 * MIB; /* all that is left of the machine: who asks may */
         assert_int_equal(plan(&conf), 3000);
         conf.asked = 6 * 3001 * MIB;
-        refuses(&conf, "--kv-bytes: 18006.0 MiB do not fit this machine: of 8000.0 MiB, weights "
-                       "take 1900.0 and activations 100.0; 2.0 MiB are missing");
+        refuses(&conf,
+                "--kv-bytes: 18006.0 MiB do not fit in memory: of 8000.0 MiB for us, weights "
+                "take 1900.0 and activations 100.0; 2.0 MiB are missing");
         conf.asked = 6 * MIB - 1;
         refuses(&conf, "one block of 16 positions alone takes 6291456 bytes");
 }
@@ -234,9 +259,10 @@ static void which_memory_is_too_small_is_said(void **state)
 
         (void)state;
         conf.host.weights = 7899 * MIB;
-        refuses(&conf, "the layers that are to be there and a block of KV do not fit this machine: "
-                       "of 8000.0 MiB, weights take 7899.0 and activations 100.0; 1.0 MiB are "
-                       "missing");
+        refuses(&conf,
+                "the layers that are to be there and a block of KV do not fit in memory: "
+                "of 8000.0 MiB for us, weights take 7899.0 and activations 100.0; 1.0 MiB are "
+                "missing");
         conf.own.weights = 1400 * MIB;
         refuses(&conf, "the layers that are to be there and a block of KV do not fit backend gpu");
 }
@@ -272,6 +298,7 @@ int main(void)
                 cmocka_unit_test(host_gives_a_quarter_of_the_sequences_their_full_length),
                 cmocka_unit_test(host_gives_no_more_than_a_quarter_of_its_memory),
                 cmocka_unit_test(what_is_asked_for_is_what_the_host_gives),
+                cmocka_unit_test(what_the_host_has_no_memory_for_is_refused),
                 cmocka_unit_test(pool_is_what_the_rest_leaves_of_a_backends_memory),
                 cmocka_unit_test(pool_is_no_larger_than_all_sequences_need),
                 cmocka_unit_test(a_sixteenth_stays_free_and_a_gib_at_most),
