@@ -239,7 +239,8 @@ int main(int argc, char **argv)
 {
         uint32_t rounds = 3;
 
-        b.conf = (struct kernels_conf){ .isa = "auto",
+        b.conf = (struct kernels_conf){ .pin = true,
+                                        .isa = "auto",
                                         .rows_max = ROWS,
                                         .slots_max = STREAMS,
                                         .pages_max = PAGES,

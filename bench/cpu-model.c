@@ -248,6 +248,7 @@ static int make_logits(struct cpu_model *m)
 static int open_kernels(struct cpu_model *m)
 {
         const struct kernels_conf conf = { .threads = m->conf.threads,
+                                           .pin = true,
                                            .isa = m->conf.isa,
                                            .rows_max = CPU_PROMPT,
                                            .slots_max = SLOTS,

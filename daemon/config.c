@@ -79,6 +79,7 @@ static const struct setting settings[] = {
         { "max_seqs",           KIND_COUNT,  AT(max_seqs),           "64",    1, 1024, { NULL }, false, "sequences that run at once" },
         { "step_tokens",        KIND_COUNT,  AT(step_tokens),        "256",   1, 16384, { NULL }, false, "rows of a step; max_seqs or more" },
         { "threads",            KIND_COUNT,  AT(threads),            "0",     0, 1024, { NULL }, false, "of the cpu backend; 0: one a core" },
+        { "pin",                KIND_WORD,   AT(pin),                "auto",  0, 0, { [CONFIG_PIN_AUTO] = "auto", [CONFIG_PIN_OFF] = "off" }, false, "auto: where there is a thread for each core, each stays on its own" },
         { "load",               KIND_WORD,   AT(load),               "auto",  0, 0, { [LOAD_AUTO] = "auto", [LOAD_CACHED] = "cached", [LOAD_URING] = "uring", [LOAD_PLAIN] = "plain" }, false, "how weights are read; auto: as it suits where they lie" },
         { "depth",              KIND_COUNT,  AT(depth),              "1",     1, 2, { NULL }, false, "plans in flight" },
         { "gap_ms",             KIND_COUNT,  AT(gap_ms),             "50",    0, 3600000, { NULL }, false, "prompts being read may hold running streams up this long, or as long again as a step takes; 0: as long as they like" },

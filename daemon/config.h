@@ -18,6 +18,8 @@
 #define CONFIG_AUTO UINT32_MAX
 #define CONFIG_ALL  (UINT32_MAX - 1)
 
+enum config_pin { CONFIG_PIN_AUTO, CONFIG_PIN_OFF };
+
 enum batching { BATCHING_CONTINUOUS, BATCHING_DYNAMIC, BATCHING_STATIC };
 
 struct config {
@@ -44,10 +46,11 @@ struct config {
         /* the engine */
         uint32_t ctx;         /* positions of a sequence; 0: the model's own */
         uint32_t kv;          /* enum kv_type */
-        uint64_t kv_bytes;    /* 0: max_seqs / 4 full sequences, at most a quarter of the RAM */
+        uint64_t kv_bytes;    /* 0: max_seqs / 4 full sequences, at most a quarter of the memory */
         uint32_t max_seqs;    /* running at once */
         uint32_t step_tokens; /* rows of a step */
         uint32_t threads;     /* 0: as many as cores */
+        uint32_t pin;         /* enum config_pin */
         uint32_t load;        /* enum load_way */
         uint32_t depth;       /* plans in flight */
         uint32_t gap_ms;      /* prompts may hold decodes up; 0: as long as they like */

@@ -170,6 +170,7 @@ static int open_kernels(struct house *house)
         uint32_t blocks = house->opening.sched.blocks;
         struct kernels_conf conf = {
                 .threads = config->threads,
+                .pin = config->pin == CONFIG_PIN_AUTO,
                 .isa = config->isa,
                 .rows_max = config->step_tokens,
                 .slots_max = config->max_seqs,

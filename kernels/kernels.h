@@ -217,6 +217,7 @@ struct head { /* logits of the wanted rows */
 
 struct kernels_conf {
         uint32_t threads; /* of the crew, the caller's included; 0: one for each core we may use */
+        bool pin;         /* a thread for each core stays on it, with the caller of step_begin() */
         const char *isa;  /* "auto", or a lower one by force: "avx512bf16", "avx512", "avx2", "c" */
         uint32_t rows_max;   /* in a step */
         uint32_t slots_max;  /* page tables ... */

@@ -1,11 +1,12 @@
 #include "kernels/cpu/allowance.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "kernels/cpu/places.h"
 
 #define NO_LIMIT ALLOWANCE_NO_LIMIT
 
@@ -162,12 +163,11 @@ uint64_t allowance_memory_of(const char *groups, const char *mount)
 
 uint32_t allowance_cores(void)
 {
-        uint64_t limit = limit_of(&cores, "/proc/self/cgroup", "/sys/fs/cgroup"), count = 1;
-        cpu_set_t set;
+        struct places places;
 
-        if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
-                count = (uint64_t)CPU_COUNT(&set);
-        return (uint32_t)least(count, limit);
+        places_find(&places);
+        return (uint32_t)least(places.cores,
+                               limit_of(&cores, "/proc/self/cgroup", "/sys/fs/cgroup"));
 }
 
 uint64_t allowance_memory(void)

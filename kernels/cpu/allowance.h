@@ -2,7 +2,7 @@
  * What this process may use of the machine: no more than there is, and no more than its control groups
  * let it have.
  *
- * Cores: of those it may run on (its affinity), as many as its groups have time for.  Threads beyond
+ * Cores: of those it may run on (places.h), as many as its groups have time for.  Threads beyond
  * that are made to wait by the kernel, tens of milliseconds at a time, all of them at once: slower than
  * fewer threads.  A group's time is `cpu.max` (version 2) or `cpu.cfs_quota_us` (version 1); one and a
  * half core's time is two cores.

@@ -115,6 +115,7 @@ static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *s
 {
         struct cpu *cpu = cpu_of(k);
 
+        crew_settle(cpu->crew);
         steps_begin(&cpu->steps, step);
         kv_copy(kv, step->copies, step->copy_count);
         cpu->turned.frequency = NULL; /* other positions, and put() may have changed the numbers */
@@ -268,7 +269,7 @@ static int cpu_init(struct cpu *cpu, const struct kernels_conf *conf)
 {
         int r;
 
-        r = crew_new(conf->threads, &cpu->crew);
+        r = crew_new(conf->threads, conf->pin, &cpu->crew);
         if (r < 0)
                 return r;
         r = steps_init(&cpu->steps, conf);

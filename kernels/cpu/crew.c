@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu/allowance.h"
+#include "kernels/cpu/places.h"
 
 #define CREW_THREADS_MAX 1024u
 #define CREW_STACK_BYTES (1u << 20)
@@ -45,6 +46,7 @@
 struct helper {
         struct crew *crew;
         uint32_t thread;
+        int32_t place; /* -1: anywhere */
         pthread_t id;
 };
 
@@ -60,6 +62,7 @@ struct crew {
 
         uint32_t threads;
         uint32_t started; /* helpers that exist */
+        int32_t place;    /* of the caller, until it is there; -1: anywhere */
         struct helper *helpers;
 };
 
@@ -152,6 +155,8 @@ static void *helper_main(void *arg)
 {
         struct helper *h = arg;
 
+        if (h->place >= 0)
+                places_pin((uint32_t)h->place);
         for (;;) {
                 helper_wait(h->crew);
                 if (atomic_load(&h->crew->left) == LEFT_STOP)
@@ -174,7 +179,7 @@ static int helper_start(struct helper *h, const pthread_attr_t *attr)
 }
 
 /* Helpers inherit the mask of their maker: blocked while they are made. */
-static int helpers_start(struct crew *c)
+static int helpers_start(struct crew *c, const struct places *places)
 {
         pthread_attr_t attr;
         sigset_t all, before;
@@ -189,7 +194,9 @@ static int helpers_start(struct crew *c)
         for (uint32_t i = 1; i < c->threads && !r; i++) {
                 struct helper *h = &c->helpers[i - 1];
 
-                *h = (struct helper){ .crew = c, .thread = i };
+                *h = (struct helper){ .crew = c, .thread = i, .place = -1 };
+                if (places)
+                        h->place = places->processors[i];
                 r = helper_start(h, &attr);
                 if (!r)
                         c->started++;
@@ -199,8 +206,9 @@ static int helpers_start(struct crew *c)
         return r;
 }
 
-int crew_new(uint32_t threads, struct crew **ret_crew)
+int crew_new(uint32_t threads, bool pin, struct crew **ret_crew)
 {
+        struct places places;
         struct crew *c;
         int r;
 
@@ -212,9 +220,11 @@ int crew_new(uint32_t threads, struct crew **ret_crew)
         c = aligned_alloc(LINE, sizeof(*c));
         if (!c)
                 return -ENOMEM;
-        *c = (struct crew){ .threads = threads };
+        places_find(&places);
+        pin = pin && threads > 1 && threads == places.cores;
+        *c = (struct crew){ .threads = threads, .place = pin ? places.processors[0] : -1 };
         c->helpers = calloc(threads, sizeof(*c->helpers));
-        r = c->helpers ? helpers_start(c) : -ENOMEM;
+        r = c->helpers ? helpers_start(c, pin ? &places : NULL) : -ENOMEM;
         if (r < 0) {
                 crew_free(c);
                 return r;
@@ -241,6 +251,13 @@ struct crew *crew_free(struct crew *c)
 uint32_t crew_threads(const struct crew *c)
 {
         return c->threads;
+}
+
+void crew_settle(struct crew *c)
+{
+        if (c->place >= 0)
+                places_pin((uint32_t)c->place);
+        c->place = -1;
 }
 
 static void wait_done(struct crew *c, uint32_t items)

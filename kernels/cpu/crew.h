@@ -12,10 +12,16 @@
  * sleeps, or that has lost its core, delays nobody unless it is inside an item.
  *
  * One thread calls.  Helpers are named smv-crew-N and take no signals.
+ *
+ * A crew that has a thread for each core may have each of them on a core of its own (places.h): the kernel,
+ * which does not know that they wait for each other, at times puts two on one core.  The caller's place is
+ * taken by crew_settle(), once.  With fewer threads than cores all run where the kernel has them, since
+ * other crews would choose the same cores.
  */
 #ifndef KERNELS_CPU_CREW_H
 #define KERNELS_CPU_CREW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CREW_SPIN_NS 50000u
@@ -25,10 +31,11 @@ struct crew;
 typedef void crew_work(void *arg, uint32_t thread, uint32_t item);
 
 /* `threads` include the caller; 0: as many as there are cores for us (allowance.h). */
-int crew_new(uint32_t threads, struct crew **ret_crew);
+int crew_new(uint32_t threads, bool pin, struct crew **ret_crew);
 struct crew *crew_free(struct crew *crew);
 
 uint32_t crew_threads(const struct crew *crew);
+void crew_settle(struct crew *crew); /* the thread that calls, from now on, takes its place */
 void crew_run(struct crew *crew, crew_work *work, void *arg, uint32_t items);
 
 #endif

@@ -368,11 +368,13 @@ static bool is_sanitized(pid_t pid)
 
 void house_start(struct house *house, const char *const *flags)
 {
-        const char *all[ARGV_MAX] = { "--model", given("BABBLE"), "--socket", house->socket };
+        /* daemons of tests that run at once would all be on the same cores */
+        const char *all[ARGV_MAX] = { "--model",     given("BABBLE"), "--socket",
+                                      house->socket, "--pin",         "off" };
         uint64_t end = now_ms() + START_MS;
         const char *library = getenv("SMV_TEST_CUDA_LIBRARY");
         const char *layers = getenv("SMV_TEST_GPU_LAYERS");
-        size_t count = 4;
+        size_t count = 6;
         int fd, status;
 
         if (library) {

@@ -46,7 +46,7 @@ static void each_item_is_done_once_and_seen(void **state)
                 struct crew *crew;
                 uint32_t expected[ITEMS] = { 0 };
 
-                assert_int_equal(crew_new(threads, &crew), 0);
+                assert_int_equal(crew_new(threads, false, &crew), 0);
                 assert_int_equal(crew_threads(crew), threads);
                 for (uint32_t round = 0; round < 2000; round++) {
                         uint32_t items = round * 7919 % (round % 3 ? 9 : ITEMS);
@@ -85,7 +85,7 @@ static void sleeping_helpers_are_woken(void **state)
         struct crew *crew;
 
         (void)state;
-        assert_int_equal(crew_new(3, &crew), 0);
+        assert_int_equal(crew_new(3, false, &crew), 0);
         for (uint32_t round = 0; round < 10; round++) {
                 struct meeting m = { 0 };
 
@@ -105,7 +105,7 @@ static void crew_can_end_at_any_moment(void **state)
         for (uint32_t i = 0; i < 200; i++) {
                 struct crew *crew;
 
-                assert_int_equal(crew_new(4, &crew), 0);
+                assert_int_equal(crew_new(4, false, &crew), 0);
                 if (i % 4 > 0)
                         crew_run(crew, count_work, &job, i % 50);
                 if (i % 40 == 3)
@@ -130,7 +130,7 @@ static void idle_crew_uses_no_time(void **state)
         uint64_t before;
 
         (void)state;
-        assert_int_equal(crew_new(4, &crew), 0);
+        assert_int_equal(crew_new(4, false, &crew), 0);
         crew_run(crew, count_work, &job, ITEMS);
         before = cpu_ns();
         nap(300);
@@ -168,7 +168,7 @@ static void helpers_are_named_and_take_no_signals(void **state)
         DIR *dir;
 
         (void)state;
-        assert_int_equal(crew_new(4, &crew), 0);
+        assert_int_equal(crew_new(4, false, &crew), 0);
         dir = opendir("/proc/self/task");
         assert_non_null(dir);
         while ((entry = readdir(dir)))
@@ -184,10 +184,10 @@ static void default_is_a_thread_for_each_core(void **state)
         struct crew *crew;
 
         (void)state;
-        assert_int_equal(crew_new(0, &crew), 0);
+        assert_int_equal(crew_new(0, false, &crew), 0);
         assert_in_range(crew_threads(crew), 1, (uintmax_t)sysconf(_SC_NPROCESSORS_CONF));
         crew_free(crew);
-        assert_int_equal(crew_new(100000, &crew), -EINVAL);
+        assert_int_equal(crew_new(100000, false, &crew), -EINVAL);
 }
 
 int main(void)

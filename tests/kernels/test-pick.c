@@ -411,7 +411,13 @@ static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
 
 static int can_run(void)
 {
-        struct kernels_conf conf = { 1, "auto", 1, 1, 1, 1, 1 };
+        struct kernels_conf conf = { .threads = 1,
+                                     .isa = "auto",
+                                     .rows_max = 1,
+                                     .slots_max = 1,
+                                     .pages_max = 1,
+                                     .vocab_max = 1,
+                                     .wants_max = 1 };
         struct kernels *k;
         int r = kernels_open(backend, &conf, &k);
 

@@ -63,6 +63,7 @@ static void defaults_are_those_that_are_documented(void **state)
         assert_int_equal(c.max_seqs, 64);
         assert_int_equal(c.step_tokens, 256);
         assert_int_equal(c.threads, 0);
+        assert_int_equal(c.pin, CONFIG_PIN_AUTO);
         assert_int_equal(c.depth, 1);
         assert_int_equal(c.max_tokens, 512);
         assert_int_equal(c.uid_connections, 64);

@@ -1,0 +1,68 @@
+#include "kernels/cpu/places.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* The first processor of this one's core: its file begins with that, "0,64" or "0-1". */
+static uint32_t core_of(const char *machine, uint32_t processor)
+{
+        char path[PATH_MAX];
+        unsigned first;
+        bool known = false;
+        FILE *file;
+        int n;
+
+        n = snprintf(path, sizeof(path), "%s/cpu%u/topology/thread_siblings_list", machine,
+                     processor);
+        file = n > 0 && (size_t)n < sizeof(path) ? fopen(path, "re") : NULL;
+        if (file) {
+                known = fscanf(file, "%u", &first) == 1 && first < PLACES_MAX;
+                fclose(file);
+        }
+        return known ? first : processor;
+}
+
+void places_order(const cpu_set_t *processors, const char *machine, struct places *ret_places)
+{
+        uint16_t others[PLACES_MAX];
+        uint32_t other_count = 0;
+        cpu_set_t taken;
+
+        CPU_ZERO(&taken);
+        ret_places->count = 0;
+        for (uint32_t i = 0; i < PLACES_MAX; i++) {
+                uint32_t core;
+
+                if (!CPU_ISSET(i, processors))
+                        continue;
+                core = core_of(machine, i);
+                if (CPU_ISSET(core, &taken))
+                        others[other_count++] = (uint16_t)i;
+                else
+                        ret_places->processors[ret_places->count++] = (uint16_t)i;
+                CPU_SET(core, &taken);
+        }
+        ret_places->cores = ret_places->count;
+        for (uint32_t i = 0; i < other_count; i++)
+                ret_places->processors[ret_places->count++] = others[i];
+}
+
+void places_find(struct places *ret_places)
+{
+        cpu_set_t processors;
+
+        CPU_ZERO(&processors);
+        if (sched_getaffinity(0, sizeof(processors), &processors) || !CPU_COUNT(&processors))
+                CPU_SET(0, &processors);
+        places_order(&processors, "/sys/devices/system/cpu", ret_places);
+}
+
+void places_pin(uint32_t processor)
+{
+        cpu_set_t only;
+
+        CPU_ZERO(&only);
+        CPU_SET(processor, &only);
+        (void)sched_setaffinity(0, sizeof(only), &only);
+}
