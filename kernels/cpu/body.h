@@ -205,21 +205,27 @@ static bool maxima(float *ret_maxima, const float *x, uint32_t count)
         return good;
 }
 
-static double exp_sum(const float *x, uint32_t count, float largest, float factor)
+static double exp_sum(float *ret_each, const float *x, uint32_t count, float largest, float factor)
 {
         double sum = 0;
 
         for (uint32_t at = 0; at < count; at += MAXIMA_BLOCK) {
                 uint32_t n = count - at < MAXIMA_BLOCK ? count - at : MAXIMA_BLOCK;
-                float block[MAXIMA_BLOCK], sums[SUMS] = { 0 };
+                float last[MAXIMA_BLOCK] = { 0 }, sums[SUMS];
+                const float *from = x + at;
+                vec part[PARTS] = { 0 };
 
-                for (uint32_t i = 0; i < MAXIMA_BLOCK; i++)
-                        block[i] = i < n ? x[at + i] : -INFINITY;
-                for (uint32_t i = 0; i < MAXIMA_BLOCK; i += LANES) {
-                        vec e = exp_lanes((load(block + i) - largest) * factor);
-
-                        store(sums + i % SUMS, load(sums + i % SUMS) + e);
-                }
+                if (n < MAXIMA_BLOCK)
+                        from = memcpy(last, from, n * sizeof(*last));
+                for (uint32_t i = 0; i < MAXIMA_BLOCK; i += LANES)
+                        store(ret_each + at + i, exp_lanes((load(from + i) - largest) * factor));
+                for (uint32_t i = n; i < MAXIMA_BLOCK; i++)
+                        ret_each[at + i] = 0;
+                for (uint32_t i = 0; i < MAXIMA_BLOCK; i += SUMS)
+                        for (uint32_t p = 0; p < PARTS; p++)
+                                part[p] += load(ret_each + at + i + p * LANES);
+                for (uint32_t p = 0; p < PARTS; p++)
+                        store(sums + p * LANES, part[p]);
                 sum += tree_sum(sums);
         }
         return sum;

@@ -38,7 +38,10 @@ struct candidate;
 struct sorter { /* pick.c: one thread's room for a vocabulary */
         struct candidate *a, *b;
         double *chances;
-        float *maxima; /* of blocks of logits */
+        float *maxima;    /* of blocks of logits */
+        float *weights;   /* of each: e^(what it is below the largest), a whole number of blocks */
+        uint16_t *shelf;  /* ... by how much that is, where there are many, and ... */
+        double *together; /* ... what the weights of a shelf come to */
 };
 
 struct attend_room; /* attend.c: one thread's */

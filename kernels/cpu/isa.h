@@ -74,8 +74,10 @@ struct isa {
         void (*soften)(float *x, float cap, uint32_t count);
         /* the largest of each MAXIMA_BLOCK numbers; false: one is NaN or plus infinity */
         bool (*maxima)(float *ret_maxima, const float *x, uint32_t count);
-        /* the sum of e^((x - largest) * factor), each to about a unit in the last place */
-        double (*exp_sum)(const float *x, uint32_t count, float largest, float factor);
+        /* ret_each = e^((x - largest) * factor), to about a unit in the last place, 0 up to a multiple of
+         * MAXIMA_BLOCK; returns their sum */
+        double (*exp_sum)(float *ret_each, const float *x, uint32_t count, float largest,
+                          float factor);
         void (*to_half)(uint16_t *out, const float *x, uint32_t count);
 
         /* ret_found[i]: of queries[i] over the span that begins at `span`; nothing that may be

@@ -3,9 +3,15 @@
  *
  * First the largest logit of each block of 64 is found, all that a greedy pick needs.  If so many blocks
  * have a maximum that is not below some border, there are as many logits that are not: so the likeliest few
- * are found without sorting all.  top_k says how many; else it is tried with more and more until
- * they hold what decides.  What the others come to is then known from a sum over all in floats, 1e-7 off at most,
- * where ref sums doubles: a token that stands so near a border may be another one.
+ * are found without sorting all.  top_k says how many; else it is tried with 32 and with 256, whether
+ * they hold what decides.
+ *
+ * If they do not, there are many that are much alike, and nobody has to know the order of all: they are put on
+ * shelves, 128 for each factor of e that they are less likely than the first, and of a shelf it is known what it weighs.
+ * Only that on which top_p ends is sorted, and then that on which the drawn one is.
+ *
+ * Weights are floats, 1e-7 off at most, where ref has doubles: a token that stands so near a border may be
+ * another one.
  *
  * Candidates are sorted by radix: a float's bits are turned so that a larger
  * logit is a smaller number, and three stable passes of 11 bits keep equals in
@@ -26,6 +32,12 @@
 #define DIGITS     (1u << DIGIT_BITS)
 #define FEW        64u  /* candidates */
 #define SPARE      1e-6 /* more than a sum of floats may be off */
+#define SHELVES    4096u
+#define NO_TOKENS  SHELVES       /* the shelf of what fills up the last block */
+#define SHELVES_E  128u          /* on which weights differ by a factor of e */
+#define SHELF_SIDE (SHELVES + 8) /* sides of shelves do not lie a multiple of 4096 bytes apart */
+#define SIDES      4u  /* each with its own sums, as one that was just written is slow to read */
+#define LOOK       16u /* that are looked at together */
 
 struct candidate {
         uint32_t key, id;
@@ -50,8 +62,11 @@ int cpu_sorter_init(struct sorter *s, uint32_t vocab_max)
                 .b = memory_new(vocab_max, sizeof(*s->b)),
                 .chances = memory_new(vocab_max, sizeof(*s->chances)),
                 .maxima = memory_new(blocks_of(vocab_max), sizeof(*s->maxima)),
+                .weights = memory_new(blocks_of(vocab_max), MAXIMA_BLOCK * sizeof(*s->weights)),
+                .shelf = memory_new(blocks_of(vocab_max), MAXIMA_BLOCK * sizeof(*s->shelf)),
+                .together = memory_new((size_t)SIDES * SHELF_SIDE, sizeof(*s->together)),
         };
-        if (s->a && s->b && s->chances && s->maxima)
+        if (s->a && s->b && s->chances && s->maxima && s->weights && s->shelf && s->together)
                 return 0;
         cpu_sorter_deinit(s);
         return -ENOMEM;
@@ -63,6 +78,9 @@ void cpu_sorter_deinit(struct sorter *s)
         memory_free(s->b);
         memory_free(s->chances);
         memory_free(s->maxima);
+        memory_free(s->weights);
+        memory_free(s->shelf);
+        memory_free(s->together);
         *s = (struct sorter){ 0 };
 }
 
@@ -222,18 +240,15 @@ static double chances_make(struct sorter *s, const struct candidate *sorted, uin
 
 /*
  * As many of the likeliest as decide: those that top_p keeps, or min_p, or if neither is set, as many
- * as the draw has to pass over.
+ * as the draw has to pass over.  NULL: more than a few.
  */
-static const struct candidate *deciding(const struct isa *isa, struct sorter *s,
-                                        const struct pick *pick, const float *logits,
-                                        uint32_t vocab, float largest, double drawn,
-                                        uint32_t *ret_count)
+static const struct candidate *deciding(struct sorter *s, const struct pick *pick,
+                                        const float *logits, uint32_t vocab, double whole,
+                                        double drawn, uint32_t *ret_count)
 {
-        float factor = fminf(1 / pick->temperature, FLT_MAX); /* times 0 it is to be 0 */
-        double whole = isa->exp_sum(logits, vocab, largest, factor);
         double need = pick->top_p < 1 ? pick->top_p : pick->min_p > 0 ? 1 : drawn;
 
-        for (uint32_t few = FEW / 2;; few *= 8) {
+        for (uint32_t few = FEW / 2; few <= FEW * 4 && few <= blocks_of(vocab); few *= 8) {
                 uint32_t n = candidates(s, logits, vocab, few);
                 const struct candidate *sorted = sort(s, n);
                 double sum = chances_make(s, sorted, n, logits, pick->temperature, whole);
@@ -243,7 +258,136 @@ static const struct candidate *deciding(const struct isa *isa, struct sorter *s,
                     (pick->min_p > 0 && s->chances[n - 1] < pick->min_p * s->chances[0]))
                         return sorted;
         }
+        return NULL;
 }
+
+/* ---- many ---- */
+
+/* By `nats`, what is between the largest logit and this one, over the temperature; what lies below all shelves, or
+ * is no number, is on the last one. */
+static uint16_t shelf_of(float nats)
+{
+        float at = nats * SHELVES_E;
+
+        return at < SHELVES - 1 ? (uint16_t)at : SHELVES - 1;
+}
+
+/* All of them, by s->weights. */
+static void shelve(struct sorter *s, const float *logits, uint32_t vocab, float largest,
+                   float factor)
+{
+        const uint32_t all = blocks_of(vocab) * MAXIMA_BLOCK;
+        const float *restrict weights = s->weights;
+        uint16_t *restrict shelf = s->shelf;
+        double *restrict together = s->together;
+
+        for (uint32_t i = 0; i < vocab; i++)
+                shelf[i] = shelf_of((largest - logits[i]) * factor);
+        for (uint32_t i = vocab; i < all; i++)
+                shelf[i] = NO_TOKENS; /* and weighs nothing */
+        memset(together, 0, SIDES * SHELF_SIDE * sizeof(*together));
+        for (uint32_t i = 0; i < all; i += SIDES)
+                for (uint32_t side = 0; side < SIDES; side++)
+                        together[side * SHELF_SIDE + shelf[i + side]] += weights[i + side];
+        for (uint32_t i = 0; i < SHELVES; i++)
+                for (uint32_t side = 1; side < SIDES; side++)
+                        together[i] += together[side * SHELF_SIDE + i];
+}
+
+/* Those on one shelf, sorted. */
+static const struct candidate *take_down(struct sorter *s, const float *logits, uint32_t vocab,
+                                         uint32_t shelf, uint32_t *ret_count)
+{
+        const uint16_t *restrict shelves = s->shelf, here = (uint16_t)shelf;
+        struct candidate *restrict to = s->a;
+        uint32_t n = 0;
+
+        for (uint32_t at = 0; at < vocab; at += LOOK) {
+                uint16_t any = 0;
+
+                for (uint32_t i = at; i < at + LOOK; i++)
+                        any |= (uint16_t)(shelves[i] == here ? UINT16_MAX : 0);
+                for (uint32_t i = at; any && i < at + LOOK; i++)
+                        if (shelves[i] == here)
+                                to[n++] = (struct candidate){ sort_key(logits[i]), i };
+        }
+        *ret_count = n;
+        return sort(s, n);
+}
+
+/* Where the running sum of weights, best first, is above `mark`; or reaches it, for top_p.  The sum is
+ * that of all up to this one. */
+static uint32_t pass_over(struct sorter *s, const float *logits, uint32_t vocab, double mark,
+                          bool reach, double *ret_sum)
+{
+        const struct candidate *sorted;
+        uint32_t shelf, last = 0, count, i;
+        double sum = 0, next;
+
+        for (shelf = 0; shelf < SHELVES; shelf++) {
+                if (s->together[shelf] == 0)
+                        continue;
+                last = shelf;
+                next = sum + s->together[shelf];
+                if (reach ? next >= mark : next > mark)
+                        break;
+                sum = next;
+        }
+        if (shelf == SHELVES) /* by rounding; it is the last of all */
+                sum -= s->together[last];
+        sorted = take_down(s, logits, vocab, last, &count);
+        for (i = 0; i + 1 < count; i++) {
+                next = sum + s->weights[sorted[i].id];
+                if (reach ? next >= mark : next > mark)
+                        break;
+                sum = next;
+        }
+        *ret_sum = sum + s->weights[sorted[i].id];
+        return sorted[i].id;
+}
+
+/* What all that min_p keeps weigh; the first one weighs 1.  Which they are is looked at on the shelf where
+ * it ends and on those beside it. */
+static double weight_of_near(struct sorter *s, const struct pick *pick, const float *logits,
+                             uint32_t vocab, float largest)
+{
+        uint32_t end = shelf_of(fmaxf(0, -logf(pick->min_p))), count;
+        uint32_t first = end ? end - 1 : 0, past = end + 2 < SHELVES ? end + 2 : SHELVES;
+        double sum = 0;
+
+        for (uint32_t shelf = 0; shelf < first; shelf++)
+                sum += s->together[shelf];
+        for (uint32_t shelf = first; shelf < past; shelf++) {
+                const struct candidate *near = take_down(s, logits, vocab, shelf, &count);
+
+                for (uint32_t i = 0; i < count; i++) {
+                        double below = (double)logits[near[i].id] - largest;
+
+                        if (exp(below / pick->temperature) >= pick->min_p)
+                                sum += s->weights[near[i].id];
+                }
+        }
+        return sum;
+}
+
+static uint32_t pick_of_many(struct sorter *s, const struct pick *pick, const float *logits,
+                             uint32_t vocab, float largest, float factor, double drawn)
+{
+        double kept = 0, near;
+
+        shelve(s, logits, vocab, largest, factor);
+        for (uint32_t i = 0; i < SHELVES; i++)
+                kept += s->together[i];
+        if (pick->top_p < 1)
+                (void)pass_over(s, logits, vocab, pick->top_p * kept, true, &kept);
+        if (pick->min_p > 0) {
+                near = weight_of_near(s, pick, logits, vocab, largest);
+                kept = near < kept ? near : kept;
+        }
+        return pass_over(s, logits, vocab, drawn * kept, false, &kept);
+}
+
+/* ---- one row ---- */
 
 /* The likeliest top_k. */
 static const struct candidate *top(struct sorter *s, const struct pick *pick, const float *logits,
@@ -274,8 +418,16 @@ static uint32_t pick_row(const struct isa *isa, struct sorter *s, const struct p
                 return largest;
 
         few = pick->top_k && pick->top_k < vocab;
-        sorted = few ? top(s, pick, logits, vocab, &count)
-                     : deciding(isa, s, pick, logits, vocab, logits[largest], drawn, &count);
+        if (few) {
+                sorted = top(s, pick, logits, vocab, &count);
+        } else {
+                float factor = fminf(1 / pick->temperature, FLT_MAX); /* times 0 it is to be 0 */
+                double whole = isa->exp_sum(s->weights, logits, vocab, logits[largest], factor);
+
+                sorted = deciding(s, pick, logits, vocab, whole, drawn, &count);
+                if (!sorted)
+                        return pick_of_many(s, pick, logits, vocab, logits[largest], factor, drawn);
+        }
         keep = cut(pick, s->chances, count);
         for (i = 0; i < keep; i++)
                 sum += s->chances[i];
