@@ -81,18 +81,6 @@ void sleep_ms(uint32_t ms)
         poll(NULL, 0, (int)ms);
 }
 
-uint32_t scaled(uint32_t n, uint32_t most)
-{
-        const char *scale = getenv("SMV_TEST_SCALE");
-        unsigned times = 1, of = 1;
-        uint64_t all;
-
-        if (scale)
-                sscanf(scale, "%u/%u", &times, &of);
-        all = (n * (uint64_t)times + of - 1) / of;
-        return all > most ? most : (uint32_t)all;
-}
-
 static uint64_t random_state;
 
 void random_begin(void)

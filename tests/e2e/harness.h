@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "tests/scale.h"
+
 #define STORY(name) cmocka_unit_test_setup_teardown(name, house_set_up, house_tear_down)
 
 /* What must be as it was when a story is over.  The asking connection is counted in it. */
@@ -88,9 +90,6 @@ const char *quick_model(const struct house *house, const char *context);
 #define QUICK_HOUSE(house, ...) HOUSE(house, "--model", quick_model(house, "2048"), __VA_ARGS__)
 #define ENDLESS_HOUSE(house, ...)                                                                  \
         HOUSE(house, "--model", quick_model(house, CONTEXT_LONG), "--kv-bytes", "512M", __VA_ARGS__)
-
-/* n times SMV_TEST_SCALE, rounded up, at most `most`. */
-uint32_t scaled(uint32_t n, uint32_t most);
 
 uint64_t now_ms(void);
 void sleep_ms(uint32_t ms);

@@ -20,6 +20,7 @@
 #include "daemon/engine/publish.h"
 #include "daemon/engine/waker.h"
 #include "daemon/sys.h"
+#include "tests/scale.h"
 
 #define RING 65536u
 
@@ -322,14 +323,14 @@ static void *show_records(void *arg)
 
 static void a_loop_that_finds_the_line_taken_is_called(void **state)
 {
-        uint32_t refused = 0, rung = 0, frames = 0;
+        uint32_t refused = 0, rung = 0, frames = 0, turns = scaled(100000, 1000000);
         pthread_t engine;
         struct world w;
 
         (void)state;
         open_shared(&w, CHANNEL_KICK);
         assert_int_equal(pthread_create(&engine, NULL, show_records, &w), 0);
-        for (uint32_t n = 0; n < 100000 || refused < 50; n++) {
+        for (uint32_t n = 0; n < turns || refused < 50; n++) {
                 if (n % 512 == 0)
                         frames += kicks(&w);
                 if (line_take(&w.channel->line, LINE_CALL)) {

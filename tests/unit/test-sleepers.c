@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/scale.h"
 #include "tests/unit/doorbell-rig.h"
 
 #define LOST_S 20 /* a sleep of so many seconds has missed its ring */
@@ -133,14 +134,14 @@ static void hammer(uint32_t records, uint64_t batch_max)
 static void no_ring_is_lost_between_two_threads(void **state)
 {
         (void)state;
-        hammer(300000, 0);
+        hammer(scaled(300000, 3000000), 0);
 }
 
 static void no_ring_is_lost_to_a_reader_that_takes_its_time(void **state)
 {
         (void)state;
-        hammer(300000, 2000);
-        hammer(100000, 2 * RING); /* none but an END or the brim wakes it */
+        hammer(scaled(300000, 3000000), 2000);
+        hammer(scaled(100000, 1000000), 2 * RING); /* none but an END or the brim wakes it */
 }
 
 /*
@@ -190,7 +191,7 @@ static void *read_until_kicked(void *arg)
 static void no_ring_is_lost_where_no_futex_looks_again(void **state)
 {
         struct memory m;
-        struct kicked kicked = { .reader = &m.reader, .records = 500000 };
+        struct kicked kicked = { .reader = &m.reader, .records = scaled(500000, 5000000) };
         uint64_t random = 43, room;
         uint32_t rings = 0;
         pthread_t thread;
