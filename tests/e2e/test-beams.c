@@ -119,7 +119,8 @@ static void the_ways_are_those_that_transformers_finds(void **state)
         HOUSE(house, "--kv", "f32", "--backend", "ref");
         client = meet(house);
         while (read_search(in, &search)) {
-                compare(client, &search, &ties);
+                if (!house->sanitized || searches % 4 == 0) /* of each kind; there rows are dear */
+                        compare(client, &search, &ties);
                 searches++;
         }
         assert_true(feof(in));
