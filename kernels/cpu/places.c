@@ -1,6 +1,7 @@
 #include "kernels/cpu/places.h"
 
 #include <limits.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -48,14 +49,24 @@ void places_order(const cpu_set_t *processors, const char *machine, struct place
                 ret_places->processors[ret_places->count++] = others[i];
 }
 
-void places_find(struct places *ret_places)
+static struct places found;
+
+static void find(void)
 {
         cpu_set_t processors;
 
         CPU_ZERO(&processors);
         if (sched_getaffinity(0, sizeof(processors), &processors) || !CPU_COUNT(&processors))
                 CPU_SET(0, &processors);
-        places_order(&processors, "/sys/devices/system/cpu", ret_places);
+        places_order(&processors, "/sys/devices/system/cpu", &found);
+}
+
+void places_find(struct places *ret_places)
+{
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+        pthread_once(&once, find);
+        *ret_places = found;
 }
 
 void places_pin(uint32_t processor)

@@ -16,6 +16,7 @@ struct places {
         uint16_t processors[PLACES_MAX];
 };
 
+/* As it was when this was first asked: a thread that has its place would find no other. */
 void places_find(struct places *ret_places);
 
 /* The same of these processors; `machine` is a folder like /sys/devices/system/cpu.  One of which it does not
