@@ -15,7 +15,7 @@
 #define LANES               8
 #define WIDTH               2u
 #define WIDTH_FEW           2u
-#define WIDTH_CODES         1u
+#define WIDTH_CODES         2u
 #define TILE                6u
 #define TILE_CODES          6u
 #define TILE_HALVES         4u

@@ -68,6 +68,8 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
                              const uint8_t *acts, size_t stride)
 {
         const uint32_t fit = quads_that_fit(code_most(type));
+        /* nibbles of both halves are in the same bytes, loaded once if they are used at once */
+        const bool in_pairs = count == 8 && slabs[type].low == LOW_NIBBLES;
         ivec sums[TILE][WIDTH_ALL];
 
         UNROLL for (uint32_t t = 0; t < tokens; t++)
@@ -79,7 +81,7 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
         }
         UNROLL for (uint32_t i = 0; i < count; i++)
         {
-                const uint32_t quad = first + i;
+                const uint32_t quad = first + (in_pairs ? i % 2 * 4 + i / 2 : i);
                 const bool is_full = i % fit == fit - 1 || i == count - 1;
                 ivec w[WIDTH_ALL];
 
@@ -109,21 +111,43 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
         }
 }
 
-/* Dots of 32 columns that have one scale. */
-LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
-                             const uint32_t row, ivec dots[TILE][WIDTH_ALL], const uint8_t *codes,
-                             const uint8_t *acts, size_t stride)
+/* What is subtracted from all codes, and before that what dots are, or 0. */
+LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                            ivec dots[TILE][WIDTH_ALL], const bool are, const uint8_t *acts,
+                            size_t stride)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
                 const struct act *a = (const struct act *)(acts + t * stride);
+                ivec less = dots_start(code_zero(type), splat_dword(a->less));
 
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
-                        dots[t][g] = dots_start(code_zero(type), splat_dword(a->less));
+                        dots[t][g] = are ? dots[t][g] + less : less;
                 }
         }
+}
+
+/* Dots of 32 columns that have one scale.  Where they are not needed until all quads are summed, they begin at
+ * nothing, and keep no registers until then. */
+LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                             const uint32_t row, ivec dots[TILE][WIDTH_ALL], const uint8_t *codes,
+                             const uint8_t *acts, size_t stride)
+{
+        const bool late = LANES == 8;
+
+        UNROLL for (uint32_t t = 0; late && t < tokens; t++)
+        {
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        dots[t][g] = splat_dword(0);
+                }
+        }
+        if (!late)
+                less_dots(type, tokens, width, dots, false, acts, stride);
         quads_dots(type, tokens, width, row, dots, NULL, codes, 0, 8, acts, stride);
+        if (late)
+                less_dots(type, tokens, width, dots, true, acts, stride);
 }
 
 LANES_INLINE ivec less_of(const uint8_t *acts)
