@@ -21,7 +21,7 @@
 #define WIDTH_CODES         2u
 #define TILE                12u
 #define TILE_CODES          6u
-#define TILE_HALVES         4u
+#define TILE_DOTS           4u
 #define HALF_BY_HARDWARE    1
 #define BFLOATS_BY_HARDWARE 1
 #define BODY_ISA            isa_avx512bf16

@@ -4,8 +4,9 @@
  *      LANES              floats in a vector: 16, 8 or 4
  *      WIDTH              vectors of a panel that a pass of a product takes: of numbers, of codes
  *      WIDTH_FEW, WIDTH_CODES   for two or three rows of x, of codes for more; for one row, all
- *      TILE, TILE_CODES, TILE_HALVES   rows of x that it takes at most, by what the registers hold:
- *                         numbers, codes, codes with two scales in 32 columns; 12 and less
+ *      TILE, TILE_CODES, TILE_DOTS   rows of x that it takes at most, 12 and less: of numbers, of codes, and of
+ *                         codes whose dots are wanted before all of 32 columns are summed (two scales, or
+ *                         more bits than a sum holds); by what the registers hold, and what it costs to unpack
  *      HALF_BY_HARDWARE   the processor converts halves
  *      BFLOATS_BY_HARDWARE   ... and multiplies bfloats
  *      BODY_ISA, BODY_NAME   the table this makes

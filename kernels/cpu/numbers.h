@@ -23,7 +23,8 @@ LANES_INLINE void fetch_ahead(const uint32_t row, const uint8_t *at, uint32_t by
         }
 }
 
-LANES_INLINE void sums_clear(vec sums[TILE][WIDTH_ALL], const uint32_t tokens, const uint32_t width)
+LANES_INLINE void sums_clear(vec sums[PASS_MOST][WIDTH_ALL], const uint32_t tokens,
+                             const uint32_t width)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
@@ -34,7 +35,7 @@ LANES_INLINE void sums_clear(vec sums[TILE][WIDTH_ALL], const uint32_t tokens, c
         }
 }
 
-LANES_INLINE void sums_store(float *out, vec sums[TILE][WIDTH_ALL], const uint32_t tokens,
+LANES_INLINE void sums_store(float *out, vec sums[PASS_MOST][WIDTH_ALL], const uint32_t tokens,
                              const uint32_t width)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
@@ -52,7 +53,7 @@ LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
                                const uint8_t *panel, uint32_t columns, const uint8_t *acts,
                                size_t stride)
 {
-        vec sums[TILE][WIDTH_ALL];
+        vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < columns; k++) {
@@ -77,7 +78,7 @@ LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
  * one x is floats that have been rounded, for bfloats would have to be taken apart for every vector.
  */
 LANES_INLINE void bfloats_add(const uint32_t tokens, const uint32_t width,
-                              vec sums[TILE][WIDTH_ALL], const uint8_t *panel, size_t k,
+                              vec sums[PASS_MOST][WIDTH_ALL], const uint8_t *panel, size_t k,
                               const uint8_t *acts, size_t stride)
 {
 #if BFLOATS_BY_HARDWARE
@@ -121,7 +122,7 @@ LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, cons
                                float *out, const uint8_t *panel, uint32_t columns,
                                const uint8_t *acts, size_t stride)
 {
-        vec sums[TILE][WIDTH_ALL];
+        vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
@@ -138,14 +139,14 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                             size_t stride)
 {
         const struct slab *s = &slabs[ROW_F8_E4M3];
-        vec sums[TILE][WIDTH_ALL];
+        vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (uint32_t at = 0; at < columns; at += s->columns, panel += s->bytes) {
                 const float *scales = (const float *)panel + row;
                 const uint16_t *starts = (const uint16_t *)(panel + E4M3_STARTS) + row;
                 const uint8_t *codes = panel + E4M3_CODES + row;
-                vec block[TILE][WIDTH_ALL];
+                vec block[PASS_MOST][WIDTH_ALL];
 
                 fetch_ahead(row, panel, E4M3_CODES);
                 UNROLL for (uint32_t g = 0; g < width; g++)

@@ -8,7 +8,7 @@
 #define WIDTH_CODES         1u
 #define TILE                2u
 #define TILE_CODES          1u
-#define TILE_HALVES         1u
+#define TILE_DOTS           1u
 #define HALF_BY_HARDWARE    0
 #define BFLOATS_BY_HARDWARE 0
 #define BODY_ISA            isa_plain

@@ -18,7 +18,7 @@ LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *codes, const
         const struct slab *s = &slabs[type];
         const uint8_t *low = codes + lane * 4, *high = low + slab_low_bytes(s);
         const uint32_t above = s->low == LOW_PAIRS ? 2 : 4;
-        ivec z, h;
+        ivec z;
 
         if (s->low == LOW_BYTES)
                 return load_dwords(low + (half * 4 + j) * SLAB_QUADS);
@@ -28,14 +28,11 @@ LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *codes, const
         } else {
                 z = shift_down(load_dwords(low + half * SLAB_QUADS), 2 * j) & 0x03030303;
         }
-        if (s->high == HIGH_FIFTHS) {
-                h = shift_down(load_dwords(high), half * 4 + j) & 0x01010101;
-                z |= h << (int32_t)above;
-        }
-        if (s->high == HIGH_PAIRS) {
-                h = shift_down(load_dwords(high + half * SLAB_QUADS), 2 * j) & 0x03030303;
-                z |= h << (int32_t)above;
-        }
+        if (s->high == HIGH_FIFTHS)
+                z |= bits_to(load_dwords(high), half * 4 + j, above) & (0x01010101 << above);
+        if (s->high == HIGH_PAIRS)
+                z |= bits_to(load_dwords(high + half * SLAB_QUADS), 2 * j, above) &
+                     (0x03030303 << above);
         return z;
 }
 
@@ -61,16 +58,37 @@ LANES_INLINE uint32_t code_zero(const enum row_type type)
         return slabs[type].has_table ? 128 : slabs[type].zero;
 }
 
-/* Dots of quads [first, first + count) of 32 columns, times factors if there are any. */
-LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
-                             const uint32_t row, ivec dots[TILE][WIDTH_ALL], const ivec *factor,
-                             const uint8_t *codes, const uint32_t first, const uint32_t count,
-                             const uint8_t *acts, size_t stride)
+/* One quad of several vectors of rows. */
+LANES_INLINE void quad_load(const enum row_type type, const uint32_t width, const uint32_t row,
+                            ivec ret_codes[WIDTH_ALL], const uint8_t *codes, const uint32_t quad)
 {
-        const uint32_t fit = quads_that_fit(code_most(type));
+        UNROLL for (uint32_t g = 0; g < width; g++)
+        {
+                ivec w = codes_of(type, codes, quad / 4, quad % 4, row + g * LANES);
+
+                if (type == ROW_IQ4_NL)
+                        w = look_up(iq4_nl_codes, w);
+                if (type == ROW_MXFP4)
+                        w = look_up(mxfp4_codes, w);
+                ret_codes[g] = w;
+        }
+}
+
+/*
+ * Dots of quads [first, first + count) of 32 columns, times factors if there are any.
+ *
+ * Quads are taken one by one, or two by two where sums hold no more: then a sum lives from one product to the
+ * next, and registers are for dots and codes.
+ */
+LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
+                             const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
+                             const ivec *factor, const uint8_t *codes, const uint32_t first,
+                             const uint32_t count, const uint8_t *acts, size_t stride)
+{
+        const uint32_t fit = quads_that_fit(code_most(type)), at_once = quads_at_once(fit);
         /* nibbles of both halves are in the same bytes, loaded once if they are used at once */
         const bool in_pairs = count == 8 && slabs[type].low == LOW_NIBBLES;
-        ivec sums[TILE][WIDTH_ALL];
+        ivec sums[PASS_MOST][WIDTH_ALL];
 
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
@@ -79,30 +97,36 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
                         sums[t][g] = sums_of(dots[t][g], factor);
                 }
         }
-        UNROLL for (uint32_t i = 0; i < count; i++)
+        UNROLL for (uint32_t i = 0; i < count; i += at_once)
         {
-                const uint32_t quad = first + (in_pairs ? i % 2 * 4 + i / 2 : i);
-                const bool is_full = i % fit == fit - 1 || i == count - 1;
-                ivec w[WIDTH_ALL];
+                const uint32_t last = i + at_once - 1;
+                const bool is_full = last % fit == fit - 1 || last == count - 1;
+                const uint32_t quads[2] = {
+                        first + (in_pairs ? i % 2 * 4 + i / 2 : i),
+                        first + (in_pairs ? last % 2 * 4 + last / 2 : last),
+                };
+                ivec w[2][WIDTH_ALL];
 
-                UNROLL for (uint32_t g = 0; g < width; g++)
+                UNROLL for (uint32_t q = 0; q < at_once; q++)
                 {
-                        w[g] = codes_of(type, codes, quad / 4, quad % 4, row + g * LANES);
-                        if (type == ROW_IQ4_NL)
-                                w[g] = look_up(iq4_nl_codes, w[g]);
-                        if (type == ROW_MXFP4)
-                                w[g] = look_up(mxfp4_codes, w[g]);
+                        quad_load(type, width, row, w[q], codes, quads[q]);
                 }
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         const struct act *a = (const struct act *)(acts + t * stride);
-                        ivec x = splat_quad(a->bytes + quad * 4);
 
-                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        UNROLL for (uint32_t q = 0; q < at_once; q++)
                         {
-                                sums[t][g] = quad_dot(code_zero(type) == 128, sums[t][g], w[g], x);
-                                if (!is_full)
-                                        continue;
+                                ivec x = splat_quad(a->bytes + quads[q] * 4);
+
+                                UNROLL for (uint32_t g = 0; g < width; g++)
+                                {
+                                        sums[t][g] = quad_dot(code_zero(type) == 128, sums[t][g],
+                                                              w[q][g], x);
+                                }
+                        }
+                        UNROLL for (uint32_t g = 0; is_full && g < width; g++)
+                        {
                                 dots[t][g] =
                                         dots_of(dots[t][g], sums[t][g], factor ? &factor[g] : NULL);
                                 sums[t][g] = sums_of(dots[t][g], factor);
@@ -113,7 +137,7 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
 
 /* What is subtracted from all codes, and before that what dots are, or 0. */
 LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
-                            ivec dots[TILE][WIDTH_ALL], const bool are, const uint8_t *acts,
+                            ivec dots[PASS_MOST][WIDTH_ALL], const bool are, const uint8_t *acts,
                             size_t stride)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
@@ -131,8 +155,8 @@ LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, con
 /* Dots of 32 columns that have one scale.  Where they are not needed until all quads are summed, they begin at
  * nothing, and keep no registers until then. */
 LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
-                             const uint32_t row, ivec dots[TILE][WIDTH_ALL], const uint8_t *codes,
-                             const uint8_t *acts, size_t stride)
+                             const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
+                             const uint8_t *codes, const uint8_t *acts, size_t stride)
 {
         const bool late = LANES == 8;
 
@@ -157,8 +181,9 @@ LANES_INLINE ivec less_of(const uint8_t *acts)
 
 /* ... of 32 columns with a whole scale for each 16. */
 LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
-                              const uint32_t row, ivec dots[TILE][WIDTH_ALL], const uint8_t *codes,
-                              const uint8_t *scales, const uint8_t *acts, size_t stride)
+                              const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
+                              const uint8_t *codes, const uint8_t *scales, const uint8_t *acts,
+                              size_t stride)
 {
         ivec first[WIDTH_ALL], second[WIDTH_ALL];
 
@@ -188,9 +213,10 @@ LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
 }
 
 /* One block's share of the sums; `scale` and `least` of each row, the latter to be subtracted. */
-LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width, vec sums[TILE][WIDTH_ALL],
-                           ivec dots[TILE][WIDTH_ALL], const vec scale[WIDTH_ALL], const vec *least,
-                           const uint8_t *acts, size_t stride)
+LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
+                           vec sums[PASS_MOST][WIDTH_ALL], ivec dots[PASS_MOST][WIDTH_ALL],
+                           const vec scale[WIDTH_ALL], const vec *least, const uint8_t *acts,
+                           size_t stride)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
@@ -212,11 +238,11 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                               uint32_t columns, const uint8_t *acts, size_t stride)
 {
         const struct slab *s = &slabs[type];
-        vec sums[TILE][WIDTH_ALL];
+        vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 32) {
-                ivec dots[TILE][WIDTH_ALL];
+                ivec dots[PASS_MOST][WIDTH_ALL];
                 vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
                 fetch_ahead(row, panel, s->bytes);
@@ -272,7 +298,7 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
 {
         const struct slab *s = &slabs[type];
         float runs[16][PANEL] __attribute__((aligned(64)));
-        vec sums[TILE][WIDTH_ALL];
+        vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
@@ -280,7 +306,7 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
                 six_bits_load(width, row, runs, panel);
                 panel += slab_codes_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
-                        ivec dots[TILE][WIDTH_ALL];
+                        ivec dots[PASS_MOST][WIDTH_ALL];
                         vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
                         fetch_ahead(row, panel, slab_code_bytes(s));
@@ -300,7 +326,7 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
 
 /* What Q2_K subtracts: the two runs' least values times the sums of their bytes, whole numbers. */
 LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, const uint32_t row,
-                                  vec sums[TILE][WIDTH_ALL], const vec least[WIDTH_ALL],
+                                  vec sums[PASS_MOST][WIDTH_ALL], const vec least[WIDTH_ALL],
                                   const uint8_t *runs, const uint8_t *acts, size_t stride)
 {
         UNROLL for (uint32_t g = 0; g < width; g++)
@@ -325,7 +351,7 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                               uint32_t columns, const uint8_t *acts, size_t stride)
 {
         const struct slab *s = &slabs[type];
-        vec sums[TILE][WIDTH_ALL];
+        vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
@@ -343,7 +369,7 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                 }
                 panel += slab_codes_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
-                        ivec dots[TILE][WIDTH_ALL];
+                        ivec dots[PASS_MOST][WIDTH_ALL];
 
                         fetch_ahead(row, panel, slab_code_bytes(s));
                         scaled_dots(type, tokens, width, row, dots, panel, runs, acts, stride);
@@ -392,9 +418,11 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
 /* Rows of a pass: as many as there are registers for their sums, and for those of integers beside. */
 LANES_INLINE uint32_t pass_most(const enum row_type type)
 {
-        const uint32_t most = slabs[type].low == LOW_NUMBERS    ? TILE
-                              : slabs[type].runs >= RUNS_SIGNED ? TILE_HALVES
-                                                                : TILE_CODES;
+        const bool are_dots_wanted = slabs[type].runs >= RUNS_SIGNED ||
+                                     quads_at_once(quads_that_fit(code_most(type))) > 1;
+        const uint32_t most = slabs[type].low == LOW_NUMBERS ? TILE
+                              : are_dots_wanted              ? TILE_DOTS
+                                                             : TILE_CODES;
 
         return most < PASS_MOST ? most : PASS_MOST;
 }

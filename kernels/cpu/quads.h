@@ -43,6 +43,12 @@ LANES_INLINE ivec shift_down(ivec v, uint32_t by)
         return (ivec)((uvec)v >> by);
 }
 
+/* Bits that stand at `from`, to where they are at `to`; what is beside them is the caller's to mask. */
+LANES_INLINE ivec bits_to(ivec v, const uint32_t from, const uint32_t to)
+{
+        return from < to ? v << (int32_t)(to - from) : shift_down(v, from - to);
+}
+
 LANES_INLINE vec to_floats(ivec v)
 {
         return __builtin_convertvector(v, vec);
@@ -56,6 +62,12 @@ LANES_INLINE vec to_floats(ivec v)
 LANES_INLINE uint32_t quads_that_fit(const uint32_t most)
 {
         return LANES == 8 ? 32767 / (2 * 127 * most) : UINT32_MAX;
+}
+
+/* ... and are best taken before the next row of x: where few fit, sums need no registers of their own then. */
+LANES_INLINE uint32_t quads_at_once(const uint32_t fit)
+{
+        return fit < 8 && fit % 2 == 0 ? 2 : 1;
 }
 
 #if LANES == 4
