@@ -6,10 +6,13 @@ names it, and figures are looked for by the names of their fields and columns.
 import itertools
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 
 PROMPT, BATCHES, BATCH_PROMPT = 512, (4, 8, 16, 32), 128
 DEPTHS = (4096, 16384)
+
+LEAVINGS = tempfile.gettempdir()  # they write logs to where they are started
 
 
 class Failed(Exception):
@@ -21,7 +24,7 @@ def find(folder, name):
     for place in (".", "bin", "build/bin"):
         path = Path(folder) / place / name
         if path.is_file():
-            return str(path)
+            return str(path.resolve())
     return None
 
 
@@ -74,7 +77,7 @@ def variants(text, flashes=(True, False)):
 
 def run(command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                          check=False)
+                          check=False, cwd=LEAVINGS)
     if done.returncode:
         last = (done.stderr.strip() or done.stdout.strip() or "nothing").splitlines()[-1]
         raise Failed(f"{' '.join(command)}: ended with {done.returncode}: {last}")

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from peer import Failed, find, help_of, variants
+from peer import LEAVINGS, Failed, find, help_of, variants
 
 CLIENTS, SHARED = 8, 2048
 SLOT = 2304  # positions: what they share, a prompt of their own, an answer
@@ -29,7 +29,7 @@ class Server:
         self.process = subprocess.Popen(
             [program, "-m", model, "--host", "127.0.0.1", "--port", str(self.port), "-np", str(CLIENTS), "-c",
              str(CLIENTS * SLOT), "-t", str(threads)] + flags,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=LEAVINGS)
         self.random = random.Random(1)
 
     def __enter__(self):
