@@ -1,0 +1,156 @@
+/* Where the daemon's threads may run, as the kernel tells it. */
+#include <dirent.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/e2e/talk.h"
+
+#define CORES_MOST 64
+
+/* Processors of the same core have the same text for who shares it; without any, each is a core. */
+static void core_of(uint32_t processor, char ret_core[64])
+{
+        char path[96];
+        FILE *f;
+
+        snprintf(ret_core, 64, "%u", processor);
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/topology/thread_siblings_list",
+                 processor);
+        f = fopen(path, "r");
+        if (!f)
+                return;
+        if (!fgets(ret_core, 64, f))
+                fail_msg("%s is empty", path);
+        fclose(f);
+}
+
+/* Cores in a set, each with one processor or more of it. */
+static uint32_t cores_in(const cpu_set_t *set)
+{
+        char cores[CORES_MOST][64];
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < CPU_SETSIZE; i++) {
+                uint32_t same = 0;
+
+                if (!CPU_ISSET(i, set) || count == CORES_MOST)
+                        continue;
+                core_of(i, cores[count]);
+                while (same < count && strcmp(cores[same], cores[count]))
+                        same++;
+                count += same == count;
+        }
+        return count;
+}
+
+static bool computes(pid_t pid, const char *thread)
+{
+        char path[320], *name;
+        bool is;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)pid, thread);
+        name = file_text(path);
+        is = !strncmp(name, "smv-engine", 10) || !strncmp(name, "smv-crew", 8);
+        free(name);
+        return is;
+}
+
+/* Of the threads that compute: how many there are, on how many cores at most all together, and how many may run
+ * on one processor only. */
+struct found {
+        uint32_t threads, cores, settled;
+};
+
+static struct found look(pid_t pid)
+{
+        struct found found = { 0 };
+        struct dirent *entry;
+        cpu_set_t all;
+        char path[64];
+        DIR *threads;
+
+        CPU_ZERO(&all);
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        threads = opendir(path);
+        assert_non_null(threads);
+        while ((entry = readdir(threads))) {
+                cpu_set_t set;
+
+                if (entry->d_name[0] == '.' || !computes(pid, entry->d_name))
+                        continue;
+                assert_int_equal(sched_getaffinity(atoi(entry->d_name), sizeof(set), &set), 0);
+                CPU_OR(&all, &all, &set);
+                found.threads++;
+                found.settled += CPU_COUNT(&set) == 1;
+        }
+        closedir(threads);
+        found.cores = cores_in(&all);
+        return found;
+}
+
+/* As many threads as this process has cores; skipped where that is one, or more than are looked at. */
+static uint32_t cores(void)
+{
+        cpu_set_t ours;
+        uint32_t count;
+
+        assert_int_equal(sched_getaffinity(0, sizeof(ours), &ours), 0);
+        count = cores_in(&ours);
+        if (count < 2 || count == CORES_MOST)
+                skip();
+        return count;
+}
+
+static struct found found_with(struct house *house, uint32_t threads, const char *pin)
+{
+        struct found found;
+        char number[16];
+
+        snprintf(number, sizeof(number), "%u", threads);
+        QUICK_HOUSE(house, "--threads", number, "--pin", pin);
+        found = look(house->pid);
+        house_stop(house);
+        assert_int_equal(found.threads, threads);
+        return found;
+}
+
+static void each_thread_of_a_whole_crew_stays_on_a_core_of_its_own(void **state)
+{
+        uint32_t count = cores();
+        struct found found = found_with(*state, count, "auto");
+
+        assert_int_equal(found.settled, count);
+        assert_int_equal(found.cores, count);
+}
+
+static void crew_that_is_told_to_runs_anywhere(void **state)
+{
+        uint32_t count = cores();
+        struct found found = found_with(*state, count, "off");
+
+        assert_int_equal(found.settled, 0);
+        assert_int_equal(found.cores, count);
+}
+
+static void crew_smaller_than_the_machine_runs_anywhere(void **state)
+{
+        uint32_t count = cores();
+        struct found found = found_with(*state, count - 1, "auto");
+
+        assert_int_equal(found.settled, 0);
+        assert_int_equal(found.cores, count);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                STORY(each_thread_of_a_whole_crew_stays_on_a_core_of_its_own),
+                STORY(crew_that_is_told_to_runs_anywhere),
+                STORY(crew_smaller_than_the_machine_runs_anywhere),
+        };
+
+        need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
