@@ -98,10 +98,8 @@ static int32_t bytes_make(int8_t *to, const float *x, float factor)
 
         for (uint32_t i = 0; i < ACT_NUMBERS / 2; i += LANES) {
                 vec rounded = load(x + i) * factor + whole;
-                uvec n = (uvec)rounded - (uvec)splat(whole);
-                bytes_of_lanes bytes = __builtin_convertvector(n, bytes_of_lanes);
 
-                memcpy(to + i, &bytes, sizeof(bytes));
+                narrow_bytes(to + i, (ivec)((uvec)rounded - (uvec)splat(whole)));
         }
         for (uint32_t i = 0; i < ACT_NUMBERS / 2; i++)
                 sum += to[i];

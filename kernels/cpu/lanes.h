@@ -130,19 +130,48 @@ LANES_INLINE vec load_bfloat(const uint16_t *p)
         return (vec)(__builtin_convertvector(h, uvec) << 16);
 }
 
-/* gcc 12 would take apart a conversion of so narrow vectors, and convert byte for byte. */
-LANES_INLINE vec load_bytes(const int8_t *p)
+LANES_INLINE vec to_floats(ivec v)
+{
+        return __builtin_convertvector(v, vec);
+}
+
+/* Signed bytes, one for each lane.  gcc 12 would take apart a conversion of so narrow vectors, and convert byte
+ * for byte: here, and the other way round. */
+LANES_INLINE ivec widen_bytes(const void *p)
 {
 #if LANES == 16
-        return (vec)_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p)));
+        return (ivec)_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)p));
 #elif LANES == 8
-        return (vec)_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)));
+        return (ivec)_mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p));
 #else
         bvec b;
 
         memcpy(&b, p, sizeof(b));
-        return __builtin_convertvector(b, vec);
+        return __builtin_convertvector(b, ivec);
 #endif
+}
+
+/* The last byte of each lane. */
+LANES_INLINE void narrow_bytes(int8_t *to, ivec v)
+{
+#if LANES == 16
+        _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)v));
+#elif LANES == 8
+        const __m256i last = _mm256_set1_epi32(0x0c080400);
+        __m256i b = _mm256_shuffle_epi8((__m256i)v, last);
+
+        b = _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 0, 0, 0, 0, 0, 0));
+        _mm_storel_epi64((__m128i *)to, _mm256_castsi256_si128(b));
+#else
+        bvec b = __builtin_convertvector(v, bvec);
+
+        memcpy(to, &b, sizeof(b));
+#endif
+}
+
+LANES_INLINE vec load_bytes(const int8_t *p)
+{
+        return to_floats(widen_bytes(p));
 }
 
 LANES_INLINE vec halves_to_floats(hvec h)

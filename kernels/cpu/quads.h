@@ -5,8 +5,6 @@
  * They are exact, so every instruction set gives the same.
  */
 
-typedef int8_t bytes_of_lanes __attribute__((vector_size(LANES)));
-
 LANES_INLINE ivec load_dwords(const void *p)
 {
         ivec v;
@@ -29,15 +27,6 @@ LANES_INLINE ivec splat_quad(const int8_t *p)
         return splat_dword(x);
 }
 
-/* Signed bytes, one for each lane. */
-LANES_INLINE ivec widen_bytes(const uint8_t *p)
-{
-        bytes_of_lanes v;
-
-        memcpy(&v, p, sizeof(v));
-        return __builtin_convertvector(v, ivec);
-}
-
 LANES_INLINE ivec shift_down(ivec v, uint32_t by)
 {
         return (ivec)((uvec)v >> by);
@@ -47,11 +36,6 @@ LANES_INLINE ivec shift_down(ivec v, uint32_t by)
 LANES_INLINE ivec bits_to(ivec v, const uint32_t from, const uint32_t to)
 {
         return from < to ? v << (int32_t)(to - from) : shift_down(v, from - to);
-}
-
-LANES_INLINE vec to_floats(ivec v)
-{
-        return __builtin_convertvector(v, vec);
 }
 
 /*
