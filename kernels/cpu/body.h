@@ -90,20 +90,31 @@ static float largest(const float *x)
         return bits_float(most);
 }
 
-/* Rounded by adding 1.5 * 2^23, where a float has no fraction left. */
+static int32_t lanes_sum(ivec v)
+{
+        int32_t lanes[LANES], sum = 0;
+
+        memcpy(lanes, &v, sizeof(v));
+        for (uint32_t i = 0; i < LANES; i++)
+                sum += lanes[i];
+        return sum;
+}
+
+/* Rounded by adding 1.5 * 2^23, where a float has no fraction left.  Returns their sum, of the bytes as they are
+ * even where x is not finite. */
 static int32_t bytes_make(int8_t *to, const float *x, float factor)
 {
         const float whole = 0x1.8p23f;
-        int32_t sum = 0;
+        ivec sum = { 0 };
 
         for (uint32_t i = 0; i < ACT_NUMBERS / 2; i += LANES) {
                 vec rounded = load(x + i) * factor + whole;
+                ivec n = (ivec)((uvec)rounded - (uvec)splat(whole));
 
-                narrow_bytes(to + i, (ivec)((uvec)rounded - (uvec)splat(whole)));
+                narrow_bytes(to + i, n);
+                sum += (ivec)((uvec)n << 24) >> 24;
         }
-        for (uint32_t i = 0; i < ACT_NUMBERS / 2; i++)
-                sum += to[i];
-        return sum;
+        return lanes_sum(sum);
 }
 
 static void act_make(struct act *to, const float *x)
