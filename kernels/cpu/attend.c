@@ -167,7 +167,8 @@ static void walk_all(const struct attention *a, struct attend_room *room, const 
         uint32_t last = queries[count - 1].own / SPAN_POSITIONS;
 
         for (uint32_t span = first; span <= last; span++) {
-                a->cpu->isa->attend(past, span * SPAN_POSITIONS, queries, count, room->found);
+                a->cpu->isa->loops->attend(past, span * SPAN_POSITIONS, queries, count,
+                                           room->found);
                 for (uint32_t i = 0; i < count; i++) {
                         struct softmax *found = room->found[i];
                         uint32_t begin = queries[i].first / SPAN_POSITIONS;
@@ -176,7 +177,8 @@ static void walk_all(const struct attention *a, struct attend_room *room, const 
                                 room->found[i] = room->all[i];
                                 room->all[i] = found;
                         } else if (begin < span && queries[i].own / SPAN_POSITIONS >= span) {
-                                a->cpu->isa->attend_join(room->all[i], found, past->head_dim);
+                                a->cpu->isa->loops->attend_join(room->all[i], found,
+                                                                past->head_dim);
                         }
                 }
         }
@@ -211,7 +213,7 @@ static void attend_span(const struct attention *a, struct attend_room *room, uin
                 query_of(a, share, i, &row, &head);
                 found[i] = apart_at(a, row, head, span);
         }
-        a->cpu->isa->attend(&past, base, queries, n, found);
+        a->cpu->isa->loops->attend(&past, base, queries, n, found);
 }
 
 /* All spans, or `span` alone when they are apart. */
@@ -234,8 +236,8 @@ static void attend_share(const struct attention *a, uint32_t thread, const struc
                 uint32_t row, head;
 
                 query_of(a, share, i, &row, &head);
-                a->cpu->isa->attend_out(a->out + (queries[i].q - a->q), room->all[i],
-                                        a->op->head_dim, sink_of(a->op, head));
+                a->cpu->isa->loops->attend_out(a->out + (queries[i].q - a->q), room->all[i],
+                                               a->op->head_dim, sink_of(a->op, head));
         }
 }
 
@@ -270,9 +272,11 @@ static void join_work(void *arg, uint32_t thread, uint32_t row)
                 struct softmax *all = apart_at(a, row, head, first);
 
                 for (uint32_t span = first + 1; span <= own / SPAN_POSITIONS; span++)
-                        a->cpu->isa->attend_join(all, apart_at(a, row, head, span), op->head_dim);
-                a->cpu->isa->attend_out(a->out + ((size_t)row * op->heads + head) * op->head_dim,
-                                        all, op->head_dim, sink_of(op, head));
+                        a->cpu->isa->loops->attend_join(all, apart_at(a, row, head, span),
+                                                        op->head_dim);
+                a->cpu->isa->loops->attend_out(a->out + ((size_t)row * op->heads + head) *
+                                                                op->head_dim,
+                                               all, op->head_dim, sink_of(op, head));
         }
 }
 

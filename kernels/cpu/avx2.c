@@ -22,6 +22,7 @@
 #define HALF_BY_HARDWARE    1
 #define BFLOATS_BY_HARDWARE 0
 #define BODY_ISA            isa_avx2
+#define BODY_LOOPS          loops_avx2
 #define BODY_NAME           "cpu/avx2"
 
 #include "kernels/cpu/body.h"

@@ -24,6 +24,7 @@
 #define HALF_BY_HARDWARE    1
 #define BFLOATS_BY_HARDWARE 0
 #define BODY_ISA            isa_avx512
+#define BODY_LOOPS          loops_avx512
 #define BODY_NAME           "cpu/avx512"
 
 #include "kernels/cpu/body.h"

@@ -1,4 +1,4 @@
-/* The same as avx512.c on a processor that multiplies bfloats. */
+/* avx512.c on a processor that multiplies bfloats: they alone are made and multiplied here. */
 #include "kernels/cpu/isa.h"
 #include "kernels/rows.h"
 
@@ -24,13 +24,40 @@
 #define TILE_DOTS           4u
 #define HALF_BY_HARDWARE    1
 #define BFLOATS_BY_HARDWARE 1
-#define BODY_ISA            isa_avx512bf16
-#define BODY_NAME           "cpu/avx512bf16"
 
-#include "kernels/cpu/body.h"
+#include "kernels/cpu/lanes.h"
+#include "kernels/cpu/quads.h"
+
+#include "kernels/cpu/numbers.h"
+#include "kernels/cpu/product.h"
+
+static void product(enum row_type type, float *out, const void *panel, uint32_t columns,
+                    const void *acts, size_t stride, uint32_t tokens)
+{
+        if (type == ROW_BF16)
+                passes(ROW_BF16, out, panel, columns, acts, stride, tokens);
+        else
+                isa_avx512.product(type, out, panel, columns, acts, stride, tokens);
+}
+
+static void act(enum act_kind kind, void *to, const float *x, uint32_t columns)
+{
+        if (kind == ACT_BFLOATS)
+                bfloats_make(to, x, columns);
+        else
+                isa_avx512.act(kind, to, x, columns);
+}
 
 #ifdef __clang__
 #pragma clang attribute pop
 #endif
+
+/* Of its own only what differs. */
+const struct isa isa_avx512bf16 = {
+        .name = "cpu/avx512bf16",
+        .product = product,
+        .act = act,
+        .loops = &loops_avx512,
+};
 
 #endif

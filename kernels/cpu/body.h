@@ -9,7 +9,7 @@
  *                         more bits than a sum holds); by what the registers hold, and what it costs to unpack
  *      HALF_BY_HARDWARE   the processor converts halves
  *      BFLOATS_BY_HARDWARE   ... and multiplies bfloats
- *      BODY_ISA, BODY_NAME   the table this makes
+ *      BODY_ISA, BODY_LOOPS, BODY_NAME   the tables this makes
  *
  * Anything that sums keeps 16 partial sums whatever LANES is, number i going to
  * sum i % 16, and adds them in one fixed tree.
@@ -48,29 +48,34 @@ static float tree_max(const float numbers[SUMS])
 #include "kernels/cpu/numbers.h"
 #include "kernels/cpu/product.h"
 
-/* To nearest, ties to even; NaN stays one. */
-LANES_INLINE uint32_t bfloat_round(float f)
+static void product(enum row_type type, float *out, const void *panel, uint32_t columns,
+                    const void *acts, size_t stride, uint32_t tokens)
 {
-        uint32_t u = float_bits(f);
-
-        return (u & 0x7fffffff) > 0x7f800000 ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1);
-}
-
-static void bfloats_make(void *to, const float *x, uint32_t columns)
-{
-#if BFLOATS_BY_HARDWARE
-        uint16_t *bfloats = to;
-
-        for (uint32_t i = 0; i < columns; i++)
-                bfloats[i] = (uint16_t)(bfloat_round(x[i]) >> 16);
-        bfloats[columns] = 0;
-#else
-        float *floats = to;
-
-        for (uint32_t i = 0; i < columns; i++)
-                floats[i] = bits_float(bfloat_round(x[i]) & 0xffff0000);
-        floats[columns] = 0;
-#endif
+        switch (type) {
+#define TYPE(T)                                                                                    \
+        case T:                                                                                    \
+                passes(T, out, panel, columns, acts, stride, tokens);                              \
+                break
+                TYPE(ROW_F32);
+                TYPE(ROW_F16);
+                TYPE(ROW_BF16);
+                TYPE(ROW_Q4_0);
+                TYPE(ROW_Q8_0);
+                TYPE(ROW_Q4_K);
+                TYPE(ROW_Q5_K);
+                TYPE(ROW_Q6_K);
+                TYPE(ROW_Q4_1);
+                TYPE(ROW_Q5_0);
+                TYPE(ROW_Q5_1);
+                TYPE(ROW_Q2_K);
+                TYPE(ROW_Q3_K);
+                TYPE(ROW_IQ4_NL);
+                TYPE(ROW_MXFP4);
+                TYPE(ROW_F8_E4M3);
+#undef TYPE
+        default:
+                assert(false);
+        }
 }
 
 /* As an integer the largest magnitude is that of a NaN if there is one, else an infinity's. */
@@ -258,10 +263,7 @@ static void to_half(uint16_t *out, const float *x, uint32_t count)
 
 #include "kernels/cpu/attention.h"
 
-const struct isa BODY_ISA = {
-        .name = BODY_NAME,
-        .product = product,
-        .act = act,
+const struct loops BODY_LOOPS = {
         .norm = norm,
         .activate = activate,
         .soften = soften,
@@ -271,4 +273,11 @@ const struct isa BODY_ISA = {
         .attend = attend,
         .attend_join = attend_join,
         .attend_out = attend_out,
+};
+
+const struct isa BODY_ISA = {
+        .name = BODY_NAME,
+        .product = product,
+        .act = act,
+        .loops = &BODY_LOOPS,
 };

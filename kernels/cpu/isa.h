@@ -57,14 +57,8 @@ struct softmax {
         float values[]; /* head_dim, rounded up to 16 */
 };
 
-struct isa {
-        const char *name; /* "cpu/avx512" */
-
-        /* out[t][0..31] = panel x[t], of rows that are act_kind_of(type), `stride` bytes apart */
-        void (*product)(enum row_type type, float *out, const void *panel, uint32_t columns,
-                        const void *acts, size_t stride, uint32_t tokens);
-        /* a row of x: ACT_BFLOATS or ACT_BYTES */
-        void (*act)(enum act_kind kind, void *to, const float *x, uint32_t columns);
+/* What has the same bits on each of them. */
+struct loops {
         /* out = x / rms(x) * weight; out may be x */
         void (*norm)(float *out, const float *x, const float *weight, uint32_t count, float eps);
         /* out = act(g) * u; count a multiple of 16 */
@@ -91,6 +85,19 @@ struct isa {
                            const float *sink);
 };
 
+struct isa {
+        const char *name; /* "cpu/avx512" */
+
+        /* out[t][0..31] = panel x[t], of rows that are act_kind_of(type), `stride` bytes apart */
+        void (*product)(enum row_type type, float *out, const void *panel, uint32_t columns,
+                        const void *acts, size_t stride, uint32_t tokens);
+        /* a row of x: ACT_BFLOATS or ACT_BYTES */
+        void (*act)(enum act_kind kind, void *to, const float *x, uint32_t columns);
+
+        const struct loops *loops; /* avx512bf16 has those of avx512 */
+};
+
+extern const struct loops loops_avx512, loops_avx2, loops_plain;
 extern const struct isa isa_avx512bf16, isa_avx512, isa_avx2, isa_plain;
 
 static inline uint32_t round_up(uint32_t n, uint32_t to)

@@ -85,7 +85,7 @@ static void act_work(void *arg, uint32_t thread, uint32_t item)
         if (a->norm) {
                 float *normed = cpu->normed + (size_t)thread * round_up(columns, 16);
 
-                cpu->isa->norm(normed, x, a->norm, columns, a->eps);
+                cpu->isa->loops->norm(normed, x, a->norm, columns, a->eps);
                 x = normed;
         }
         for (uint32_t kind = 0; kind < ACT_KINDS; kind++) {
@@ -174,7 +174,7 @@ static void gate_finish(const struct product *p, uint32_t panel, uint32_t from, 
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, gates);
 
         cpu_panel(p, 1, panel, from, tokens, ups);
-        p->cpu->isa->activate(op->act, gates, gates, ups, tokens * PANEL);
+        p->cpu->isa->loops->activate(op->act, gates, gates, ups, tokens * PANEL);
         for (uint32_t t = 0; t < tokens; t++)
                 memcpy(p->out + (size_t)(from + t) * rows + panel * PANEL, gates + t * PANEL,
                        width * sizeof(float));
@@ -199,7 +199,7 @@ static void head_finish(const struct product *p, uint32_t panel, uint32_t from, 
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
         if (op->softcap > 0)
-                p->cpu->isa->soften(sums, op->softcap, tokens * PANEL);
+                p->cpu->isa->loops->soften(sums, op->softcap, tokens * PANEL);
         for (uint32_t t = 0; t < tokens; t++)
                 memcpy(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL, sums + t * PANEL,
                        width * sizeof(float));

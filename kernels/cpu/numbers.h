@@ -196,3 +196,30 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
         }
         sums_store(out, sums, tokens, width);
 }
+
+/* ---- rows of x ---- */
+
+/* To nearest, ties to even; NaN stays one. */
+LANES_INLINE uint32_t bfloat_round(float f)
+{
+        uint32_t u = float_bits(f);
+
+        return (u & 0x7fffffff) > 0x7f800000 ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1);
+}
+
+static void bfloats_make(void *to, const float *x, uint32_t columns)
+{
+#if BFLOATS_BY_HARDWARE
+        uint16_t *bfloats = to;
+
+        for (uint32_t i = 0; i < columns; i++)
+                bfloats[i] = (uint16_t)(bfloat_round(x[i]) >> 16);
+        bfloats[columns] = 0;
+#else
+        float *floats = to;
+
+        for (uint32_t i = 0; i < columns; i++)
+                floats[i] = bits_float(bfloat_round(x[i]) & 0xffff0000);
+        floats[columns] = 0;
+#endif
+}

@@ -90,7 +90,7 @@ static uint32_t find_largest(const struct isa *isa, struct sorter *s, const floa
 {
         uint32_t best = 0, i;
 
-        if (!isa->maxima(s->maxima, logits, vocab))
+        if (!isa->loops->maxima(s->maxima, logits, vocab))
                 return PICK_NOT_FINITE;
         for (i = 1; i < blocks_of(vocab); i++)
                 if (s->maxima[i] > s->maxima[best])
@@ -422,7 +422,7 @@ static uint32_t pick_row(const struct isa *isa, struct sorter *s, const struct p
                 sorted = top(s, pick, logits, vocab, &count);
         } else {
                 float factor = fminf(1 / pick->temperature, FLT_MAX); /* times 0 it is to be 0 */
-                double whole = isa->exp_sum(s->weights, logits, vocab, logits[largest], factor);
+                double whole = isa->loops->exp_sum(s->weights, logits, vocab, logits[largest], factor);
 
                 sorted = deciding(s, pick, logits, vocab, whole, drawn, &count);
                 if (!sorted)

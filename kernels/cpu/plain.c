@@ -12,6 +12,7 @@
 #define HALF_BY_HARDWARE    0
 #define BFLOATS_BY_HARDWARE 0
 #define BODY_ISA            isa_plain
+#define BODY_LOOPS          loops_plain
 #define BODY_NAME           "cpu/c"
 
 #include "kernels/cpu/body.h"

@@ -460,33 +460,3 @@ LANES_INLINE void passes(const enum row_type type, float *out, const uint8_t *pa
                 }
         }
 }
-
-static void product(enum row_type type, float *out, const void *panel, uint32_t columns,
-                    const void *acts, size_t stride, uint32_t tokens)
-{
-        switch (type) {
-#define TYPE(T)                                                                                    \
-        case T:                                                                                    \
-                passes(T, out, panel, columns, acts, stride, tokens);                              \
-                break
-                TYPE(ROW_F32);
-                TYPE(ROW_F16);
-                TYPE(ROW_BF16);
-                TYPE(ROW_Q4_0);
-                TYPE(ROW_Q8_0);
-                TYPE(ROW_Q4_K);
-                TYPE(ROW_Q5_K);
-                TYPE(ROW_Q6_K);
-                TYPE(ROW_Q4_1);
-                TYPE(ROW_Q5_0);
-                TYPE(ROW_Q5_1);
-                TYPE(ROW_Q2_K);
-                TYPE(ROW_Q3_K);
-                TYPE(ROW_IQ4_NL);
-                TYPE(ROW_MXFP4);
-                TYPE(ROW_F8_E4M3);
-#undef TYPE
-        default:
-                assert(false);
-        }
-}

@@ -89,7 +89,7 @@ static void heads_finish(const struct finish *f, float *heads, uint32_t count, c
 
         for (uint32_t h = 0; h < count; h++, heads += op->head_dim) {
                 if (norm)
-                        f->cpu->isa->norm(heads, heads, norm, op->head_dim, op->eps);
+                        f->cpu->isa->loops->norm(heads, heads, norm, op->head_dim, op->eps);
                 head_turn(&op->rope, heads, turns);
         }
 }
@@ -102,7 +102,7 @@ static void halves_put(const struct isa *isa, uint16_t *to, size_t stride, const
         for (uint32_t from = 0; from < dim; from += HALVES) {
                 uint32_t n = dim - from < HALVES ? dim - from : HALVES;
 
-                isa->to_half(halves, head + from, n);
+                isa->loops->to_half(halves, head + from, n);
                 for (uint32_t d = 0; d < n; d++)
                         to[(from + d) * stride] = halves[d];
         }
