@@ -39,6 +39,8 @@
 #define SIDES      4u  /* each with its own sums, as one that was just written is slow to read */
 #define LOOK       16u /* that are looked at together */
 
+typedef uint16_t looks __attribute__((vector_size(LOOK * sizeof(uint16_t))));
+
 struct candidate {
         uint32_t key, id;
 };
@@ -249,10 +251,15 @@ static const struct candidate *deciding(struct sorter *s, const struct pick *pic
         double need = pick->top_p < 1 ? pick->top_p : pick->min_p > 0 ? 1 : drawn;
 
         for (uint32_t few = FEW / 2; few <= FEW * 4 && few <= blocks_of(vocab); few *= 8) {
-                uint32_t n = candidates(s, logits, vocab, few);
-                const struct candidate *sorted = sort(s, n);
-                double sum = chances_make(s, sorted, n, logits, pick->temperature, whole);
+                const struct candidate *sorted;
+                double sum;
+                uint32_t n;
 
+                if (few < need * whole && pick->min_p == 0)
+                        continue; /* none weighs more than 1, so as many as that do not decide */
+                n = candidates(s, logits, vocab, few);
+                sorted = sort(s, n);
+                sum = chances_make(s, sorted, n, logits, pick->temperature, whole);
                 *ret_count = n;
                 if (n == vocab || sum > need + SPARE ||
                     (pick->min_p > 0 && s->chances[n - 1] < pick->min_p * s->chances[0]))
@@ -269,7 +276,9 @@ static uint16_t shelf_of(float nats)
 {
         float at = nats * SHELVES_E;
 
-        return at < SHELVES - 1 ? (uint16_t)at : SHELVES - 1;
+        /* First cut and then made whole: many at a time, and no conversion is out of range. */
+        at = at < SHELVES - 1 ? at : SHELVES - 1;
+        return (uint16_t)(int32_t)at;
 }
 
 /* All of them, by s->weights. */
@@ -294,6 +303,19 @@ static void shelve(struct sorter *s, const float *logits, uint32_t vocab, float 
                         together[i] += together[side * SHELF_SIDE + i];
 }
 
+static bool any_here(const uint16_t *shelves, uint16_t here)
+{
+        looks found;
+        uint64_t parts[sizeof(found) / sizeof(uint64_t)], any = 0;
+
+        memcpy(&found, shelves, sizeof(found));
+        found = (looks)(found == here);
+        memcpy(parts, &found, sizeof(parts));
+        for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+                any |= parts[i];
+        return any;
+}
+
 /* Those on one shelf, sorted. */
 static const struct candidate *take_down(struct sorter *s, const float *logits, uint32_t vocab,
                                          uint32_t shelf, uint32_t *ret_count)
@@ -303,11 +325,9 @@ static const struct candidate *take_down(struct sorter *s, const float *logits, 
         uint32_t n = 0;
 
         for (uint32_t at = 0; at < vocab; at += LOOK) {
-                uint16_t any = 0;
-
+                if (!any_here(shelves + at, here))
+                        continue;
                 for (uint32_t i = at; i < at + LOOK; i++)
-                        any |= (uint16_t)(shelves[i] == here ? UINT16_MAX : 0);
-                for (uint32_t i = at; any && i < at + LOOK; i++)
                         if (shelves[i] == here)
                                 to[n++] = (struct candidate){ sort_key(logits[i]), i };
         }
@@ -422,7 +442,8 @@ static uint32_t pick_row(const struct isa *isa, struct sorter *s, const struct p
                 sorted = top(s, pick, logits, vocab, &count);
         } else {
                 float factor = fminf(1 / pick->temperature, FLT_MAX); /* times 0 it is to be 0 */
-                double whole = isa->loops->exp_sum(s->weights, logits, vocab, logits[largest], factor);
+                double whole =
+                        isa->loops->exp_sum(s->weights, logits, vocab, logits[largest], factor);
 
                 sorted = deciding(s, pick, logits, vocab, whole, drawn, &count);
                 if (!sorted)
@@ -452,22 +473,28 @@ static void put_among(struct logprob *best, uint32_t count, uint32_t max, uint32
         best[at] = (struct logprob){ id, logit };
 }
 
-/* In one walk over the logits, most of which are not among the likeliest. */
-static void tell_row(const float *logits, uint32_t vocab, float largest, uint32_t picked,
-                     uint32_t count, struct logprob *ret_logprobs)
+/* By s->maxima: most blocks have none of the likeliest. */
+static void tell_row(const struct isa *isa, struct sorter *s, const float *logits, uint32_t vocab,
+                     float largest, uint32_t picked, uint32_t count, struct logprob *ret_logprobs)
 {
-        double sum = 0;
+        struct logprob *best = ret_logprobs + 1;
         uint32_t max = count - 1;
+        double sum;
 
         assert(max <= vocab);
         *ret_logprobs = (struct logprob){ picked, logits[picked] };
-        for (uint32_t i = 0; i < vocab; i++) {
-                sum += exp((double)logits[i] - largest);
-                if (max)
-                        put_among(ret_logprobs + 1, i < max ? i : max, max, i, logits[i]);
+        for (uint32_t at = 0; max && at < vocab; at += MAXIMA_BLOCK) {
+                uint32_t end = vocab - at < MAXIMA_BLOCK ? vocab : at + MAXIMA_BLOCK;
+
+                if (at >= max && !(s->maxima[at / MAXIMA_BLOCK] > best[max - 1].logprob))
+                        continue;
+                for (uint32_t i = at; i < end; i++)
+                        put_among(best, i < max ? i : max, max, i, logits[i]);
         }
+        sum = isa->loops->exp_sum(s->weights, logits, vocab, largest, 1);
         for (uint32_t i = 0; i < count; i++)
-                ret_logprobs[i].logprob = (float)(ret_logprobs[i].logprob - largest - log(sum));
+                ret_logprobs[i].logprob =
+                        (float)((double)ret_logprobs[i].logprob - largest - log(sum));
 }
 
 static void pick_work(void *arg, uint32_t thread, uint32_t item)
@@ -479,8 +506,9 @@ static void pick_work(void *arg, uint32_t thread, uint32_t item)
 
         p->picked[item] = pick_row(p->cpu->isa, s, pick, row, p->vocab);
         if (pick->logprobs && p->picked[item] != PICK_NOT_FINITE)
-                tell_row(row, p->vocab, row[find_largest(p->cpu->isa, s, row, p->vocab)],
-                         p->picked[item], pick->logprobs, steps_told(&p->cpu->steps, item));
+                tell_row(p->cpu->isa, s, row, p->vocab,
+                         row[find_largest(p->cpu->isa, s, row, p->vocab)], p->picked[item],
+                         pick->logprobs, steps_told(&p->cpu->steps, item));
 }
 
 int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab)
