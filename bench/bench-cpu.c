@@ -15,6 +15,7 @@
 #include <sys/utsname.h>
 
 #include "bench/cpu-model.h"
+#include "bench/crew-wake.h"
 #include "bench/peaks.h"
 #include "bench/table.h"
 #include "daemon/sys.h"
@@ -22,6 +23,7 @@
 #define MEMORY_MIN                                                                                 \
         ((uint64_t)64 << 20) /* that is read for a ceiling: the weights' size, but so much ... */
 #define MEMORY_MAX ((uint64_t)4 << 30) /* ... at least and at most */
+#define WAKES      20000u
 
 static const char rates[] = "tokens/s, and percent of what the machine gives";
 
@@ -161,6 +163,25 @@ static void measure_picks(void)
                      picks[i].rows * bytes / b.read);
 }
 
+static void measure_crew(void)
+{
+        static const char group[] = "until all threads are at work, us";
+        static uint32_t samples[WAKES];
+        const struct {
+                const char *name;
+                uint32_t rest_us, count;
+        } rests[] = { { "crew, awake", 0, WAKES }, { "crew, asleep", 5000, WAKES / 100 } };
+
+        for (size_t i = 0; i < sizeof(rests) / sizeof(*rests); i++) {
+                if (crew_wake_measure(peaks_threads(b.peaks), rests[i].rest_us, rests[i].count,
+                                      samples)) {
+                        fprintf(stderr, "bench-cpu: no threads\n");
+                        exit(1);
+                }
+                table_add(group, rests[i].name, "", samples, rests[i].count);
+        }
+}
+
 static void measure(void)
 {
         static const struct {
@@ -188,6 +209,7 @@ static void measure(void)
         }
         measure_prompt();
         measure_picks();
+        measure_crew();
 }
 
 static void tell_machine(void)

@@ -3,6 +3,8 @@
  *
  *      bench-serve [-r ROUNDS] SAMOVARD MODEL [FLAG OF SAMOVARD ...]
  *
+ * And a ninth, who comes and goes while the eight are being served.
+ *
  * A daemon of its own, eight connections.  Prompts are token ids drawn at random, so none is known
  * from before but where that is what is measured.  contrib/bench/cpu asks another server for the
  * same, and takes the rows by their names.
@@ -25,10 +27,12 @@
 #define FIRST_ID   256u /* ids that every vocabulary has, and none of them ends a text */
 #define IDS        700u
 #define SILENCE_MS 600000
+#define VISITS     100u  /* of the ninth */
+#define LASTING    2000u /* tokens: more than come meanwhile */
 
 struct course { /* of one client in a wave, in seconds after the wave began */
         double first, last;
-        uint32_t tokens;
+        uint32_t stream, tokens;
         bool ended;
 };
 
@@ -70,9 +74,9 @@ static void draw(uint32_t *ids, uint32_t count)
 
 /* ---- waves ---- */
 
-static void ask(const struct wave *w, uint32_t client)
+static void ask(struct wave *w, uint32_t client)
 {
-        uint32_t ids[PROMPT_MAX], stream;
+        uint32_t ids[PROMPT_MAX];
         const struct smv_generate options = {
                 SMV_SIZE(smv_generate),  .tokens = ids,   .token_count = w->shared + w->prompt,
                 .max_tokens = w->tokens, .ignore_eos = 1, .set = SMV_SET_TEMPERATURE,
@@ -81,7 +85,7 @@ static void ask(const struct wave *w, uint32_t client)
 
         memcpy(ids, b.shared, w->shared * sizeof(*ids));
         draw(ids + w->shared, w->prompt);
-        if (!smv_generate(b.clients[client], &options, &stream))
+        if (!smv_generate(b.clients[client], &options, &w->courses[client].stream))
                 return;
         smv_error(b.clients[client], &problem);
         die(problem.message);
@@ -98,7 +102,7 @@ static void take(struct wave *w, uint32_t client)
                 if (r < 0)
                         die(strerror(-r));
                 if (event.kind == SMV_EVENT_END) {
-                        if (event.reason != SMV_END_LENGTH)
+                        if (event.reason != SMV_END_LENGTH && event.reason != SMV_END_CANCELLED)
                                 die(smv_reason_name(event.reason));
                         c->ended = true;
                 } else {
@@ -110,28 +114,56 @@ static void take(struct wave *w, uint32_t client)
         }
 }
 
-static void run(struct wave *w)
+static struct smv_client *reach(void)
 {
-        struct pollfd fds[CLIENTS];
-        uint32_t left = w->clients;
+        char why[256] = "";
+        const struct smv_connect options = { SMV_SIZE(smv_connect), .socket = own_daemon_socket(),
+                                             .any_uid = 1, .message = why,
+                                             .message_bytes = sizeof(why) };
+        struct smv_client *client;
 
+        if (smv_connect(&options, &client))
+                die(why);
+        return client;
+}
+
+static void begin(struct wave *w)
+{
         memset(w->courses, 0, sizeof(w->courses));
         b.began = now();
         for (uint32_t i = 0; i < w->clients; i++)
                 ask(w, i);
+}
+
+/* Until each has so many tokens, or his END. */
+static void wait_for(struct wave *w, uint32_t tokens)
+{
+        struct pollfd fds[CLIENTS];
+        uint32_t left = w->clients;
+
         while (left) {
                 left = 0;
                 for (uint32_t i = 0; i < w->clients; i++) {
+                        const struct course *c = &w->courses[i];
+                        bool waits;
+
                         take(w, i);
-                        left += !w->courses[i].ended;
+                        waits = !c->ended && c->tokens < tokens;
+                        left += waits;
                         fds[i] = (struct pollfd){
-                                .fd = w->courses[i].ended ? -1 : smv_fd(b.clients[i]),
+                                .fd = waits ? smv_fd(b.clients[i]) : -1,
                                 .events = POLLIN,
                         };
                 }
                 if (left && poll(fds, w->clients, SILENCE_MS) <= 0)
                         die("nothing comes");
         }
+}
+
+static void run(struct wave *w)
+{
+        begin(w);
+        wait_for(w, UINT32_MAX);
         w->seconds = now() - b.began;
 }
 
@@ -151,6 +183,73 @@ static void tell_first_tokens(struct wave *w, const char *group, const char *med
         table_add_one(group, median, "", w->courses[w->clients / 2].first * 1e3);
         if (last)
                 table_add_one(group, last, "", w->courses[w->clients - 1].first * 1e3);
+}
+
+/* How long a running stream takes to end once it is cancelled; it ends between two steps. */
+static double cancel_one(struct smv_client *client)
+{
+        struct smv_event event = { SMV_SIZE(smv_event) };
+        struct smv_generate options = {
+                SMV_SIZE(smv_generate), .token_count = 1,           .max_tokens = LASTING,
+                .ignore_eos = 1,        .set = SMV_SET_TEMPERATURE,
+        };
+        double asked = 0;
+        uint32_t id, stream;
+
+        draw(&id, 1);
+        options.tokens = &id;
+        if (smv_generate(client, &options, &stream))
+                die("the ninth is refused");
+        do {
+                if (smv_next(client, &event, SILENCE_MS) != 1)
+                        die("nothing comes");
+                if (!asked && event.kind == SMV_EVENT_TOKENS) {
+                        asked = now();
+                        smv_cancel(client, stream);
+                }
+        } while (event.kind != SMV_EVENT_END);
+        return now() - asked;
+}
+
+static int by_size(const void *x, const void *y)
+{
+        double one = *(const double *)x, other = *(const double *)y;
+
+        return (one > other) - (one < other);
+}
+
+static void tell_visits(double *seconds, uint32_t count, const char *median, const char *late)
+{
+        static const char group[] = "a ninth, while eight streams run, ms";
+
+        qsort(seconds, count, sizeof(*seconds), by_size);
+        table_add_one(group, median, "", seconds[count / 2] * 1e3);
+        table_add_one(group, late, "", seconds[count * 99 / 100] * 1e3);
+}
+
+/* The loop and its wakers beside an engine that has every core. */
+static void measure_visits(void)
+{
+        struct wave busy = { .clients = CLIENTS, .prompt = 16, .tokens = LASTING };
+        double connects[VISITS], cancels[VISITS], began;
+        struct smv_client *ninth;
+        uint32_t count = 0;
+
+        begin(&busy);
+        wait_for(&busy, 1);
+        while (count < VISITS && !busy.courses[0].ended) {
+                began = now();
+                ninth = reach();
+                connects[count] = now() - began;
+                cancels[count++] = cancel_one(ninth);
+                smv_close(ninth);
+                take(&busy, 0);
+        }
+        for (uint32_t i = 0; i < CLIENTS; i++)
+                smv_cancel(b.clients[i], busy.courses[i].stream);
+        wait_for(&busy, UINT32_MAX);
+        tell_visits(connects, count, "connect", "connect, p99");
+        tell_visits(cancels, count, "cancel", "cancel, p99");
 }
 
 static void measure(void)
@@ -179,18 +278,7 @@ static void measure(void)
         later.clients = 1;
         run(&later);
         tell_first_tokens(&later, wait, "2048 shared once more, first token", NULL);
-}
-
-static void connect_all(void)
-{
-        char why[256] = "";
-        const struct smv_connect options = { SMV_SIZE(smv_connect), .socket = own_daemon_socket(),
-                                             .any_uid = 1, .message = why,
-                                             .message_bytes = sizeof(why) };
-
-        for (uint32_t i = 1; i < CLIENTS; i++)
-                if (smv_connect(&options, &b.clients[i]))
-                        die(why);
+        measure_visits();
 }
 
 int main(int argc, char **argv)
@@ -212,7 +300,8 @@ int main(int argc, char **argv)
                 flags[count++] = argv[i];
         if (own_daemon_start(argv[optind], flags, &b.clients[0], why, sizeof(why)))
                 die(why);
-        connect_all();
+        for (uint32_t i = 1; i < CLIENTS; i++)
+                b.clients[i] = reach();
         run(&warm);
         for (uint32_t i = 0; i < rounds; i++)
                 measure();

@@ -30,7 +30,7 @@ def find(folder, name):
 
 def help_of(program):
     done = subprocess.run([program, "--help"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          errors="replace", check=False)
+                          errors="replace", check=False, cwd=LEAVINGS)
     return done.stdout
 
 

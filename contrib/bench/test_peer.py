@@ -1,10 +1,8 @@
-import importlib.machinery
-import importlib.util
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
+import duel
 import peer
 import peer_server
 
@@ -112,14 +110,6 @@ one stream                               |    60.90 (60.90-60.90)       |    92.
 """
 
 
-def command():
-    path = str(Path(__file__).resolve().parent / "cpu")
-    loader = importlib.machinery.SourceFileLoader("bench_cpu", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_cpu", loader))
-    loader.exec_module(module)
-    return module
-
-
 class Slots(BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
@@ -170,17 +160,17 @@ class TestPeer(unittest.TestCase):
         self.assertTrue(peer.has_flag(HELP_PLAIN_BENCH, "-d"))
 
     def test_our_own_table_is_understood(self):
-        self.assertEqual(command().parse_table(OURS),
+        self.assertEqual(duel.parse_table(OURS),
                          {"reading, GB/s": (51.2, None), "one stream": (60.9, 92.7),
                           "2048 shared by eight, the last first token": (414.75, None)})
 
     def test_the_better_variant_is_taken_by_its_median(self):
-        duel = command().Duel()
-        duel.add_theirs([("fa", "one stream", v) for v in (50, 51, 90)] +
-                        [("rtr", "one stream", v) for v in (60, 61, 62)] +
-                        [("fa", "one stream, first token", 300), ("rtr", "one stream, first token", 400)])
-        self.assertEqual(duel.best("one stream"), ("rtr", [60, 61, 62], False))
-        self.assertEqual(duel.best("one stream, first token"), ("fa", [300], True))
+        result = duel.Duel()
+        result.add_theirs([("fa", "one stream", v) for v in (50, 51, 90)] +
+                          [("rtr", "one stream", v) for v in (60, 61, 62)] +
+                          [("fa", "one stream, first token", 300), ("rtr", "one stream, first token", 400)])
+        self.assertEqual(result.best("one stream"), ("rtr", [60, 61, 62], False))
+        self.assertEqual(result.best("one stream, first token"), ("fa", [300], True))
 
     def test_a_server_is_asked_for_every_row(self):
         with ThreadingHTTPServer(("127.0.0.1", 0), Slots) as http:

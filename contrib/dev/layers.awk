@@ -22,7 +22,7 @@ BEGIN {
         door["liburing"]  = "daemon/engine/weights-uring.c"
         door["stdatomic"] = "shm/ring.c daemon/board.c daemon/mailbox.c daemon/channel.h daemon/channel.c daemon/line.h daemon/stats.h daemon/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/scribe.h daemon/text/scribe.c kernels/cpu/crew.h " \
-                            "kernels/cpu/crew.c tests/"
+                            "kernels/cpu/crew.c bench/crew-wake.c tests/"
         door["cuda"]      = "kernels/cuda/device-cuda.cc"
         door["cublas"]    = "kernels/cuda/blas-cuda.cc"
 }
