@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bench/load-parts.h"
 #include "bench/table.h"
 #include "daemon/engine/model.h"
 #include "daemon/sys.h"
@@ -110,7 +111,8 @@ static void load(const char *path, enum load_way way, uint32_t threads)
         figures->extra_kib = held_kib("VmHWM:") - held_kib("VmRSS:");
 }
 
-static void load_apart(const char *path, enum load_way way, uint32_t threads)
+/* A process of its own, whose memory is gone when it has ended; true in it. */
+static bool apart(void)
 {
         pid_t pid;
 
@@ -119,12 +121,17 @@ static void load_apart(const char *path, enum load_way way, uint32_t threads)
         pid = fork();
         if (pid < 0)
                 die("fork");
-        if (!pid) {
-                load(path, way, threads);
-                _exit(0);
-        }
-        if (waitpid(pid, NULL, 0) != pid)
+        if (pid && waitpid(pid, NULL, 0) != pid)
                 die("waitpid");
+        return !pid;
+}
+
+static void load_apart(const char *path, enum load_way way, uint32_t threads)
+{
+        if (!apart())
+                return;
+        load(path, way, threads);
+        _exit(0);
 }
 
 static int open_file(const char *path, uint64_t *ret_bytes)
@@ -198,6 +205,33 @@ static void round_of(const char *path, uint32_t threads, bool is_cold)
         close(fd);
 }
 
+/* What no way of loading is spared.  The file is in the page cache. */
+static void round_of_parts(const char *path, uint32_t threads)
+{
+        static const char group[] = "warm, what no load can do without, GB/s";
+        uint64_t bytes;
+        double gb, seconds[2] = { 0, 0 };
+
+        close(open_file(path, &bytes));
+        gb = (double)bytes / 1e9;
+        for (int part = 0; part < 2; part++) {
+                if (apart()) {
+                        figures->seconds = part ? load_parts_memory(threads, bytes)
+                                                : load_parts_read(threads, path, bytes);
+                        _exit(0);
+                }
+                seconds[part] = figures->seconds;
+                if (seconds[part] <= 0) {
+                        printf("# %s alone: %s\n", part ? "memory" : "reading",
+                               strerror((int)-seconds[part]));
+                        return;
+                }
+        }
+        table_add_one(group, "reading the file", "", gb / seconds[0]);
+        table_add_one(group, "being given memory", "", gb / seconds[1]);
+        table_add_one(group, "one and then the other", "", gb / (seconds[0] + seconds[1]));
+}
+
 static int usage(void)
 {
         fputs("usage: bench-load [-r ROUNDS] [-t THREADS] FILE\n", stderr);
@@ -234,6 +268,7 @@ int main(int argc, char **argv)
         for (uint32_t i = 0; i < rounds; i++) {
                 round_of(argv[optind], threads, true);
                 round_of(argv[optind], threads, false);
+                round_of_parts(argv[optind], threads);
         }
         table_print();
         return 0;

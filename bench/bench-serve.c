@@ -176,13 +176,18 @@ static int by_first(const void *x, const void *y)
         return (one > other) - (one < other);
 }
 
-static void tell_first_tokens(struct wave *w, const char *group, const char *median,
+static void tell_first_tokens(struct wave *w, const char *first, const char *median,
                               const char *last)
 {
+        static const char group[] = "ms";
+        const struct course *by_turn = w->courses;
+
         qsort(w->courses, w->clients, sizeof(*w->courses), by_first);
-        table_add_one(group, median, "", w->courses[w->clients / 2].first * 1e3);
+        if (first)
+                table_add_one(group, first, "", by_turn->first * 1e3);
+        table_add_one(group, median, "", by_turn[w->clients / 2].first * 1e3);
         if (last)
-                table_add_one(group, last, "", w->courses[w->clients - 1].first * 1e3);
+                table_add_one(group, last, "", by_turn[w->clients - 1].first * 1e3);
 }
 
 /* How long a running stream takes to end once it is cancelled; it ends between two steps. */
@@ -254,7 +259,7 @@ static void measure_visits(void)
 
 static void measure(void)
 {
-        static const char rate[] = "tokens/s", wait[] = "ms";
+        static const char rate[] = "tokens/s";
         struct wave one = { .clients = 1, .prompt = 128, .tokens = 64 }, eight = one,
                     first = { .clients = 1, .shared = SHARED, .prompt = 16, .tokens = 16 },
                     later = first;
@@ -262,22 +267,22 @@ static void measure(void)
 
         run(&one);
         table_add_one(rate, "one stream", "", (c->tokens - 1) / (c->last - c->first));
-        tell_first_tokens(&one, wait, "one stream, first token", NULL);
+        tell_first_tokens(&one, NULL, "one stream, first token", NULL);
         eight.clients = CLIENTS;
         run(&eight);
         table_add_one(rate, "eight streams, over all", "", CLIENTS * eight.tokens / eight.seconds);
-        tell_first_tokens(&eight, wait, "eight streams, first token",
-                          "eight streams, the last first token");
+        tell_first_tokens(&eight, "eight streams, the first first token",
+                          "eight streams, first token", "eight streams, the last first token");
         draw(b.shared, SHARED);
         run(&first);
-        tell_first_tokens(&first, wait, "2048 to be shared, first token", NULL);
+        tell_first_tokens(&first, NULL, "2048 to be shared, first token", NULL);
         later.clients = CLIENTS;
         run(&later);
-        tell_first_tokens(&later, wait, "2048 shared by eight, first token",
+        tell_first_tokens(&later, NULL, "2048 shared by eight, first token",
                           "2048 shared by eight, the last first token");
         later.clients = 1;
         run(&later);
-        tell_first_tokens(&later, wait, "2048 shared once more, first token", NULL);
+        tell_first_tokens(&later, NULL, "2048 shared once more, first token", NULL);
         measure_visits();
 }
 

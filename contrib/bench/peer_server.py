@@ -95,8 +95,10 @@ class Server:
         figures = {}
         self.wave([self.draw(16) for _ in range(CLIENTS)], 8)
 
-        def first_tokens(times, name, last=None):
+        def first_tokens(times, name, first=None, last=None):
             firsts = sorted(t[0] * 1e3 for t in times)
+            if first:
+                figures[first] = firsts[0]
             figures[name] = firsts[len(firsts) // 2]
             if last:
                 figures[last] = firsts[-1]
@@ -106,12 +108,14 @@ class Server:
         first_tokens(times, "one stream, first token")
         times, seconds = self.wave([self.draw(128) for _ in range(CLIENTS)], 64)
         figures["eight streams, over all"] = CLIENTS * 64 / seconds
-        first_tokens(times, "eight streams, first token", "eight streams, the last first token")
+        first_tokens(times, "eight streams, first token", first="eight streams, the first first token",
+                     last="eight streams, the last first token")
         shared = self.draw(SHARED)
         times, _ = self.wave([shared + self.draw(16)], 16)
         first_tokens(times, "2048 to be shared, first token")
         times, _ = self.wave([shared + self.draw(16) for _ in range(CLIENTS)], 16)
-        first_tokens(times, "2048 shared by eight, first token", "2048 shared by eight, the last first token")
+        first_tokens(times, "2048 shared by eight, first token",
+                     last="2048 shared by eight, the last first token")
         times, _ = self.wave([shared + self.draw(16)], 16)
         first_tokens(times, "2048 shared once more, first token")
         return figures

@@ -179,7 +179,7 @@ class TestPeer(unittest.TestCase):
             server.port, server.random = http.server_port, peer_server.random.Random(1)
             rows = server.measure()
             http.shutdown()
-        self.assertEqual(len(rows), 9)
+        self.assertEqual(len(rows), 10)
         self.assertTrue(all(value > 0 for value in rows.values()))
 
 
