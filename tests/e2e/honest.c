@@ -15,6 +15,19 @@ struct honest honest_begin(const struct house *house)
         return honest;
 }
 
+/*
+ * Those who misbehave may be the same user, and then his quota is theirs too: whoever is honest is
+ * told so, and asks again.
+ */
+static bool ask_again(struct honest *honest, const struct reply *reply)
+{
+        if (!reply || reply->ok)
+                return false;
+        assert_string_equal(reply->error, "quota");
+        honest->id = talk_generate(honest->talk, &honesty);
+        return true;
+}
+
 void honest_look(struct honest *honest)
 {
         const struct stream *stream;
@@ -22,6 +35,8 @@ void honest_look(struct honest *honest)
         while (talk_turn(honest->talk, 0))
                 ;
         assert_false(honest->talk->hung_up);
+        if (ask_again(honest, talk_replied(honest->talk, honest->id)))
+                return;
         stream = talk_stream(honest->talk, honest->id);
         if (!stream || !stream->ended)
                 return;
@@ -40,6 +55,8 @@ void honest_look_for(struct honest *honest, uint32_t ms)
 
 void honest_end(struct honest *honest)
 {
+        while (ask_again(honest, talk_reply(honest->talk, honest->id)))
+                ;
         assert_same_stream(talk_end(honest->talk, honest->id), honest->alone);
         assert_int_equal(honest->talk->stream_count, honest->rounds + 2);
         talk_close(honest->talk);

@@ -18,7 +18,10 @@ struct honest {
 
 /* Alone first, then his first round is under way. */
 struct honest honest_begin(const struct house *house);
-/* What has come meanwhile; when a round is over it is judged, and the next begins. */
+/*
+ * What has come meanwhile; when a round is over it is judged, and the next begins. A round that is
+ * refused for the quota of a user whose others misbehave is asked for again.
+ */
 void honest_look(struct honest *honest);
 /* Looks for so long. */
 void honest_look_for(struct honest *honest, uint32_t ms);
