@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 #include "kernels/cpu/allowance.h"
+#include "kernels/cpu/patience.h"
 #include "kernels/cpu/places.h"
 
 #define CREW_THREADS_MAX 1024u
@@ -62,7 +63,8 @@ struct crew {
 
         uint32_t threads;
         uint32_t started; /* helpers that exist */
-        int32_t place;    /* of the caller, until it is there; -1: anywhere */
+        int32_t place;    /* of the caller; -1: anywhere */
+        bool settled;     /* the caller is there */
         struct helper *helpers;
 };
 
@@ -151,12 +153,18 @@ static void helper_wait(struct crew *c)
         atomic_fetch_sub(&c->sleepers, 1);
 }
 
+static void settle(int32_t place)
+{
+        if (place >= 0)
+                places_pin((uint32_t)place);
+        patience_take();
+}
+
 static void *helper_main(void *arg)
 {
         struct helper *h = arg;
 
-        if (h->place >= 0)
-                places_pin((uint32_t)h->place);
+        settle(h->place);
         for (;;) {
                 helper_wait(h->crew);
                 if (atomic_load(&h->crew->left) == LEFT_STOP)
@@ -255,9 +263,9 @@ uint32_t crew_threads(const struct crew *c)
 
 void crew_settle(struct crew *c)
 {
-        if (c->place >= 0)
-                places_pin((uint32_t)c->place);
-        c->place = -1;
+        if (!c->settled)
+                settle(c->place);
+        c->settled = true;
 }
 
 static void wait_done(struct crew *c, uint32_t items)

@@ -14,9 +14,9 @@
  * One thread calls.  Helpers are named smv-crew-N and take no signals.
  *
  * A crew that has a thread for each core may have each of them on a core of its own (places.h): the kernel,
- * which does not know that they wait for each other, at times puts two on one core.  The caller's place is
- * taken by crew_settle(), once.  With fewer threads than cores all run where the kernel has them, since
- * other crews would choose the same cores.
+ * which does not know that they wait for each other, at times puts two on one core.  With fewer threads
+ * than cores all run where the kernel has them, since other crews would choose the same cores.  And whoever
+ * is woken beside them goes first (patience.h).  Of the caller both is done by crew_settle(), once.
  */
 #ifndef KERNELS_CPU_CREW_H
 #define KERNELS_CPU_CREW_H
@@ -35,7 +35,7 @@ int crew_new(uint32_t threads, bool pin, struct crew **ret_crew);
 struct crew *crew_free(struct crew *crew);
 
 uint32_t crew_threads(const struct crew *crew);
-void crew_settle(struct crew *crew); /* the thread that calls, from now on, takes its place */
+void crew_settle(struct crew *crew); /* the thread that calls, from now on, is the caller */
 void crew_run(struct crew *crew, crew_work *work, void *arg, uint32_t items);
 
 #endif

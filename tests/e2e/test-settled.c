@@ -1,13 +1,16 @@
-/* Where the daemon's threads may run, as the kernel tells it. */
+/* Where the daemon's threads may run, and for how long at a time, as the kernel tells it. */
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "tests/e2e/talk.h"
 
-#define CORES_MOST 64
+#define CORES_MOST     64
+#define LONGEST_TURN_S 0.1 /* that the kernel grants */
 
 /* Processors of the same core have the same text for who shares it; without any, each is a core. */
 static void core_of(uint32_t processor, char ret_core[64])
@@ -57,10 +60,20 @@ static bool computes(pid_t pid, const char *thread)
         return is;
 }
 
-/* Of the threads that compute: how many there are, on how many cores at most all together, and how many may run
- * on one processor only. */
+/* The turn that a thread has, in seconds; 0: the kernel does not tell. */
+static double turn_of(pid_t thread)
+{
+        uint64_t attr
+                [6]; /* struct sched_attr, which glibc has since 2.41; sched_runtime is the fourth */
+
+        assert_int_equal(syscall(SYS_sched_getattr, thread, attr, sizeof(attr), 0), 0);
+        return (double)attr[3] / 1e9;
+}
+
+/* Of the threads that compute: how many there are, on how many cores at most all together, how many may run
+ * on one processor only, and how many have the longest turn. */
 struct found {
-        uint32_t threads, cores, settled;
+        uint32_t threads, cores, settled, patient;
 };
 
 static struct found look(pid_t pid)
@@ -84,6 +97,7 @@ static struct found look(pid_t pid)
                 CPU_OR(&all, &all, &set);
                 found.threads++;
                 found.settled += CPU_COUNT(&set) == 1;
+                found.patient += turn_of(atoi(entry->d_name)) >= LONGEST_TURN_S;
         }
         closedir(threads);
         found.cores = cores_in(&all);
@@ -143,12 +157,22 @@ static void crew_smaller_than_the_machine_runs_anywhere(void **state)
         assert_int_equal(found.cores, count);
 }
 
+static void whoever_is_woken_goes_before_threads_that_compute(void **state)
+{
+        if (turn_of(0) <= 0 || turn_of(0) >= LONGEST_TURN_S)
+                skip(); /* an older kernel, or we are patient ourselves */
+        assert_int_equal(found_with(*state, 2, "auto").patient, 2);
+        assert_int_equal(found_with(*state, 2, "off").patient, 2);
+        assert_int_equal(found_with(*state, 1, "auto").patient, 1);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 STORY(each_thread_of_a_whole_crew_stays_on_a_core_of_its_own),
                 STORY(crew_that_is_told_to_runs_anywhere),
                 STORY(crew_smaller_than_the_machine_runs_anywhere),
+                STORY(whoever_is_woken_goes_before_threads_that_compute),
         };
 
         need((const char *const[]){ "SAMOVARD", "BABBLE", "BABBLE_MAKER", NULL });
