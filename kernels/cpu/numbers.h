@@ -10,16 +10,60 @@
  * the arithmetic.
  */
 
-#define AHEAD     4096u           /* bytes */
+#define AHEAD     4096u /* bytes */
+#define LINE      64u
 #define WIDTH_ALL (PANEL / LANES) /* vectors */
 
-LANES_INLINE void fetch_ahead(const uint32_t row, const uint8_t *at, uint32_t bytes)
+/*
+ * What is fetched while a pass walks over a panel: for each line of it the one at `at`, which then moves on by `step`.
+ *
+ * One pass alone fetches itself, AHEAD.  Of several that walk over the same panel only the first would have
+ * anything to fetch, and memory would have nothing to do in all others.  So each of n fetches its n-th part
+ * of the next panel, an n-th of a line for each of its own.
+ *
+ * The first cache can wait for few lines at a time, fewer than it takes to keep memory at work; the second one for
+ * more.  So what is waited for goes there, and is fetched into the first only where there is time for both.
+ *
+ * With vectors of less than 16 floats there are too few registers for that, and products take longer than memory:
+ * every pass fetches itself.
+ */
+struct ahead {
+        const uint8_t *at;
+        uint32_t step; /* bytes */
+        bool is_near;
+};
+
+LANES_INLINE struct ahead ahead_of(const uint8_t *panel, size_t bytes, uint32_t pass,
+                                   uint32_t passes)
+{
+        if (passes == 1)
+                return (struct ahead){ panel + AHEAD, LINE, false };
+        return (struct ahead){ panel + bytes + bytes * pass / passes, (LINE + passes - 1) / passes,
+                               passes > 2 };
+}
+
+LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
+{
+        if (is_near)
+                __builtin_prefetch(at, 0, 3);
+        else
+                __builtin_prefetch(at, 0, 2);
+}
+
+/* Beside `bytes` of the panel, at `own`. */
+LANES_INLINE void fetch_ahead(struct ahead *ahead, const uint32_t tokens, const uint32_t row,
+                              const uint8_t *own, const uint32_t bytes)
 {
         if (row) /* it has been done */
                 return;
-        UNROLL for (uint32_t i = 0; i < bytes; i += 64)
+        UNROLL for (uint32_t i = 0; i < bytes; i += LINE)
         {
-                __builtin_prefetch(at + AHEAD + i);
+                if (LANES < 16) {
+                        fetch(own + AHEAD + i, tokens > 1);
+                } else {
+                        fetch(ahead->at, ahead->is_near);
+                        ahead->at += ahead->step;
+                }
         }
 }
 
@@ -50,14 +94,14 @@ LANES_INLINE void sums_store(float *out, vec sums[PASS_MOST][WIDTH_ALL], const u
 /* F32, F16: WIDTH vectors of the panel's rows, from `row` on. */
 LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
                                const uint32_t width, const uint32_t row, float *out,
-                               const uint8_t *panel, uint32_t columns, const uint8_t *acts,
-                               size_t stride)
+                               const uint8_t *panel, struct ahead ahead, uint32_t columns,
+                               const uint8_t *acts, size_t stride)
 {
         vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < columns; k++) {
-                fetch_ahead(row, panel + k * slabs[type].bytes, slabs[type].bytes);
+                fetch_ahead(&ahead, tokens, row, panel + k * slabs[type].bytes, slabs[type].bytes);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec w = load_as(type, panel, k * PANEL + row + g * LANES);
@@ -119,15 +163,15 @@ LANES_INLINE void bfloats_add(const uint32_t tokens, const uint32_t width,
 }
 
 LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
-                               float *out, const uint8_t *panel, uint32_t columns,
-                               const uint8_t *acts, size_t stride)
+                               float *out, const uint8_t *panel, struct ahead ahead,
+                               uint32_t columns, const uint8_t *acts, size_t stride)
 {
         vec sums[PASS_MOST][WIDTH_ALL];
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
                 if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
-                        fetch_ahead(row, panel, SLAB_QUADS);
+                        fetch_ahead(&ahead, tokens, row, panel, SLAB_QUADS);
                 bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
         }
         sums_store(out, sums, tokens, width);
@@ -135,8 +179,8 @@ LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, cons
 
 /* F8_E4M3: all sums are 2^-8 of what they are, until the end. */
 LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
-                            float *out, const uint8_t *panel, uint32_t columns, const uint8_t *acts,
-                            size_t stride)
+                            float *out, const uint8_t *panel, struct ahead ahead, uint32_t columns,
+                            const uint8_t *acts, size_t stride)
 {
         const struct slab *s = &slabs[ROW_F8_E4M3];
         vec sums[PASS_MOST][WIDTH_ALL];
@@ -148,7 +192,7 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                 const uint8_t *codes = panel + E4M3_CODES + row;
                 vec block[PASS_MOST][WIDTH_ALL];
 
-                fetch_ahead(row, panel, E4M3_CODES);
+                fetch_ahead(&ahead, tokens, row, panel, E4M3_CODES);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec start = load_half(starts + g * LANES);
@@ -162,7 +206,7 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                         vec w[WIDTH_ALL];
 
                         if (k % 2 == 0) /* a line has two columns */
-                                fetch_ahead(row, codes, 2 * PANEL);
+                                fetch_ahead(&ahead, tokens, row, codes, 2 * PANEL);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
                                 w[g] = load_e4m3(codes + g * LANES);

@@ -235,7 +235,8 @@ LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
 /* Blocks of 32 columns. */
 LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, float *out, const uint8_t *panel,
-                              uint32_t columns, const uint8_t *acts, size_t stride)
+                              struct ahead ahead, uint32_t columns, const uint8_t *acts,
+                              size_t stride)
 {
         const struct slab *s = &slabs[type];
         vec sums[PASS_MOST][WIDTH_ALL];
@@ -245,7 +246,7 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                 ivec dots[PASS_MOST][WIDTH_ALL];
                 vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(row, panel, s->bytes);
+                fetch_ahead(&ahead, tokens, row, panel, s->bytes);
                 whole_dots(type, tokens, width, row, dots, panel + slab_codes_at(s), acts, stride);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
@@ -293,8 +294,9 @@ LANES_INLINE void six_bits_load(const uint32_t width, const uint32_t row, float 
 
 /* Q4_K, Q5_K */
 LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
-                            const uint32_t row, float *out, const uint8_t *panel, uint32_t columns,
-                            const uint8_t *acts, size_t stride)
+                            const uint32_t row, float *out, const uint8_t *panel,
+                            struct ahead ahead, uint32_t columns, const uint8_t *acts,
+                            size_t stride)
 {
         const struct slab *s = &slabs[type];
         float runs[16][PANEL] __attribute__((aligned(64)));
@@ -302,14 +304,14 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
-                fetch_ahead(row, panel, slab_codes_at(s));
+                fetch_ahead(&ahead, tokens, row, panel, slab_codes_at(s));
                 six_bits_load(width, row, runs, panel);
                 panel += slab_codes_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
                         vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                        fetch_ahead(row, panel, slab_code_bytes(s));
+                        fetch_ahead(&ahead, tokens, row, panel, slab_code_bytes(s));
                         whole_dots(type, tokens, width, row, dots, panel, acts, stride);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
@@ -348,7 +350,8 @@ LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, c
 /* Q6_K, Q3_K, Q2_K: whole scales of 16 columns. */
 LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, float *out, const uint8_t *panel,
-                              uint32_t columns, const uint8_t *acts, size_t stride)
+                              struct ahead ahead, uint32_t columns, const uint8_t *acts,
+                              size_t stride)
 {
         const struct slab *s = &slabs[type];
         vec sums[PASS_MOST][WIDTH_ALL];
@@ -358,7 +361,7 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                 const uint8_t *runs = panel + slab_runs_at(s);
                 vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(row, panel, slab_codes_at(s));
+                fetch_ahead(&ahead, tokens, row, panel, slab_codes_at(s));
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         const uint8_t *at = panel + (row + g * LANES) * 2;
@@ -371,7 +374,7 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
 
-                        fetch_ahead(row, panel, slab_code_bytes(s));
+                        fetch_ahead(&ahead, tokens, row, panel, slab_code_bytes(s));
                         scaled_dots(type, tokens, width, row, dots, panel, runs, acts, stride);
                         sums_add(tokens, width, sums, dots, scale, NULL, acts, stride);
                         if (s->has_leasts)
@@ -395,23 +398,28 @@ LANES_INLINE uint32_t pass_width(const enum row_type type, const uint32_t tokens
 }
 
 LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *out,
-                       const uint8_t *panel, uint32_t columns, const uint8_t *acts, size_t stride)
+                       const uint8_t *panel, struct ahead ahead, uint32_t columns,
+                       const uint8_t *acts, size_t stride)
 {
         const uint32_t width = pass_width(type, tokens);
 
         for (uint32_t row = 0; row < PANEL; row += width * LANES, out += width * LANES) {
                 if (type == ROW_BF16)
-                        bfloats_pass(tokens, width, row, out, panel, columns, acts, stride);
+                        bfloats_pass(tokens, width, row, out, panel, ahead, columns, acts, stride);
                 else if (type == ROW_F8_E4M3)
-                        e4m3_pass(tokens, width, row, out, panel, columns, acts, stride);
+                        e4m3_pass(tokens, width, row, out, panel, ahead, columns, acts, stride);
                 else if (slabs[type].low == LOW_NUMBERS)
-                        numbers_pass(type, tokens, width, row, out, panel, columns, acts, stride);
+                        numbers_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
+                                     stride);
                 else if (slabs[type].runs == RUNS_NONE)
-                        blocks_pass(type, tokens, width, row, out, panel, columns, acts, stride);
+                        blocks_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
+                                    stride);
                 else if (slabs[type].runs == RUNS_SIX_BITS)
-                        runs_pass(type, tokens, width, row, out, panel, columns, acts, stride);
+                        runs_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
+                                  stride);
                 else
-                        halves_pass(type, tokens, width, row, out, panel, columns, acts, stride);
+                        halves_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
+                                    stride);
         }
 }
 
@@ -432,17 +440,19 @@ LANES_INLINE void passes(const enum row_type type, float *out, const uint8_t *pa
                          uint32_t columns, const uint8_t *acts, size_t stride, uint32_t tokens)
 {
         const uint32_t most = pass_most(type), n = (tokens + most - 1) / most;
+        const size_t bytes = panel_bytes(type, columns);
 
         for (uint32_t i = 0; i < n; i++) {
                 uint32_t from = tokens * i / n, count = tokens * (i + 1) / n - from;
                 float *to = out + from * PANEL;
                 const uint8_t *x = acts + from * stride;
+                const struct ahead ahead = ahead_of(panel, bytes, i, n);
 
                 switch (count) {
 #define PASS(N)                                                                                    \
         case N:                                                                                    \
                 if (N <= most)                                                                     \
-                        pass(type, N <= most ? N : 1, to, panel, columns, x, stride);              \
+                        pass(type, N <= most ? N : 1, to, panel, ahead, columns, x, stride);       \
                 break
                         PASS(1);
                         PASS(2);
