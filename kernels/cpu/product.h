@@ -179,6 +179,15 @@ LANES_INLINE ivec less_of(const uint8_t *acts)
         return splat_quad((const int8_t *)((const struct act *)acts)->less_halves);
 }
 
+/* Whole scales of each 16 of 32 columns, the first ones or the second ones. */
+LANES_INLINE ivec run_load(const enum row_type type, const uint8_t *scales, const uint32_t row,
+                           const uint32_t half)
+{
+        const int32_t mask = slabs[type].runs == RUNS_HALVES ? 15 : -1;
+
+        return widen_bytes(scales + half * PANEL + row) & mask;
+}
+
 /* ... of 32 columns with a whole scale for each 16. */
 LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
@@ -189,11 +198,8 @@ LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, c
 
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
-                const uint8_t *at = scales + row + g * LANES;
-                const int32_t mask = slabs[type].runs == RUNS_HALVES ? 15 : -1;
-
-                first[g] = both_halves(widen_bytes(at) & mask);
-                second[g] = both_halves(widen_bytes(at + PANEL) & mask);
+                first[g] = both_halves(run_load(type, scales, row + g * LANES, 0));
+                second[g] = both_halves(run_load(type, scales, row + g * LANES, 1));
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         ivec pair = (first[g] & 0xffff) | (second[g] & (int32_t)0xffff0000);
@@ -206,17 +212,60 @@ LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, c
         quads_dots(type, tokens, width, row, dots, second, codes, 4, 4, acts, stride);
 }
 
+/*
+ * The same as floats, for where multiplying them is what costs least: whole numbers as well, for a dot
+ * of 16 columns is 16 * 32 * 127 at most, and two of them times 128 are less than 2^24.  A 0 is never -0, as
+ * it is added to one.
+ */
+LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
+                                const uint32_t width, const uint32_t row,
+                                vec floats[PASS_MOST][WIDTH_ALL], const uint8_t *codes,
+                                const uint8_t *scales, const uint8_t *acts, size_t stride)
+{
+        UNROLL for (uint32_t half = 0; half < 2; half++)
+        {
+                ivec dots[PASS_MOST][WIDTH_ALL];
+                vec run[WIDTH_ALL];
+
+                UNROLL for (uint32_t t = 0; t < tokens; t++)
+                {
+                        const struct act *a = (const struct act *)(acts + t * stride);
+                        ivec less = dots_start(code_zero(type), splat_dword(a->less_halves[half]));
+
+                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        {
+                                dots[t][g] = less;
+                        }
+                }
+                quads_dots(type, tokens, width, row, dots, NULL, codes, half * 4, 4, acts, stride);
+                UNROLL for (uint32_t g = 0; g < width; g++)
+                {
+                        run[g] = to_floats(run_load(type, scales, row + g * LANES, half));
+                }
+                UNROLL for (uint32_t t = 0; t < tokens; t++)
+                {
+                        UNROLL for (uint32_t g = 0; g < width; g++)
+                        {
+                                vec before = half ? floats[t][g] : (vec){ 0 };
+
+                                floats[t][g] = fused(to_floats(dots[t][g]), run[g], before);
+                        }
+                }
+        }
+}
+
 LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
 {
         return type == ROW_MXFP4 ? load_bfloat((const uint16_t *)at)
                                  : load_half((const uint16_t *)at);
 }
 
-/* One block's share of the sums; `scale` and `least` of each row, the latter to be subtracted. */
+/* One block's share of the sums, by its dots, of integers or as floats; `scale` and `least` of each row, the
+ * latter to be subtracted. */
 LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
-                           vec sums[PASS_MOST][WIDTH_ALL], ivec dots[PASS_MOST][WIDTH_ALL],
-                           const vec scale[WIDTH_ALL], const vec *least, const uint8_t *acts,
-                           size_t stride)
+                           vec sums[PASS_MOST][WIDTH_ALL], ivec (*dots)[WIDTH_ALL],
+                           vec (*floats)[WIDTH_ALL], const vec scale[WIDTH_ALL], const vec *least,
+                           const uint8_t *acts, size_t stride)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
@@ -224,8 +273,9 @@ LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
 
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
-                        sums[t][g] = fused(to_floats(dots[t][g]) * scale[g], splat(a->scale),
-                                           sums[t][g]);
+                        vec dot = floats ? floats[t][g] : to_floats(dots[t][g]);
+
+                        sums[t][g] = fused(dot * scale[g], splat(a->scale), sums[t][g]);
                         if (least)
                                 sums[t][g] = fused(least[g], splat(a->less_scaled), sums[t][g]);
                 }
@@ -256,7 +306,7 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                         if (s->has_leasts)
                                 least[g] = scale_load(type, at + SLAB_SCALES);
                 }
-                sums_add(tokens, width, sums, dots, scale, s->has_leasts ? least : NULL, acts,
+                sums_add(tokens, width, sums, dots, NULL, scale, s->has_leasts ? least : NULL, acts,
                          stride);
                 panel += s->bytes;
                 acts += sizeof(struct act);
@@ -318,7 +368,7 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
                                 scale[g] = load(runs[run] + row + g * LANES);
                                 least[g] = load(runs[8 + run] + row + g * LANES);
                         }
-                        sums_add(tokens, width, sums, dots, scale, least, acts, stride);
+                        sums_add(tokens, width, sums, dots, NULL, scale, least, acts, stride);
                         panel += slab_code_bytes(s);
                         acts += sizeof(struct act);
                 }
@@ -373,10 +423,17 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                 panel += slab_codes_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
+                        vec floats[PASS_MOST][WIDTH_ALL];
 
                         fetch_ahead(&ahead, tokens, row, panel, slab_code_bytes(s));
-                        scaled_dots(type, tokens, width, row, dots, panel, runs, acts, stride);
-                        sums_add(tokens, width, sums, dots, scale, NULL, acts, stride);
+                        if (LANES == 16)
+                                scaled_floats(type, tokens, width, row, floats, panel, runs, acts,
+                                              stride);
+                        else
+                                scaled_dots(type, tokens, width, row, dots, panel, runs, acts,
+                                            stride);
+                        sums_add(tokens, width, sums, dots, LANES == 16 ? floats : NULL, scale,
+                                 NULL, acts, stride);
                         if (s->has_leasts)
                                 leasts_subtract(tokens, width, row, sums, least, runs, acts,
                                                 stride);
