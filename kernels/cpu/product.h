@@ -222,6 +222,7 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 vec floats[PASS_MOST][WIDTH_ALL], const uint8_t *codes,
                                 const uint8_t *scales, const uint8_t *acts, size_t stride)
 {
+        sums_clear(floats, tokens, width);
         UNROLL for (uint32_t half = 0; half < 2; half++)
         {
                 ivec dots[PASS_MOST][WIDTH_ALL];
@@ -246,9 +247,7 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                 {
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
-                                vec before = half ? floats[t][g] : (vec){ 0 };
-
-                                floats[t][g] = fused(to_floats(dots[t][g]), run[g], before);
+                                floats[t][g] = fused(to_floats(dots[t][g]), run[g], floats[t][g]);
                         }
                 }
         }
