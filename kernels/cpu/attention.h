@@ -189,20 +189,24 @@ static float base_of(float largest)
         return largest > -INFINITY ? largest : 0;
 }
 
-/* The running softmax takes a tile's scores and leaves in `p` what each position's v is to be
- * multiplied by.  Hidden ones add nothing: e^-inf is 1e-38 here. */
+/*
+ * The running softmax takes a tile's scores and leaves in `p` what each position's v is to be
+ * multiplied by.  Hidden ones add nothing: e^-inf is 1e-38 here.
+ *
+ * Where none is larger than those before, all is multiplied by 1.  Whether one is depends on what is read, and a
+ * processor that had to guess would be quicker the next time: so another user's clock could tell that it was.
+ */
 static void softmax_take(struct softmax *found, float sums[SUMS], float *p, const struct tile *tile,
                          uint32_t head_dim)
 {
-        float base;
+        const bool above = scores_above(p, found->largest);
+        const float most[2] = { found->largest, scores_largest(p) };
+        const float down[2] = { 0, most[0] - most[1] };
+        float base, factor = exp_one(down[above]);
 
-        if (scores_above(p, found->largest)) {
-                float largest = scores_largest(p), factor = exp_one(found->largest - largest);
-
-                scale_all(sums, factor, SUMS);
-                scale_all(found->values, factor, round_up(head_dim, SUMS));
-                found->largest = largest;
-        }
+        scale_all(sums, factor, SUMS);
+        scale_all(found->values, factor, round_up(head_dim, SUMS));
+        found->largest = most[above];
         base = base_of(found->largest);
         for (uint32_t part = 0; part < SUMS; part += LANES) {
                 vec sum = load(sums + part);

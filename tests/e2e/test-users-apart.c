@@ -373,29 +373,22 @@ static double area(struct trials *trials, size_t which)
 static uint32_t length;
 
 /*
- * Somebody asks for a prompt or, by the fall of a coin, for another as long, and then for something else;
- * then Bob asks for the first.  No prompt comes twice, so no trial warms another.  The other one has the same
- * tokens, its second half first, so that the same rows of the weights are in the processor's caches.
- *
- * Something else, because a processor itself remembers what it has just done: without it areas of 0.52 to 0.63
- * are found, by the processor, and 0.50 to 0.51 with it.  What a user's blocks would tell
- * they tell all the same, as they stay.
+ * Somebody asks for a prompt or, by the fall of a coin, for another as long; then Bob asks for the
+ * first.  No prompt comes twice, so no trial warms another.  The other one has the same tokens, its
+ * second half first, so that the same rows of the weights are in the processor's caches.  An area
+ * of 0.52 to 0.63 was found, by processor, as long as attention had a branch that depended on scores.
  */
 static struct trial try_once(const struct guest *somebody, const struct guest *bob)
 {
         static struct question prompt = { .max_tokens = 1 }, other = { .max_tokens = 1 };
-        static struct question between = { .max_tokens = 1 };
         bool asked = random_below(2);
         struct answer answer;
 
-        prompt.count = other.count = between.count = length;
+        prompt.count = other.count = length;
         fill(prompt.tokens, length);
-        fill(between.tokens, length);
         for (uint32_t i = 0; i < length; i++)
                 other.tokens[i] = prompt.tokens[(i + length / 2) % length];
         guest_ask(somebody, asked ? &prompt : &other);
-        guest_hear(somebody);
-        guest_ask(somebody, &between);
         guest_hear(somebody);
         guest_ask(bob, &prompt);
         answer = guest_hear(bob);
