@@ -33,7 +33,10 @@ struct pass {
         const float *q[PASS_QUERIES];
         float *values[PASS_QUERIES];
         float p[PASS_QUERIES][TILE_POSITIONS]; /* scores, then e^(score - largest) */
+        float factor[LANES];                   /* what sums and values so far are multiplied by */
 };
+
+_Static_assert(PASS_QUERIES <= LANES, "one vector of factors");
 
 /* Numbers of a tile from `at` on, bytes without their scales; E4M3 are 2^-8 of what they mean. */
 LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at)
@@ -154,15 +157,6 @@ static void scores_scale(float *p, float scale)
                 store(p + i, load(p + i) * scale);
 }
 
-static bool scores_above(const float *p, float largest)
-{
-        ivec above = { 0 };
-
-        for (uint32_t i = 0; i < TILE_POSITIONS; i += LANES)
-                above |= load(p + i) > largest;
-        return any(above);
-}
-
 static float scores_largest(const float *p)
 {
         float most[SUMS];
@@ -177,39 +171,19 @@ static float scores_largest(const float *p)
         return tree_max(most);
 }
 
-static void scale_all(float *x, float factor, uint32_t count)
-{
-        for (uint32_t i = 0; i < count; i += LANES)
-                store(x + i, load(x + i) * factor);
-}
-
 /* What is subtracted from scores: where all of them are -inf, that would make NaN of them. */
 static float base_of(float largest)
 {
         return largest > -INFINITY ? largest : 0;
 }
 
-/*
- * The running softmax takes a tile's scores and leaves in `p` what each position's v is to be
- * multiplied by.  Hidden ones add nothing: e^-inf is 1e-38 here.
- *
- * Where none is larger than those before, all is multiplied by 1.  Whether one is depends on what is read, and a
- * processor that had to guess would be quicker the next time: so another user's clock could tell that it was.
- */
-static void softmax_take(struct softmax *found, float sums[SUMS], float *p, const struct tile *tile,
-                         uint32_t head_dim)
+/* Leaves in `p` what each position's v is to be multiplied by, and adds it up.  Hidden ones add nothing: e^-inf is
+ * 1e-38 here. */
+static void scores_weigh(float *p, float sums[SUMS], float factor, float base,
+                         const struct tile *tile)
 {
-        const bool above = scores_above(p, found->largest);
-        const float most[2] = { found->largest, scores_largest(p) };
-        const float down[2] = { 0, most[0] - most[1] };
-        float base, factor = exp_one(down[above]);
-
-        scale_all(sums, factor, SUMS);
-        scale_all(found->values, factor, round_up(head_dim, SUMS));
-        found->largest = most[above];
-        base = base_of(found->largest);
         for (uint32_t part = 0; part < SUMS; part += LANES) {
-                vec sum = load(sums + part);
+                vec sum = load(sums + part) * factor;
 
                 for (uint32_t i = part; i < TILE_POSITIONS; i += SUMS) {
                         const float *scales = tile->v_scales[i / PAGE_POSITIONS];
@@ -226,7 +200,7 @@ static void softmax_take(struct softmax *found, float sums[SUMS], float *p, cons
 
 /* ---- values ---- */
 
-/* values += p[j] * v[j] for the positions of the tile, ascending, of `units` times 16 numbers of the head
+/* values = values * factor + p[j] * v[j] for the positions of the tile, ascending, of `units` times 16 numbers of the head
  * from `d` on.  Where head_dim is no multiple of 16 the last ones are somebody else's, and remain in
  * lanes that nobody looks at. */
 LANES_INLINE void values_of(const enum kv_type type, const uint32_t queries, const uint32_t units,
@@ -240,7 +214,7 @@ LANES_INLINE void values_of(const enum kv_type type, const uint32_t queries, con
         {
                 UNROLL for (uint32_t i = 0; i < units * PARTS; i++)
                 {
-                        sums[t][i] = load(pass->values[t] + d + i * LANES);
+                        sums[t][i] = load(pass->values[t] + d + i * LANES) * pass->factor[t];
                 }
         }
         for (uint32_t from = tile->from, to; from < tile->to; from = to) {
@@ -300,20 +274,35 @@ struct walk {
         uint32_t base;             /* the tile's first position */
 };
 
+/*
+ * The running softmax takes a pass's scores.  What was found so far is multiplied by e^(largest before - largest now),
+ * which is 1 where none is larger than those before.  No branch asks for that: whether one is depends on what is read,
+ * and a processor that had to guess would be quicker the next time, so another user's clock could tell that it was.
+ */
 static void pass_soften(struct walk *w, struct pass *pass, const struct tile *tile, uint32_t query,
                         uint32_t count)
 {
         bool is_plain = tile->to - tile->from == TILE_POSITIONS && w->past->softcap == 0 &&
                         !KV_HAS_SCALES(w->past->type);
+        float base[PASS_QUERIES];
+        vec down = { 0 };
 
         for (uint32_t t = 0; t < count; t++) {
+                struct softmax *found = w->found[query + t];
+                float before = found->largest, most;
+
                 if (is_plain && w->queries[query + t].slope == 0)
                         scores_scale(pass->p[t], w->past->scale);
                 else
                         scores_shape(pass->p[t], tile, w->past, &w->queries[query + t], w->base);
-                softmax_take(w->found[query + t], w->sums[query + t], pass->p[t], tile,
-                             w->past->head_dim);
+                most = scores_largest(pass->p[t]);
+                found->largest = most > before ? most : before;
+                base[t] = base_of(found->largest);
+                down = choose(iota() == (int32_t)t, splat(before - base[t]), down);
         }
+        store(pass->factor, exp_lanes(down));
+        for (uint32_t t = 0; t < count; t++)
+                scores_weigh(pass->p[t], w->sums[query + t], pass->factor[t], base[t], tile);
 }
 
 LANES_INLINE void pass_take(const enum kv_type type, const uint32_t count, struct walk *w,

@@ -23,26 +23,41 @@
 #define SUMS  16u
 #define PARTS (SUMS / LANES) /* vectors in 16 numbers */
 
+typedef float four __attribute__((vector_size(16)));
+
+LANES_INLINE four load_four(const float *p)
+{
+        four v;
+
+        memcpy(&v, p, sizeof(v));
+        return v;
+}
+
+/* In halves: number i and i + 8, then i and i + 4, ... */
 static float tree_sum(const float sums[SUMS])
 {
-        float s[SUMS];
+        four s = (load_four(sums) + load_four(sums + 8)) +
+                 (load_four(sums + 4) + load_four(sums + 12));
 
-        memcpy(s, sums, sizeof(s));
-        for (uint32_t half = SUMS / 2; half > 0; half /= 2)
-                for (uint32_t i = 0; i < half; i++)
-                        s[i] += s[i + half];
-        return s[0];
+        return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+LANES_INLINE four larger_four(four a, four b)
+{
+#if LANES > 4
+        return (four)_mm_max_ps((__m128)a, (__m128)b);
+#else
+        return larger(a, b);
+#endif
 }
 
 static float tree_max(const float numbers[SUMS])
 {
-        float s[SUMS];
+        four m = larger_four(larger_four(load_four(numbers), load_four(numbers + 8)),
+                             larger_four(load_four(numbers + 4), load_four(numbers + 12)));
 
-        memcpy(s, numbers, sizeof(s));
-        for (uint32_t half = SUMS / 2; half > 0; half /= 2)
-                for (uint32_t i = 0; i < half; i++)
-                        s[i] = s[i + half] > s[i] ? s[i + half] : s[i];
-        return s[0];
+        m = larger_four(m, __builtin_shufflevector(m, m, 2, 3, 0, 1));
+        return larger_four(m, __builtin_shufflevector(m, m, 1, 0, 3, 2))[0];
 }
 
 #include "kernels/cpu/numbers.h"
