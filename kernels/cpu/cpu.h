@@ -14,6 +14,8 @@
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
 
+#include <string.h>
+
 #include "kernels/cpu/crew.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/kernels.h"
@@ -112,6 +114,16 @@ void cpu_product(struct product *p, uint32_t panels);
 /* out[t] = panel x[from + t] + bias, for t < tokens; returns the rows of the panel that are real */
 uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
                    uint32_t tokens, float out[TOKENS * PANEL]);
+
+/* Rows of a panel that are real.  Where all are, how many is known to the compiler, and nobody is called. */
+static inline void panel_copy(float *to, const float *panel, uint32_t width)
+{
+        if (width == PANEL)
+                memcpy(to, panel, PANEL * sizeof(*to));
+        else
+                memcpy(to, panel, width * sizeof(*to));
+}
+
 int cpu_embed(struct kernels *k, const struct mat *table, float scale, float *x);
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y);
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x);

@@ -34,6 +34,17 @@ uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint3
         return width;
 }
 
+/* As panel_copy() does it. */
+static void panel_add(float *to, const float *panel, uint32_t width)
+{
+        if (width == PANEL)
+                for (uint32_t i = 0; i < PANEL; i++)
+                        to[i] += panel[i];
+        else
+                for (uint32_t i = 0; i < width; i++)
+                        to[i] += panel[i];
+}
+
 struct chunks {
         const struct product *product;
         uint32_t panels, chunk;
@@ -144,12 +155,9 @@ static void project_finish(const struct product *p, uint32_t panel, uint32_t fro
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
-        for (uint32_t t = 0; t < tokens; t++) {
-                float *x = p->out + (size_t)(from + t) * p->w->rows + panel * PANEL;
-
-                for (uint32_t i = 0; i < width; i++)
-                        x[i] += sums[t * PANEL + i];
-        }
+        for (uint32_t t = 0; t < tokens; t++)
+                panel_add(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
+                          sums + t * PANEL, width);
 }
 
 int cpu_project(struct kernels *k, const struct linear *op, float *x, const float *y)
@@ -176,8 +184,8 @@ static void gate_finish(const struct product *p, uint32_t panel, uint32_t from, 
         cpu_panel(p, 1, panel, from, tokens, ups);
         p->cpu->isa->loops->activate(op->act, gates, gates, ups, tokens * PANEL);
         for (uint32_t t = 0; t < tokens; t++)
-                memcpy(p->out + (size_t)(from + t) * rows + panel * PANEL, gates + t * PANEL,
-                       width * sizeof(float));
+                panel_copy(p->out + (size_t)(from + t) * rows + panel * PANEL, gates + t * PANEL,
+                           width);
 }
 
 int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *x)
@@ -201,8 +209,8 @@ static void head_finish(const struct product *p, uint32_t panel, uint32_t from, 
         if (op->softcap > 0)
                 p->cpu->isa->loops->soften(sums, op->softcap, tokens * PANEL);
         for (uint32_t t = 0; t < tokens; t++)
-                memcpy(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL, sums + t * PANEL,
-                       width * sizeof(float));
+                panel_copy(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
+                           sums + t * PANEL, width);
 }
 
 int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x)

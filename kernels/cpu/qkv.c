@@ -33,8 +33,8 @@ static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, u
         }
         width = cpu_panel(p, part, panel, from, tokens, sums);
         for (uint32_t t = 0; t < tokens; t++)
-                memcpy(p->out + (size_t)(from + t) * p->w->rows + first + panel * PANEL,
-                       sums + t * PANEL, width * sizeof(float));
+                panel_copy(p->out + (size_t)(from + t) * p->w->rows + first + panel * PANEL,
+                           sums + t * PANEL, width);
 }
 
 static void turns_work(void *arg, uint32_t thread, uint32_t item)
