@@ -324,7 +324,8 @@ static void stats_say_why_the_cache_missed(void **state)
         struct ran ran;
 
         HOUSE(house, "--threads", "1");
-        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite far away", "--max", "4", "--stats");
+        ran = RUN(house, NULL, SAMOVAR, "complete", "Quite far away", "--max", "4", "--temp", "0",
+                  "--stats");
         assert_int_equal(ran.status, 0);
         assert_non_null(strstr(ran.err, " of 15 tokens"));
         assert_non_null(strstr(ran.err, "\nsamovar: time: "));
