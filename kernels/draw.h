@@ -4,17 +4,21 @@
  * Draws are keyed, not sequential: (seed, choice, position) names the number, so
  * what a request gets does not depend on who else draws, on steps that were
  * repeated, or on where it runs.  The generator is Philox4x32-10 with key = seed
- * and counter = {position low, position high, choice, 0}; the draw is the first
- * word's upper 24 bits / 2^24, in [0, 1).
+ * and counter = {position low, position high, choice, 0}; the draw is the middle of one of 2^40 equal
+ * pieces of (0, 1), of which the first 40 of its bits are the number.
  *
  * Picking, in this order (ref/pick.c is the definition):
  *   1. temperature 0: the largest logit, the lowest id among equals.  Done.
- *   2. candidates sorted by (logit descending, id ascending); top_k > 0 keeps the
+ *   2. candidates stand in line by (logit descending, id ascending); top_k > 0 keeps the
  *      first top_k of them.
  *   3. p = softmax(logit / temperature) over the kept ones, in double.
  *   4. top_p < 1 keeps the shortest run from the front whose sum reaches top_p.
- *   5. min_p > 0 keeps those with p >= min_p * p[0].
- *   6. the first candidate whose running sum exceeds draw * (sum of the kept).
+ *   5. min_p > 0 keeps those with p >= min_p * p[0]; of none the first one is kept.
+ *   6. the kept ones by id: the first one at which their running sum exceeds draw * (sum of the kept).
+ *
+ * The draw goes by id since nobody has to be sorted for that: where nothing is cut, sums of whole blocks tell
+ * where it falls.  Nor does it matter which order it is, if draws are fine: of 24 bits the lowest id would be
+ * drawn once in 2^24, however unlikely it is.
  */
 #ifndef KERNELS_DRAW_H
 #define KERNELS_DRAW_H
@@ -49,12 +53,18 @@ DRAW_INLINE void philox(uint32_t c[4], uint64_t seed)
         }
 }
 
-DRAW_INLINE double draw(uint64_t seed, uint32_t choice, uint64_t position)
+/* The piece of (0, 1): below 2^40. */
+DRAW_INLINE uint64_t draw_piece(uint64_t seed, uint32_t choice, uint64_t position)
 {
         uint32_t c[4] = { (uint32_t)position, (uint32_t)(position >> 32), choice, 0 };
 
         philox(c, seed);
-        return (c[0] >> 8) * (1.0 / 16777216.0);
+        return (uint64_t)c[0] << 8 | c[1] >> 24;
+}
+
+DRAW_INLINE double draw(uint64_t seed, uint32_t choice, uint64_t position)
+{
+        return ((double)draw_piece(seed, choice, position) + 0.5) * 0x1p-40;
 }
 
 #endif

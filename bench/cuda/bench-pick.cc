@@ -17,7 +17,7 @@ static const struct {
         unsigned readings; /* of a row's logits (pick.h) */
 } kinds[] = {
         { "greedy", { 0, 1, 0, 0, 0, 1, 1, 0 }, 1 },
-        { "drawn", { 1, 1, 0, 0, 0, 2, 1, 0 }, 3 },
+        { "drawn", { 1, 1, 0, 0, 0, 2, 1, 0 }, 2 },
         { "drawn, top_p 0.9", { 1, 0.9f, 0, 0, 0, 3, 1, 0 }, 4 },
         { "drawn, top_k 40, 5 logprobs", { 1, 1, 0, 40, 0, 4, 1, 6 }, 8 },
 };

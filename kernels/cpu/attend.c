@@ -347,6 +347,7 @@ int cpu_attend(struct kernels *k, const struct attend *op, float *out, const flo
         assert(cpu->steps.running && op->layer < kv->layers);
         assert(op->kv_heads == kv->kv_heads && op->head_dim == kv->head_dim);
         assert(op->heads % op->kv_heads == 0 && op->head_dim <= cpu->head_dim_max);
+        gist_forget(&cpu->gist);
         a.blocks = blocks_make(cpu, op->heads / op->kv_heads);
         items_cut(&a);
         crew_run(cpu->crew, attend_work, &a,

@@ -205,61 +205,66 @@ static void soften(float *x, float cap, uint32_t count)
                 store(x + i, tanh_lanes(load(x + i) / cap) * cap);
 }
 
-static bool maxima(float *ret_maxima, const float *x, uint32_t count)
+static void maxima(float *ret_maxima, const float *x, uint32_t blocks)
 {
-        bool good = true;
-
-        for (uint32_t at = 0; at < count; at += MAXIMA_BLOCK) {
-                uint32_t n = count - at < MAXIMA_BLOCK ? count - at : MAXIMA_BLOCK, i = 0;
-                vec m = splat(-INFINITY);
-                float most = -INFINITY, lanes[LANES];
+        for (uint32_t b = 0; b < blocks; b++, x += LOGITS_BLOCK) {
+                float most[SUMS];
                 ivec bad = { 0 };
 
-                for (; i + LANES <= n; i += LANES) {
-                        vec v = load(x + at + i);
+                for (uint32_t i = 0; i < SUMS; i += LANES) {
+                        vec one = load(x + i), other = load(x + i + SUMS);
 
-                        bad |= ~(v < splat(INFINITY));
-                        m = choose(v > m, v, m);
+                        bad |= ~(one < splat(INFINITY)) | ~(other < splat(INFINITY));
+                        store(most + i, larger(one, other));
                 }
-                store(lanes, m);
-                for (uint32_t l = 0; l < LANES; l++) {
-                        most = lanes[l] > most ? lanes[l] : most;
-                        good = good && !bad[l];
-                }
-                for (; i < n; i++) {
-                        most = x[at + i] > most ? x[at + i] : most;
-                        good = good && x[at + i] < INFINITY;
-                }
-                ret_maxima[at / MAXIMA_BLOCK] = most;
+                ret_maxima[b] = any(bad) ? INFINITY : tree_max(most);
         }
-        return good;
 }
 
-static double exp_sum(float *ret_each, const float *x, uint32_t count, float largest, float factor)
+static void weigh(float *ret_each, float *ret_sums, const float *x, uint32_t blocks, float largest,
+                  float factor)
 {
-        double sum = 0;
+        for (uint32_t b = 0; b < blocks; b++, x += LOGITS_BLOCK, ret_each += LOGITS_BLOCK) {
+                float sums[SUMS];
 
-        for (uint32_t at = 0; at < count; at += MAXIMA_BLOCK) {
-                uint32_t n = count - at < MAXIMA_BLOCK ? count - at : MAXIMA_BLOCK;
-                float last[MAXIMA_BLOCK] = { 0 }, sums[SUMS];
-                const float *from = x + at;
-                vec part[PARTS] = { 0 };
+                for (uint32_t i = 0; i < SUMS; i += LANES) {
+                        vec one = exp_lanes((load(x + i) - largest) * factor);
+                        vec other = exp_lanes((load(x + i + SUMS) - largest) * factor);
 
-                if (n < MAXIMA_BLOCK)
-                        from = memcpy(last, from, n * sizeof(*last));
-                for (uint32_t i = 0; i < MAXIMA_BLOCK; i += LANES)
-                        store(ret_each + at + i, exp_lanes((load(from + i) - largest) * factor));
-                for (uint32_t i = n; i < MAXIMA_BLOCK; i++)
-                        ret_each[at + i] = 0;
-                for (uint32_t i = 0; i < MAXIMA_BLOCK; i += SUMS)
-                        for (uint32_t p = 0; p < PARTS; p++)
-                                part[p] += load(ret_each + at + i + p * LANES);
-                for (uint32_t p = 0; p < PARTS; p++)
-                        store(sums + p * LANES, part[p]);
-                sum += tree_sum(sums);
+                        store(ret_each + i, one);
+                        store(ret_each + i + SUMS, other);
+                        store(sums + i, one + other);
+                }
+                ret_sums[b] = tree_sum(sums);
         }
-        return sum;
 }
+
+static uint32_t split(const struct split *at, float *ret_sums, uint32_t *ret_where, float *ret_each,
+                      const float *x, uint32_t blocks, uint32_t first)
+{
+        const vec none = { 0 };
+        uint32_t n = 0;
+
+        for (uint32_t b = 0; b < blocks; b++) {
+                vec sums[PARTS] = { 0 };
+                float all[SUMS];
+
+                for (uint32_t p = 0; p < 2 * PARTS; p++, x += LANES, first += LANES) {
+                        vec v = load(x), e = exp_lanes((v - at->largest) * at->factor);
+                        ivec is_above = v >= at->above;
+
+                        sums[p % PARTS] += choose(is_above, e, none);
+                        n += list_lanes(~is_above & (v >= at->least), first, e, ret_where + n,
+                                        ret_each + n);
+                }
+                for (uint32_t p = 0; p < PARTS; p++)
+                        store(all + p * LANES, sums[p]);
+                ret_sums[b] = tree_sum(all);
+        }
+        return n;
+}
+
+_Static_assert(LOGITS_BLOCK == 2 * SUMS, "two numbers for each sum");
 
 static void to_half(uint16_t *out, const float *x, uint32_t count)
 {
@@ -283,7 +288,8 @@ const struct loops BODY_LOOPS = {
         .activate = activate,
         .soften = soften,
         .maxima = maxima,
-        .exp_sum = exp_sum,
+        .weigh = weigh,
+        .split = split,
         .to_half = to_half,
         .attend = attend,
         .attend_join = attend_join,

@@ -75,7 +75,7 @@ static void cpu_floats_free(struct kernels *k, float *floats)
 
 static int cpu_put(struct kernels *k, float *to, const float *host, size_t count)
 {
-        (void)k;
+        gist_forget(&cpu_of(k)->gist);
         memcpy(to, host, count * sizeof(*to));
         return 0;
 }
@@ -118,6 +118,7 @@ static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *s
         crew_settle(cpu->crew);
         steps_begin(&cpu->steps, step);
         kv_copy(kv, step->copies, step->copy_count);
+        gist_forget(&cpu->gist);
         cpu->turned.frequency = NULL; /* other positions, and put() may have changed the numbers */
         return 0;
 }
@@ -162,8 +163,9 @@ static void cpu_close(struct kernels *k)
         memory_free(cpu->blocks);
         cpu_attend_deinit(cpu);
         for (uint32_t i = 0; cpu->sorters && i < crew_threads(cpu->crew); i++)
-                cpu_sorter_deinit(&cpu->sorters[i]);
+                sorter_deinit(&cpu->sorters[i]);
         memory_free(cpu->sorters);
+        gist_deinit(&cpu->gist);
         crew_free(cpu->crew);
         memory_free(cpu);
 }
@@ -275,12 +277,15 @@ static int cpu_init(struct cpu *cpu, const struct kernels_conf *conf)
         r = steps_init(&cpu->steps, conf);
         if (r < 0)
                 return r;
+        r = gist_init(&cpu->gist, conf->wants_max, conf->vocab_max);
+        if (r < 0)
+                return r;
         cpu->blocks = memory_new(conf->rows_max, sizeof(*cpu->blocks));
         cpu->sorters = memory_new(crew_threads(cpu->crew), sizeof(*cpu->sorters));
         if (!cpu->blocks || !cpu->sorters)
                 return -ENOMEM;
         for (uint32_t i = 0; i < crew_threads(cpu->crew); i++) {
-                r = cpu_sorter_init(&cpu->sorters[i], conf->vocab_max);
+                r = sorter_init(&cpu->sorters[i], conf->vocab_max);
                 if (r < 0)
                         return r;
         }

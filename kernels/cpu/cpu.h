@@ -17,7 +17,9 @@
 #include <string.h>
 
 #include "kernels/cpu/crew.h"
+#include "kernels/cpu/gist.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/sorter.h"
 #include "kernels/kernels.h"
 #include "kernels/kv.h"
 #include "kernels/steps.h"
@@ -34,16 +36,6 @@ struct mat {
         uint32_t panels; /* of all parts */
         uint32_t kinds;  /* of x that products with it need: 1 << act_kind */
         struct part parts[MAT_PARTS_MAX];
-};
-
-struct candidate;
-struct sorter { /* pick.c: one thread's room for a vocabulary */
-        struct candidate *a, *b;
-        double *chances;
-        float *maxima;    /* of blocks of logits */
-        float *weights;   /* of each: e^(what it is below the largest), a whole number of blocks */
-        uint16_t *shelf;  /* ... by how much that is, where there are many, and ... */
-        double *together; /* ... what the weights of a shelf come to */
 };
 
 struct attend_room; /* attend.c: one thread's */
@@ -71,6 +63,7 @@ struct cpu {
         uint8_t *apart;            /* softmaxes of spans that different threads work at */
         uint32_t head_dim_max;     /* there is room for */
 
+        struct gist gist;       /* of the logits that this step's head made */
         struct sorter *sorters; /* (threads) */
 };
 
@@ -138,8 +131,6 @@ void cpu_attend_deinit(struct cpu *cpu);
 int cpu_attend(struct kernels *k, const struct attend *op, float *out, const float *q);
 
 /* pick.c */
-int cpu_sorter_init(struct sorter *s, uint32_t vocab_max);
-void cpu_sorter_deinit(struct sorter *s);
 int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab);
 
 #endif

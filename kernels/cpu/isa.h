@@ -21,8 +21,8 @@
 #include "kernels/kernels.h"
 #include "kernels/page.h"
 
-#define MAXIMA_BLOCK 64u
-#define QUERIES      32u /* that are walked together: of one KV head, or of several */
+#define LOGITS_BLOCK PANEL /* logits that are looked at together: what a panel of the head makes */
+#define QUERIES      32u   /* that are walked together: of one KV head, or of several */
 
 /* Attention takes positions by tiles, and tiles by spans, which begin at their own multiples. */
 #define TILE_POSITIONS 64u
@@ -57,6 +57,11 @@ struct softmax {
         float values[]; /* head_dim, rounded up to 16 */
 };
 
+struct split {
+        float largest, factor;
+        float least, above;
+};
+
 /* What has the same bits on each of them. */
 struct loops {
         /* out = x / rms(x) * weight; out may be x */
@@ -66,12 +71,16 @@ struct loops {
                          uint32_t count);
         /* x = cap * tanh(x / cap); count a multiple of 16 */
         void (*soften)(float *x, float cap, uint32_t count);
-        /* the largest of each MAXIMA_BLOCK numbers; false: one is NaN or plus infinity */
-        bool (*maxima)(float *ret_maxima, const float *x, uint32_t count);
-        /* ret_each = e^((x - largest) * factor), to about a unit in the last place, 0 up to a multiple of
-         * MAXIMA_BLOCK; returns their sum */
-        double (*exp_sum)(float *ret_each, const float *x, uint32_t count, float largest,
-                          float factor);
+        /* of each block of LOGITS_BLOCK numbers the largest; INFINITY: one of them is that, or NaN */
+        void (*maxima)(float *ret_maxima, const float *x, uint32_t blocks);
+        /* ret_each = e^((x - largest) * factor), to about a unit in the last place; of each block the sum */
+        void (*weigh)(float *ret_each, float *ret_sums, const float *x, uint32_t blocks,
+                      float largest, float factor);
+        /* ret_sums: what of each block's numbers weigh, as weigh() says, that are at->above or more.  Those that are
+         * less, and at->least or more, are listed in order: which ones, counted from `first` on, and what they
+         * weigh.  Returns how many; up to 15 more are written to. */
+        uint32_t (*split)(const struct split *at, float *ret_sums, uint32_t *ret_where,
+                          float *ret_each, const float *x, uint32_t blocks, uint32_t first);
         void (*to_half)(uint16_t *out, const float *x, uint32_t count);
 
         /* ret_found[i]: of queries[i] over the span that begins at `span`; nothing that may be

@@ -122,6 +122,32 @@ LANES_INLINE ivec iota(void)
         return v;
 }
 
+/* Lanes of the mask, in order: which ones, counted from `first` on, and their numbers.  Returns how many; LANES are
+ * written. */
+LANES_INLINE uint32_t list_lanes(ivec mask, uint32_t first, vec numbers, uint32_t *ret_where,
+                                 float *ret_numbers)
+{
+#if LANES == 16
+        const __mmask16 m = _mm512_movepi32_mask((__m512i)mask);
+
+        _mm512_storeu_si512(ret_where,
+                            _mm512_maskz_compress_epi32(m, (__m512i)(iota() + (int32_t)first)));
+        _mm512_storeu_ps(ret_numbers, _mm512_maskz_compress_ps(m, (__m512)numbers));
+        return (uint32_t)__builtin_popcount(m);
+#else
+        uint32_t n = 0;
+
+        if (!any(mask))
+                return 0;
+        for (uint32_t i = 0; i < LANES; i++) {
+                ret_where[n] = first + i;
+                ret_numbers[n] = numbers[i];
+                n += mask[i] & 1;
+        }
+        return n;
+#endif
+}
+
 LANES_INLINE vec load_bfloat(const uint16_t *p)
 {
         hvec h;

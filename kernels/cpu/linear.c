@@ -4,6 +4,7 @@
  */
 #include "kernels/cpu/cpu.h"
 
+#include <math.h>
 #include <string.h>
 
 #define CHUNK_BYTES  (512u << 10) /* of weights, half of a second cache */
@@ -146,6 +147,7 @@ int cpu_embed(struct kernels *k, const struct mat *table, float scale, float *x)
         struct embedding e = { cpu, table, scale, x };
 
         assert(cpu->steps.running && table->shape.parts == 1);
+        gist_forget(&cpu->gist);
         crew_run(cpu->crew, embed_work, &e, cpu->steps.step.row_count);
         return 0;
 }
@@ -168,6 +170,7 @@ int cpu_project(struct kernels *k, const struct linear *op, float *x, const floa
         };
 
         assert(cpu->steps.running && op->w->shape.parts == 1);
+        gist_forget(&cpu->gist);
         cpu_acts(&p, y, NULL, 0, NULL);
         cpu_product(&p, op->w->panels);
         return 0;
@@ -195,6 +198,7 @@ int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *
         struct product p = { cpu, w, cpu->steps.step.row_count, op->bias, out, op, gate_finish };
 
         assert(cpu->steps.running && w->shape.parts == 2 && w->shape.rows[0] == w->shape.rows[1]);
+        gist_forget(&cpu->gist);
         cpu_acts(&p, x, op->norm, op->eps, NULL);
         cpu_product(&p, w->parts[0].panel_count);
         return 0;
@@ -203,14 +207,19 @@ int cpu_gate(struct kernels *k, const struct gate *op, float *out, const float *
 static void head_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
 {
         const struct head *op = p->op;
+        struct cpu *cpu = p->cpu;
         float sums[TOKENS * PANEL] __attribute__((aligned(64)));
         uint32_t width = cpu_panel(p, 0, panel, from, tokens, sums);
 
         if (op->softcap > 0)
-                p->cpu->isa->loops->soften(sums, op->softcap, tokens * PANEL);
-        for (uint32_t t = 0; t < tokens; t++)
+                cpu->isa->loops->soften(sums, op->softcap, tokens * PANEL);
+        for (uint32_t t = 0; t < tokens; t++) {
                 panel_copy(p->out + (size_t)(from + t) * p->w->rows + panel * PANEL,
                            sums + t * PANEL, width);
+                for (uint32_t i = width; i < PANEL; i++)
+                        sums[t * PANEL + i] = -INFINITY;
+        }
+        gist_note(&cpu->gist, cpu->isa->loops, cpu->steps.step.picks, panel, from, tokens, sums);
 }
 
 int cpu_head(struct kernels *k, const struct head *op, float *logits, const float *x)
@@ -222,6 +231,7 @@ int cpu_head(struct kernels *k, const struct head *op, float *logits, const floa
         assert(cpu->steps.running && op->w->shape.parts == 1);
         if (!step->want_count)
                 return 0;
+        gist_begin(&cpu->gist, logits, op->w->rows, step->want_count);
         cpu_acts(&p, x, op->norm, op->eps, step->want);
         cpu_product(&p, op->w->panels);
         return 0;

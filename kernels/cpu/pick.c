@@ -1,159 +1,221 @@
 /*
  * Picking, sequence by sequence over the crew, token for token what ref picks.
  *
- * First the largest logit of each block of 64 is found, all that a greedy pick needs.  If so many blocks
- * have a maximum that is not below some border, there are as many logits that are not: so the likeliest few
- * are found without sorting all.  top_k says how many; else it is tried with 32 and with 256, whether
- * they hold what decides.
- *
- * If they do not, there are many that are much alike, and nobody has to know the order of all: they are put on
- * shelves, 128 for each factor of e that they are less likely than the first, and of a shelf it is known what it weighs.
- * Only that on which top_p ends is sorted, and then that on which the drawn one is.
+ * Nobody is sorted who need not be.  What is known of blocks (gist.h) tells the largest logit, all that a greedy
+ * pick needs, and where a draw falls if nothing is cut: only its block is read.  min_p is a logit,
+ * those from it on are kept.  top_k looks for its few by the largest of blocks, and so does top_p as long as few
+ * decide; where many do, narrow.h finds the last one.
  *
  * Weights are floats, 1e-7 off at most, where ref has doubles: a token that stands so near a border may be
  * another one.
- *
- * Candidates are sorted by radix: a float's bits are turned so that a larger
- * logit is a smaller number, and three stable passes of 11 bits keep equals in
- * order of id, which is how they start.
  */
-#include "kernels/cpu/cpu.h"
-
-#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
+#include "kernels/cpu/cpu.h"
+#include "kernels/cpu/narrow.h"
 #include "kernels/draw.h"
-#include "kernels/memory.h"
-#include "kernels/rows.h"
 
-#define DIGIT_BITS 11u
-#define DIGITS     (1u << DIGIT_BITS)
-#define FEW        64u  /* candidates */
-#define SPARE      1e-6 /* more than a sum of floats may be off */
-#define SHELVES    4096u
-#define NO_TOKENS  SHELVES       /* the shelf of what fills up the last block */
-#define SHELVES_E  128u          /* on which weights differ by a factor of e */
-#define SHELF_SIDE (SHELVES + 8) /* sides of shelves do not lie a multiple of 4096 bytes apart */
-#define SIDES      4u  /* each with its own sums, as one that was just written is slow to read */
-#define LOOK       16u /* that are looked at together */
+#define FEW_FIRST 32u /* candidates, of which it is seen whether they decide */
+#define FEW_MOST  256u
+#define SPARE     1e-6 /* more than a sum of floats may be off */
 
-typedef uint16_t looks __attribute__((vector_size(LOOK * sizeof(uint16_t))));
-
-struct candidate {
-        uint32_t key, id;
+/* A row on its way to a token. */
+struct row {
+        struct line line;
+        const struct pick *pick;
+        uint32_t blocks, groups; /* of blocks */
+        const float *largest_of; /* blocks, whole groups: gist.h */
+        const float *weights_of;
+        uint32_t best; /* the id of the largest */
 };
 
-struct picking {
-        struct cpu *cpu;
-        const float *logits;
-        uint32_t vocab;
-        uint32_t *picked;
-};
-
-static uint32_t blocks_of(uint32_t count)
+/* The first of these that is that much. */
+static uint32_t find(const float *numbers, float wanted)
 {
-        return (count + MAXIMA_BLOCK - 1) / MAXIMA_BLOCK;
-}
+        uint32_t i = 0;
 
-int cpu_sorter_init(struct sorter *s, uint32_t vocab_max)
-{
-        *s = (struct sorter){
-                .a = memory_new(vocab_max, sizeof(*s->a)),
-                .b = memory_new(vocab_max, sizeof(*s->b)),
-                .chances = memory_new(vocab_max, sizeof(*s->chances)),
-                .maxima = memory_new(blocks_of(vocab_max), sizeof(*s->maxima)),
-                .weights = memory_new(blocks_of(vocab_max), MAXIMA_BLOCK * sizeof(*s->weights)),
-                .shelf = memory_new(blocks_of(vocab_max), MAXIMA_BLOCK * sizeof(*s->shelf)),
-                .together = memory_new((size_t)SIDES * SHELF_SIDE, sizeof(*s->together)),
-        };
-        if (s->a && s->b && s->chances && s->maxima && s->weights && s->shelf && s->together)
-                return 0;
-        cpu_sorter_deinit(s);
-        return -ENOMEM;
-}
-
-void cpu_sorter_deinit(struct sorter *s)
-{
-        memory_free(s->a);
-        memory_free(s->b);
-        memory_free(s->chances);
-        memory_free(s->maxima);
-        memory_free(s->weights);
-        memory_free(s->shelf);
-        memory_free(s->together);
-        *s = (struct sorter){ 0 };
-}
-
-/* The id of the largest logit, or PICK_NOT_FINITE; s->maxima from here on. */
-static uint32_t find_largest(const struct isa *isa, struct sorter *s, const float *logits,
-                             uint32_t vocab)
-{
-        uint32_t best = 0, i;
-
-        if (!isa->loops->maxima(s->maxima, logits, vocab))
-                return PICK_NOT_FINITE;
-        for (i = 1; i < blocks_of(vocab); i++)
-                if (s->maxima[i] > s->maxima[best])
-                        best = i;
-        if (s->maxima[best] == -INFINITY)
-                return PICK_NOT_FINITE;
-        for (i = best * MAXIMA_BLOCK; logits[i] != s->maxima[best]; i++)
-                ;
+        while (numbers[i] != wanted)
+                i++;
         return i;
 }
 
-/* Smaller for larger logits, equal for equal ones (-0 and 0 are). */
-static uint32_t sort_key(float logit)
+/* The largest logit and its id; false: none may be picked.  s->tops holds from here on. */
+static bool find_largest(struct row *row)
 {
-        uint32_t u = float_bits(logit == 0 ? 0 : logit);
+        struct sorter *s = row->line.s;
+        uint32_t group = 0, block;
 
-        return u >> 31 ? u : ~u & 0x7fffffff;
+        row->line.loops->maxima(s->tops, row->largest_of, row->groups);
+        for (uint32_t g = 1; g < row->groups; g++)
+                if (s->tops[g] > s->tops[group])
+                        group = g;
+        row->line.largest = s->tops[group];
+        if (row->line.largest == INFINITY || row->line.largest == -INFINITY)
+                return false;
+        block = group * LOGITS_BLOCK;
+        block += find(row->largest_of + block, row->line.largest);
+        row->best = block * LOGITS_BLOCK;
+        row->best += find(row->line.logits + row->best, row->line.largest);
+        return true;
 }
 
-static void sort_few(struct candidate *c, uint32_t count)
-{
-        for (uint32_t i = 1; i < count; i++) {
-                struct candidate one = c[i];
-                uint32_t at = i;
+/* ---- the draw ---- */
 
-                for (; at && one.key < c[at - 1].key; at--)
-                        c[at] = c[at - 1];
-                c[at] = one;
+/* In chains of their own, as one addition waits for the one before. */
+static double sum_of_group(const float *sums)
+{
+        double chains[4] = { 0 };
+
+        for (uint32_t i = 0; i < LOGITS_BLOCK; i += 4)
+                for (uint32_t c = 0; c < 4; c++)
+                        chains[c] += sums[i + c];
+        return chains[0] + chains[1] + (chains[2] + chains[3]);
+}
+
+/* What all blocks weigh by s->sums. */
+static double sum_of_blocks(const struct row *row)
+{
+        double sum = 0;
+
+        for (uint32_t g = 0; g < row->groups; g++)
+                sum += sum_of_group(row->line.s->sums + (size_t)g * LOGITS_BLOCK);
+        return sum;
+}
+
+/* s->sums from what the head noted, each block's by its own largest; returns what they are together. */
+static double weigh_blocks(const struct row *row)
+{
+        struct sorter *s = row->line.s;
+
+        row->line.loops->weigh(s->sums, s->each, row->largest_of, row->groups, row->line.largest,
+                               row->line.factor);
+        for (uint32_t b = 0; b < row->groups * LOGITS_BLOCK; b++)
+                s->sums[b] *= row->weights_of[b];
+        return sum_of_blocks(row);
+}
+
+/* Which of a block's, `share` of what they weigh being passed over.  By rounding: the likeliest of all. */
+static uint32_t draw_in_block(const struct row *row, struct kept kept, uint32_t block, double share)
+{
+        const float *logits =
+                block_at(row->line.logits, row->line.vocab, &row->line.s->tail, block);
+        float each[LOGITS_BLOCK] __attribute__((aligned(64))), together;
+        double all = 0, sum = 0;
+
+        row->line.loops->weigh(each, &together, logits, 1, row->line.largest, row->line.factor);
+        for (uint32_t i = 0; i < LOGITS_BLOCK; i++) {
+                if (!kept_has(kept, logits[i], block * LOGITS_BLOCK + i))
+                        each[i] = 0;
+                all += each[i];
+        }
+        for (uint32_t i = 0; i < LOGITS_BLOCK; i++) {
+                sum += each[i];
+                if (sum > share * all)
+                        return block * LOGITS_BLOCK + i;
+        }
+        return row->best;
+}
+
+/* By s->sums, which are of those kept. */
+static uint32_t draw_by_id(const struct row *row, struct kept kept, double drawn)
+{
+        const float *sums = row->line.s->sums;
+        double mark = drawn * sum_of_blocks(row);
+        uint32_t group, block;
+
+        for (group = 0; group < row->groups; group++) {
+                double next = sum_of_group(sums + (size_t)group * LOGITS_BLOCK);
+
+                if (next > mark)
+                        break;
+                mark -= next;
+        }
+        for (block = group * LOGITS_BLOCK; block < row->blocks; block++) {
+                if (sums[block] > mark)
+                        return draw_in_block(row, kept, block, mark / sums[block]);
+                mark -= sums[block];
+        }
+        return row->best;
+}
+
+/* ---- cuts of many ---- */
+
+/* s->sums of blocks [from, to): what logits from `least` up weigh. */
+static void weigh_run(const struct row *row, uint32_t from, uint32_t to, float least, float factor)
+{
+        const struct line *line = &row->line;
+        const struct split at = { line->largest, factor, INFINITY, least };
+        struct sorter *s = line->s;
+
+        for (uint32_t whole = line->vocab / LOGITS_BLOCK, n; from < to; from += n) {
+                n = from < whole ? (to < whole ? to : whole) - from : 1;
+                line->loops->split(&at, s->sums + from, s->where, s->found,
+                                   block_at(line->logits, line->vocab, &s->tail, from), n, 0);
         }
 }
 
-/* Sorts s->a by key, keeping the order of equals; returns where the result is. */
-static const struct candidate *sort(struct sorter *s, uint32_t count)
+/* ... of all blocks; returns what they are together. */
+static double weigh_from(const struct row *row, float least, float factor)
 {
-        struct candidate *from = s->a, *to = s->b, *swap;
-        uint32_t starts[DIGITS];
+        float *sums = row->line.s->sums;
+        uint32_t from, to;
 
-        if (count <= FEW) {
-                sort_few(from, count);
-                return from;
+        for (from = 0; from < row->blocks; from = to + 1) {
+                for (to = from; to < row->blocks && row->largest_of[to] >= least;)
+                        to++;
+                weigh_run(row, from, to, least, factor);
+                if (to < row->blocks)
+                        sums[to] = 0;
         }
-        for (uint32_t shift = 0; shift < 32; shift += DIGIT_BITS) {
-                uint32_t start = 0;
-
-                memset(starts, 0, sizeof(starts));
-                for (uint32_t i = 0; i < count; i++)
-                        starts[from[i].key >> shift & (DIGITS - 1)]++;
-                for (uint32_t d = 0; d < DIGITS; d++) {
-                        uint32_t n = starts[d];
-
-                        starts[d] = start;
-                        start += n;
-                }
-                for (uint32_t i = 0; i < count; i++)
-                        to[starts[from[i].key >> shift & (DIGITS - 1)]++] = from[i];
-                swap = from;
-                from = to;
-                to = swap;
-        }
-        return from;
+        for (uint32_t b = row->blocks; b < row->groups * LOGITS_BLOCK; b++)
+                sums[b] = 0;
+        return sum_of_blocks(row);
 }
+
+static bool is_likely(const struct row *row, float logit)
+{
+        return exp(((double)logit - row->line.largest) / row->pick->temperature) >=
+               row->pick->min_p;
+}
+
+/* The least logit that min_p keeps.  Searched for key by key, since a logarithm would be a little off. */
+static float least_likely(const struct row *row)
+{
+        uint32_t key = sort_key(row->line.largest), past = sort_key(-INFINITY);
+
+        while (past - key > 1) {
+                uint32_t middle = key + (past - key) / 2;
+
+                if (is_likely(row, key_logit(middle)))
+                        key = middle;
+                else
+                        past = middle;
+        }
+        return key_logit(key);
+}
+
+static uint32_t pick_of_likely(const struct row *row, float least, double drawn)
+{
+        (void)weigh_from(row, least, row->line.factor);
+        return draw_by_id(row, (struct kept){ least, UINT32_MAX }, drawn);
+}
+
+static uint32_t pick_of_many(const struct row *row, double whole, double drawn)
+{
+        struct kept kept = narrow(&row->line, row->pick->top_p * whole, whole);
+
+        if (row->pick->min_p > 0) {
+                float least = least_likely(row);
+
+                if (least > kept.least)
+                        return pick_of_likely(row, least, drawn);
+        }
+        return draw_by_id(row, kept, drawn);
+}
+
+/* ---- few ---- */
 
 /* Of `count` candidates in falling order of chance, how many top_p and min_p keep. */
 static uint32_t cut(const struct pick *pick, const double *chances, uint32_t count)
@@ -175,348 +237,179 @@ static uint32_t cut(const struct pick *pick, const double *chances, uint32_t cou
         return keep;
 }
 
-/* Two digits of the key of the count-th largest of these. */
-static uint32_t border(const float *logits, uint32_t n, uint32_t count)
+/* s->chances of those in line, as parts of `whole`; returns the sum of them. */
+static double chances_make(const struct row *row, const struct candidate *c, uint32_t count,
+                           double whole)
 {
-        uint32_t counts[DIGITS], digits[2] = { 0, 0 };
-
-        for (uint32_t d = 0; d < 2; d++) {
-                uint32_t digit = 0;
-
-                memset(counts, 0, sizeof(counts));
-                for (uint32_t i = 0; i < n; i++) {
-                        uint32_t key = sort_key(logits[i]);
-
-                        if (d == 0)
-                                counts[key >> (32 - DIGIT_BITS)]++;
-                        else if (key >> (32 - DIGIT_BITS) == digits[0])
-                                counts[key >> (32 - 2 * DIGIT_BITS) & (DIGITS - 1)]++;
-                }
-                while (counts[digit] < count)
-                        count -= counts[digit++];
-                digits[d] = digit;
-        }
-        return digits[0] << DIGIT_BITS | digits[1];
-}
-
-/* The likeliest ones into s->a, in order of id; how many: `count` at least, or all. */
-static uint32_t candidates(struct sorter *s, const float *logits, uint32_t vocab, uint32_t count)
-{
-        const uint32_t blocks = blocks_of(vocab), shift = 32 - 2 * DIGIT_BITS;
-        uint32_t last = UINT32_MAX, n = 0;
-
-        if (count <= blocks)
-                last = border(s->maxima, blocks, count);
-        else if (count < vocab)
-                last = border(logits, vocab, count);
-
-        for (uint32_t at = 0; at < vocab; at += MAXIMA_BLOCK) {
-                uint32_t end = vocab - at < MAXIMA_BLOCK ? vocab : at + MAXIMA_BLOCK;
-
-                if (sort_key(s->maxima[at / MAXIMA_BLOCK]) >> shift > last)
-                        continue;
-                for (uint32_t i = at; i < end; i++) {
-                        uint32_t key = sort_key(logits[i]);
-
-                        s->a[n] = (struct candidate){ key, i };
-                        n += key >> shift <= last;
-                }
-        }
-        return n;
-}
-
-/* Of sorted candidates, as parts of `whole`; returns the sum of them. */
-static double chances_make(struct sorter *s, const struct candidate *sorted, uint32_t count,
-                           const float *logits, float temperature, double whole)
-{
-        double sum = 0;
+        double *chances = row->line.s->chances, sum = 0;
 
         for (uint32_t i = 0; i < count; i++) {
-                double below = (double)logits[sorted[i].id] - logits[sorted[0].id];
+                double below = (double)row->line.logits[c[i].id] - row->line.largest;
 
-                s->chances[i] = exp(below / temperature) / whole;
-                sum += s->chances[i];
+                chances[i] = exp(below / row->pick->temperature) / whole;
+                sum += chances[i];
         }
         return sum;
 }
 
-/*
- * As many of the likeliest as decide: those that top_p keeps, or min_p, or if neither is set, as many
- * as the draw has to pass over.  NULL: more than a few.
- */
-static const struct candidate *deciding(struct sorter *s, const struct pick *pick,
-                                        const float *logits, uint32_t vocab, double whole,
-                                        double drawn, uint32_t *ret_count)
+/* The first so many, best first; where they are. */
+static struct candidate *first_ones(const struct row *row, uint32_t count, uint32_t *ret_count)
 {
-        double need = pick->top_p < 1 ? pick->top_p : pick->min_p > 0 ? 1 : drawn;
+        struct sorter *s = row->line.s;
 
-        for (uint32_t few = FEW / 2; few <= FEW * 4 && few <= blocks_of(vocab); few *= 8) {
-                const struct candidate *sorted;
+        *ret_count = sorter_first(s, row->line.logits, row->line.vocab, row->largest_of, count);
+        return candidates_sort(s->a, s->b, *ret_count);
+}
+
+/* The likeliest top_k. */
+static struct candidate *top(const struct row *row, uint32_t *ret_count)
+{
+        uint32_t n;
+        struct candidate *sorted = first_ones(row, row->pick->top_k, &n);
+        double sum;
+
+        n = row->pick->top_k < n ? row->pick->top_k : n;
+        sum = chances_make(row, sorted, n, 1);
+        for (uint32_t i = 0; i < n; i++)
+                row->line.s->chances[i] /= sum;
+        *ret_count = n;
+        return sorted;
+}
+
+/* As many of the likeliest as top_p keeps, and more.  NULL: those are more than a few. */
+static struct candidate *deciding(const struct row *row, double whole, uint32_t *ret_count)
+{
+        const double need = row->pick->top_p;
+
+        for (uint32_t few = FEW_FIRST; few <= FEW_MOST; few *= 8) {
+                struct candidate *sorted;
                 double sum;
-                uint32_t n;
 
-                if (few < need * whole && pick->min_p == 0)
+                if (few < need * whole)
                         continue; /* none weighs more than 1, so as many as that do not decide */
-                n = candidates(s, logits, vocab, few);
-                sorted = sort(s, n);
-                sum = chances_make(s, sorted, n, logits, pick->temperature, whole);
-                *ret_count = n;
-                if (n == vocab || sum > need + SPARE ||
-                    (pick->min_p > 0 && s->chances[n - 1] < pick->min_p * s->chances[0]))
+                sorted = first_ones(row, few, ret_count);
+                sum = chances_make(row, sorted, *ret_count, whole);
+                if (*ret_count == row->line.vocab || sum > need + SPARE)
                         return sorted;
         }
         return NULL;
 }
 
-/* ---- many ---- */
-
-/* By `nats`, what is between the largest logit and this one, over the temperature; what lies below all shelves, or
- * is no number, is on the last one. */
-static uint16_t shelf_of(float nats)
+static uint32_t draw_of_few(const struct row *row, struct candidate *c, uint32_t count,
+                            double drawn)
 {
-        float at = nats * SHELVES_E;
+        struct sorter *s = row->line.s;
+        double sum = 0, mark;
 
-        /* First cut and then made whole: many at a time, and no conversion is out of range. */
-        at = at < SHELVES - 1 ? at : SHELVES - 1;
-        return (uint16_t)(int32_t)at;
-}
-
-/* All of them, by s->weights. */
-static void shelve(struct sorter *s, const float *logits, uint32_t vocab, float largest,
-                   float factor)
-{
-        const uint32_t all = blocks_of(vocab) * MAXIMA_BLOCK;
-        const float *restrict weights = s->weights;
-        uint16_t *restrict shelf = s->shelf;
-        double *restrict together = s->together;
-
-        for (uint32_t i = 0; i < vocab; i++)
-                shelf[i] = shelf_of((largest - logits[i]) * factor);
-        for (uint32_t i = vocab; i < all; i++)
-                shelf[i] = NO_TOKENS; /* and weighs nothing */
-        memset(together, 0, SIDES * SHELF_SIDE * sizeof(*together));
-        for (uint32_t i = 0; i < all; i += SIDES)
-                for (uint32_t side = 0; side < SIDES; side++)
-                        together[side * SHELF_SIDE + shelf[i + side]] += weights[i + side];
-        for (uint32_t i = 0; i < SHELVES; i++)
-                for (uint32_t side = 1; side < SIDES; side++)
-                        together[i] += together[side * SHELF_SIDE + i];
-}
-
-static bool any_here(const uint16_t *shelves, uint16_t here)
-{
-        looks found;
-        uint64_t parts[sizeof(found) / sizeof(uint64_t)], any = 0;
-
-        memcpy(&found, shelves, sizeof(found));
-        found = (looks)(found == here);
-        memcpy(parts, &found, sizeof(parts));
-        for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-                any |= parts[i];
-        return any;
-}
-
-/* Those on one shelf, sorted. */
-static const struct candidate *take_down(struct sorter *s, const float *logits, uint32_t vocab,
-                                         uint32_t shelf, uint32_t *ret_count)
-{
-        const uint16_t *restrict shelves = s->shelf, here = (uint16_t)shelf;
-        struct candidate *restrict to = s->a;
-        uint32_t n = 0;
-
-        for (uint32_t at = 0; at < vocab; at += LOOK) {
-                if (!any_here(shelves + at, here))
-                        continue;
-                for (uint32_t i = at; i < at + LOOK; i++)
-                        if (shelves[i] == here)
-                                to[n++] = (struct candidate){ sort_key(logits[i]), i };
+        for (uint32_t i = 0; i < count; i++)
+                c[i].key = c[i].id;
+        c = candidates_sort(c, c == s->a ? s->b : s->a, count);
+        mark = drawn * chances_make(row, c, count, 1);
+        for (uint32_t i = 0; i < count; i++) {
+                sum += s->chances[i];
+                if (sum > mark)
+                        return c[i].id;
         }
-        *ret_count = n;
-        return sort(s, n);
-}
-
-/* Where the running sum of weights, best first, is above `mark`; or reaches it, for top_p.  The sum is
- * that of all up to this one. */
-static uint32_t pass_over(struct sorter *s, const float *logits, uint32_t vocab, double mark,
-                          bool reach, double *ret_sum)
-{
-        const struct candidate *sorted;
-        uint32_t shelf, last = 0, count, i;
-        double sum = 0, next;
-
-        for (shelf = 0; shelf < SHELVES; shelf++) {
-                if (s->together[shelf] == 0)
-                        continue;
-                last = shelf;
-                next = sum + s->together[shelf];
-                if (reach ? next >= mark : next > mark)
-                        break;
-                sum = next;
-        }
-        if (shelf == SHELVES) /* by rounding; it is the last of all */
-                sum -= s->together[last];
-        sorted = take_down(s, logits, vocab, last, &count);
-        for (i = 0; i + 1 < count; i++) {
-                next = sum + s->weights[sorted[i].id];
-                if (reach ? next >= mark : next > mark)
-                        break;
-                sum = next;
-        }
-        *ret_sum = sum + s->weights[sorted[i].id];
-        return sorted[i].id;
-}
-
-/* What all that min_p keeps weigh; the first one weighs 1.  Which they are is looked at on the shelf where
- * it ends and on those beside it. */
-static double weight_of_near(struct sorter *s, const struct pick *pick, const float *logits,
-                             uint32_t vocab, float largest)
-{
-        uint32_t end = shelf_of(fmaxf(0, -logf(pick->min_p))), count;
-        uint32_t first = end ? end - 1 : 0, past = end + 2 < SHELVES ? end + 2 : SHELVES;
-        double sum = 0;
-
-        for (uint32_t shelf = 0; shelf < first; shelf++)
-                sum += s->together[shelf];
-        for (uint32_t shelf = first; shelf < past; shelf++) {
-                const struct candidate *near = take_down(s, logits, vocab, shelf, &count);
-
-                for (uint32_t i = 0; i < count; i++) {
-                        double below = (double)logits[near[i].id] - largest;
-
-                        if (exp(below / pick->temperature) >= pick->min_p)
-                                sum += s->weights[near[i].id];
-                }
-        }
-        return sum;
-}
-
-static uint32_t pick_of_many(struct sorter *s, const struct pick *pick, const float *logits,
-                             uint32_t vocab, float largest, float factor, double drawn)
-{
-        double kept = 0, near;
-
-        shelve(s, logits, vocab, largest, factor);
-        for (uint32_t i = 0; i < SHELVES; i++)
-                kept += s->together[i];
-        if (pick->top_p < 1)
-                (void)pass_over(s, logits, vocab, pick->top_p * kept, true, &kept);
-        if (pick->min_p > 0) {
-                near = weight_of_near(s, pick, logits, vocab, largest);
-                kept = near < kept ? near : kept;
-        }
-        return pass_over(s, logits, vocab, drawn * kept, false, &kept);
+        return row->best;
 }
 
 /* ---- one row ---- */
 
-/* The likeliest top_k. */
-static const struct candidate *top(struct sorter *s, const struct pick *pick, const float *logits,
-                                   uint32_t vocab, uint32_t *ret_count)
+static uint32_t pick_row(const struct row *row)
 {
-        uint32_t n = candidates(s, logits, vocab, pick->top_k);
-        const struct candidate *sorted = sort(s, n);
-        double sum;
+        const struct pick *pick = row->pick;
+        const double drawn = draw(pick->seed, pick->choice, pick->position);
+        struct candidate *sorted;
+        uint32_t count;
+        double whole;
 
-        n = pick->top_k < n ? pick->top_k : n;
-        sum = chances_make(s, sorted, n, logits, pick->temperature, 1);
-        for (uint32_t i = 0; i < n; i++)
-                s->chances[i] /= sum;
-        *ret_count = n;
-        return sorted;
-}
-
-static uint32_t pick_row(const struct isa *isa, struct sorter *s, const struct pick *pick,
-                         const float *logits, uint32_t vocab)
-{
-        uint32_t largest = find_largest(isa, s, logits, vocab), count, keep, i;
-        double drawn = draw(pick->seed, pick->choice, pick->position), sum = 0, mark;
-        bool is_cut = pick->top_p < 1 || pick->min_p > 0, few;
-        const struct candidate *sorted;
-
-        assert(pick->temperature >= 0);
-        if (largest == PICK_NOT_FINITE || pick->temperature == 0)
-                return largest;
-
-        few = pick->top_k && pick->top_k < vocab;
-        if (few) {
-                sorted = top(s, pick, logits, vocab, &count);
-        } else {
-                float factor = fminf(1 / pick->temperature, FLT_MAX); /* times 0 it is to be 0 */
-                double whole =
-                        isa->loops->exp_sum(s->weights, logits, vocab, logits[largest], factor);
-
-                sorted = deciding(s, pick, logits, vocab, whole, drawn, &count);
+        if (!is_likely(row, row->line.largest))
+                return row->best; /* min_p is above 1 */
+        if (pick->top_k && pick->top_k < row->line.vocab) {
+                sorted = top(row, &count);
+        } else if (pick->top_p < 1) {
+                whole = weigh_blocks(row);
+                sorted = deciding(row, whole, &count);
                 if (!sorted)
-                        return pick_of_many(s, pick, logits, vocab, logits[largest], factor, drawn);
+                        return pick_of_many(row, whole, drawn);
+        } else if (pick->min_p > 0) {
+                return pick_of_likely(row, least_likely(row), drawn);
+        } else {
+                (void)weigh_blocks(row);
+                return draw_by_id(row, KEPT_ALL, drawn);
         }
-        keep = cut(pick, s->chances, count);
-        for (i = 0; i < keep; i++)
-                sum += s->chances[i];
-        mark = drawn * (is_cut || few ? sum : 1);
-        for (i = 0, sum = 0; i + 1 < keep; i++) {
-                sum += s->chances[i];
-                if (sum > mark)
-                        break;
-        }
-        return sorted[i].id;
+        return draw_of_few(row, sorted, cut(pick, row->line.s->chances, count), drawn);
 }
 
-/* Among the likeliest, best first, of whom `count` are there: one more, whose id is above theirs. */
-static void put_among(struct logprob *best, uint32_t count, uint32_t max, uint32_t id, float logit)
+/* What the head noted is by the temperature, and this is not. */
+static void tell_row(const struct row *row, uint32_t picked, struct logprob *ret_logprobs)
 {
-        uint32_t at = count;
+        double sum = row->line.factor == 1 ? weigh_blocks(row) : weigh_from(row, -INFINITY, 1);
+        uint32_t count = row->pick->logprobs, n;
 
-        if (count == max && !(logit > best[--at].logprob))
-                return;
-        for (; at && logit > best[at - 1].logprob; at--)
-                best[at] = best[at - 1];
-        best[at] = (struct logprob){ id, logit };
-}
+        assert(count - 1 <= row->line.vocab);
+        ret_logprobs[0].token = picked;
+        if (count > 1) {
+                const struct candidate *sorted = first_ones(row, count - 1, &n);
 
-/* By s->maxima: most blocks have none of the likeliest. */
-static void tell_row(const struct isa *isa, struct sorter *s, const float *logits, uint32_t vocab,
-                     float largest, uint32_t picked, uint32_t count, struct logprob *ret_logprobs)
-{
-        struct logprob *best = ret_logprobs + 1;
-        uint32_t max = count - 1;
-        double sum;
-
-        assert(max <= vocab);
-        *ret_logprobs = (struct logprob){ picked, logits[picked] };
-        for (uint32_t at = 0; max && at < vocab; at += MAXIMA_BLOCK) {
-                uint32_t end = vocab - at < MAXIMA_BLOCK ? vocab : at + MAXIMA_BLOCK;
-
-                if (at >= max && !(s->maxima[at / MAXIMA_BLOCK] > best[max - 1].logprob))
-                        continue;
-                for (uint32_t i = at; i < end; i++)
-                        put_among(best, i < max ? i : max, max, i, logits[i]);
+                for (uint32_t i = 1; i < count; i++)
+                        ret_logprobs[i].token = sorted[i - 1].id;
         }
-        sum = isa->loops->exp_sum(s->weights, logits, vocab, largest, 1);
         for (uint32_t i = 0; i < count; i++)
-                ret_logprobs[i].logprob =
-                        (float)((double)ret_logprobs[i].logprob - largest - log(sum));
+                ret_logprobs[i].logprob = (float)((double)row->line.logits[ret_logprobs[i].token] -
+                                                  row->line.largest - log(sum));
 }
+
+struct picking {
+        struct cpu *cpu;
+        const float *logits;
+        uint32_t vocab;
+        bool noted; /* by the head */
+        uint32_t *picked;
+};
 
 static void pick_work(void *arg, uint32_t thread, uint32_t item)
 {
         const struct picking *p = arg;
-        const struct pick *pick = &p->cpu->steps.step.picks[item];
-        const float *row = p->logits + (size_t)item * p->vocab;
-        struct sorter *s = &p->cpu->sorters[thread];
+        struct cpu *cpu = p->cpu;
+        struct gist *g = &cpu->gist;
+        const struct pick *picks = cpu->steps.step.picks;
+        const uint32_t blocks = blocks_of(p->vocab);
+        struct row row = {
+                .line = { cpu->isa->loops, &cpu->sorters[thread],
+                          p->logits + (size_t)item * p->vocab, p->vocab, 0,
+                          gist_factor(&picks[item]) },
+                .pick = &picks[item],
+                .blocks = blocks,
+                .groups = blocks_of(blocks),
+                .largest_of = g->largest + (size_t)item * g->stride,
+                .weights_of = g->weights + (size_t)item * g->stride,
+        };
+        struct line *line = &row.line;
 
-        p->picked[item] = pick_row(p->cpu->isa, s, pick, row, p->vocab);
-        if (pick->logprobs && p->picked[item] != PICK_NOT_FINITE)
-                tell_row(p->cpu->isa, s, row, p->vocab,
-                         row[find_largest(p->cpu->isa, s, row, p->vocab)], p->picked[item],
-                         pick->logprobs, steps_told(&p->cpu->steps, item));
+        assert(row.pick->temperature >= 0);
+        tail_fill(&line->s->tail, line->logits, line->vocab);
+        for (uint32_t b = 0; !p->noted && b < blocks; b++)
+                gist_note(g, line->loops, picks, b, item, 1,
+                          block_at(line->logits, line->vocab, &line->s->tail, b));
+        p->picked[item] = PICK_NOT_FINITE;
+        if (!find_largest(&row))
+                return;
+        p->picked[item] = row.pick->temperature > 0 ? pick_row(&row) : row.best;
+        if (row.pick->logprobs)
+                tell_row(&row, p->picked[item], steps_told(&cpu->steps, item));
 }
 
 int cpu_pick(struct kernels *k, const float *logits, uint32_t vocab)
 {
         struct cpu *cpu = cpu_of(k);
-        struct picking p = { cpu, logits, vocab, steps_picked(&cpu->steps) };
+        const uint32_t count = cpu->steps.step.want_count;
+        bool noted = cpu->gist.logits == logits && cpu->gist.vocab == vocab;
+        struct picking p = { cpu, logits, vocab, noted, steps_picked(&cpu->steps) };
 
         assert(vocab && vocab <= cpu->vocab_max);
-        crew_run(cpu->crew, pick_work, &p, cpu->steps.step.want_count);
+        if (!noted)
+                gist_begin(&cpu->gist, logits, vocab, count);
+        crew_run(cpu->crew, pick_work, &p, count);
         return 0;
 }

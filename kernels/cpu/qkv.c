@@ -219,6 +219,7 @@ int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
         struct finish f = { cpu, op, q };
 
         qkv_check(cpu, op);
+        gist_forget(&cpu->gist);
         turns_make(cpu, &op->rope);
         cpu_acts(&p, x, op->norm, op->eps, NULL);
         cpu_product(&p, op->w->panels);

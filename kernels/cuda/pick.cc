@@ -6,13 +6,18 @@
  *
  *      whose weight, added to that of all before him, first reaches the target?
  *
- * That is found by buckets, stretches of the line.  Every candidate adds his weight to
- * his bucket, and the one in which the target is reached is looked into again, with finer
- * buckets, until there are no more in it than a list holds, where each is compared with each.
+ * That is found by buckets, each of them a few neighbours, and the one in which the target is
+ * reached is looked into again.
  *
- * The first buckets are even in (largest - logit) / temperature, since logits are
- * spread evenly there: nearly always the list comes next, and threads seldom want the same bucket at
- * the same time.  The finer ones cut places bit by bit, which ends whatever the logits are.
+ * For top_k and top_p, "before him" is in the line, and a bucket is a stretch of it.  Every candidate
+ * adds his weight to his bucket, and finer buckets follow until there are no more in
+ * one than a list holds, where each is compared with each.  The first buckets are even in
+ * (largest - logit) / temperature, since logits are spread evenly there: nearly always the list comes
+ * next, and threads seldom want the same bucket at the same time.  The finer ones cut places bit
+ * by bit, which ends whatever the logits are.
+ *
+ * For the draw it is by id, and neighbours lie side by side in memory.  So a bucket is a span of
+ * ids, summed up by one warp that shares it with nobody, and after that each id of the one span.
  */
 #include "kernels/cuda/pick.h"
 
@@ -33,8 +38,11 @@
 #define FINENESS    32 /* first buckets for a factor of e in chance */
 #define WORDS       3u
 #define LIST_MAX    128u
-#define UNIT        0x1p62 /* what a chance of 1 weighs */
-#define TOP_P_BITS  44u    /* a float from 2^-20 up has no more after the point */
+#define UNIT        0x1p62  /* what a chance of 1 weighs */
+#define FAINT       (-44.0) /* the logarithm of a chance that is less than half a unit */
+#define TOP_P_BITS  44u     /* a float from 2^-20 up has no more after the point */
+#define DRAW_BITS   41u     /* ... and a draw these */
+#define WARP_SPANS  8u      /* of more, adding lanes up would be what takes time */
 #define AT_A_TIME   4u
 #define SMALL_VOCAB 4096u
 
@@ -56,15 +64,10 @@ struct found {
         uint32_t bucket, count;
 };
 
-struct chosen {
-        sum until; /* what all weigh until there, he included */
-        uint64_t place;
-};
-
 struct room { /* shared memory */
         struct buckets first, finer;
         struct found found;
-        struct chosen chosen;
+        uint64_t chosen; /* his place */
         uint64_t places[LIST_MAX], weights[LIST_MAX];
         unsigned listed;
         uint64_t of_warps[WARPS_MAX];
@@ -76,7 +79,8 @@ struct line {
         const float *logits;
         uint32_t vocab;
         double largest, coldness; /* 1 / temperature */
-        uint64_t last;            /* who stands behind this place takes no part */
+        uint64_t last;            /* who stands behind this place takes no part ... */
+        double min_p, faint;      /* ... nor who has less chance than that; surely: its logarithm */
 };
 
 /* In that one of the first buckets, those from place `begin` on, 2^bits places. */
@@ -114,29 +118,48 @@ DEVICE uint32_t first_bucket(const line *line, float logit)
         return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
-template <bool CHANCES> DEVICE uint64_t weigh(const line *line, float logit)
+/* Nobody asks for the exp() of who surely has too little. */
+template <bool CHANCES> DEVICE uint64_t weigh(const line *line, float logit, uint64_t place)
 {
-        return CHANCES ? (uint64_t)rint(exp(below_of(line, logit)) * UNIT) : 1;
+        double below, chance;
+
+        if (place > line->last)
+                return 0;
+        if (!CHANCES)
+                return 1;
+        below = below_of(line, logit);
+        if (below < line->faint)
+                return 0;
+        chance = exp(below);
+        return chance < line->min_p ? 0 : (uint64_t)rint(chance * UNIT);
 }
 
-/* Each thread its ids in ascending order, some loads at a time. */
-template <class Do> DEVICE void for_each(const line *line, Do what)
+/* Ids from this one up to the end, if the row goes that far, a step apart; some loads at a time. */
+template <class Do>
+DEVICE void for_each_from(const line *line, uint32_t id, uint32_t end, uint32_t step, Do what)
 {
-        uint32_t step = blockDim.x;
-
-        for (uint32_t id = threadIdx.x; id < line->vocab; id += AT_A_TIME * step) {
+        if (end > line->vocab)
+                end = line->vocab;
+        for (; id < end; id += AT_A_TIME * step) {
                 float logits[AT_A_TIME];
 
                 for (uint32_t i = 0; i < AT_A_TIME; i++)
-                        logits[i] = id + i * step < line->vocab ? line->logits[id + i * step] : 0;
+                        logits[i] = id + i * step < end ? line->logits[id + i * step] : 0;
                 for (uint32_t i = 0; i < AT_A_TIME; i++)
-                        if (id + i * step < line->vocab)
+                        if (id + i * step < end)
                                 what(id + i * step, logits[i]);
         }
 }
 
+/* The whole row: each thread its ids in ascending order. */
+template <class Do> DEVICE void for_each(const line *line, Do what)
+{
+        for_each_from(line, threadIdx.x, line->vocab, blockDim.x, what);
+}
+
 /* ---- the block ---- */
 
+/* These two are asked once for a row: what warps have left for all to read is never overwritten. */
 DEVICE uint64_t block_least(room *room, uint64_t mine)
 {
         for (unsigned bits = LANES / 2; bits; bits /= 2) {
@@ -149,22 +172,20 @@ DEVICE uint64_t block_least(room *room, uint64_t mine)
         block_meets();
         for (unsigned i = 0; i < blockDim.x / LANES; i++)
                 mine = room->of_warps[i] < mine ? room->of_warps[i] : mine;
-        block_meets(); /* all have read */
         return mine;
 }
 
 /* Lanes pairwise, then warps in ascending order. */
-template <class T> DEVICE T block_sum(T *of_warps, T mine)
+DEVICE double block_sum(room *room, double mine)
 {
-        T all = 0;
+        double all = 0;
 
         mine = lanes_sum(mine);
         if (!lane_number())
-                of_warps[threadIdx.x / LANES] = mine;
+                room->doubles_of_warps[threadIdx.x / LANES] = mine;
         block_meets();
         for (unsigned i = 0; i < blockDim.x / LANES; i++)
-                all += of_warps[i];
-        block_meets(); /* all have read */
+                all += room->doubles_of_warps[i];
         return all;
 }
 
@@ -193,13 +214,20 @@ DEVICE void buckets_add(buckets *b, uint32_t bucket, uint64_t weight)
         add_atomically(&b->count[bucket], 1);
 }
 
+/* For a bucket to which nobody adds, and of which nobody wants to know who are in it. */
+DEVICE void bucket_set(buckets *b, uint32_t bucket, sum weight)
+{
+        for (unsigned w = 0; w < WORDS; w++)
+                b->words[w][bucket] = (uint32_t)(weight >> 32 * w);
+}
+
 DEVICE sum bucket_sum(const buckets *b, uint32_t bucket)
 {
         return (sum)b->words[2][bucket] << 64 | (uint64_t)b->words[1][bucket] << 32 |
                b->words[0][bucket];
 }
 
-/* After all were added: sums of groups.  Each begins elsewhere, in a bank of its own. */
+/* After all were added or set: sums of groups.  Each begins elsewhere, in a bank of its own. */
 DEVICE void buckets_measure(buckets *b)
 {
         uint32_t g = threadIdx.x;
@@ -245,11 +273,8 @@ template <bool CHANCES> DEVICE void line_weigh(room *room, const line *line)
 {
         buckets_clear(&room->first);
         for_each(line, [&](uint32_t id, float logit) {
-                uint64_t weight;
+                uint64_t weight = weigh<CHANCES>(line, logit, place_of(logit, id));
 
-                if (place_of(logit, id) > line->last)
-                        return;
-                weight = weigh<CHANCES>(line, logit);
                 if (weight)
                         buckets_add(&room->first, first_bucket(line, logit), weight);
         });
@@ -260,10 +285,9 @@ template <bool CHANCES> DEVICE void line_weigh(room *room, const line *line)
 template <bool CHANCES>
 DEVICE uint64_t weigh_there(const line *line, const stretch *at, float logit, uint64_t place)
 {
-        if (place > line->last || (place - at->begin) >> at->bits ||
-            first_bucket(line, logit) != at->first)
+        if ((place - at->begin) >> at->bits || first_bucket(line, logit) != at->first)
                 return 0;
-        return weigh<CHANCES>(line, logit);
+        return weigh<CHANCES>(line, logit, place);
 }
 
 /* Lists whoever has a weight, in any order. */
@@ -285,8 +309,8 @@ template <class Weigh> DEVICE void list(room *room, const line *line, Weigh weig
         block_meets();
 }
 
-/* The line was weighed, and the target is at least 1 and at most the total. */
-template <bool CHANCES> DEVICE chosen choose(room *room, const line *line, sum target)
+/* His place.  The line was weighed, and the target is at least 1 and at most the total. */
+template <bool CHANCES> DEVICE uint64_t choose(room *room, const line *line, sum target)
 {
         found found = buckets_find(room, &room->first, target, 0);
         stretch at = { found.bucket, PLACE_BITS, 0 };
@@ -320,63 +344,93 @@ template <bool CHANCES> DEVICE chosen choose(room *room, const line *line, sum t
                         if (room->places[j] < room->places[i])
                                 until += room->weights[j];
                 if (until >= target && until - room->weights[i] < target)
-                        room->chosen = { until, room->places[i] };
+                        room->chosen = room->places[i];
         }
         block_meets();
         return room->chosen;
 }
 
-/* ---- picking ---- */
+/* ---- drawing ---- */
 
-/* What those weigh together whom min_p keeps, up to that place. */
-DEVICE sum weigh_likely(room *room, const line *line, double min_p, uint64_t last)
+/* The whole row into the first buckets, to each a span of so many ids. */
+DEVICE void spans_weigh(room *room, const line *line, uint32_t ids)
 {
-        double surely_less = log(min_p) - 1e-3; /* their exp() need not be known */
-        uint64_t low = 0, high = 0;
+        uint32_t warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
 
-        for_each(line, [&](uint32_t id, float logit) {
-                uint64_t weight;
+        buckets_clear(&room->first);
+        for (uint32_t span = warp; span * ids < line->vocab; span += warps) {
+                uint32_t begin = span * ids;
+                uint64_t low = 0, high = 0;
+                auto add = [&](uint32_t id, float logit) {
+                        uint64_t weight = weigh<true>(line, logit, place_of(logit, id));
 
-                if (place_of(logit, id) > last || below_of(line, logit) < surely_less ||
-                    exp(below_of(line, logit)) < min_p)
-                        return;
-                weight = weigh<true>(line, logit);
-                low += (uint32_t)weight;
-                high += weight >> 32;
-        });
-        low = block_sum(room->of_warps, low);
-        high = block_sum(room->of_warps, high);
-        return ((sum)high << 32) + low;
+                        low += (uint32_t)weight;
+                        high += weight >> 32;
+                };
+
+                for_each_from(line, begin + lane_number(), begin + ids, LANES, add);
+                low = lanes_sum(low);
+                high = lanes_sum(high);
+                if (!lane_number())
+                        bucket_set(&room->first, span, ((sum)high << 32) + low);
+        }
+        buckets_measure(&room->first);
 }
 
-/* min_p of more than 1 keeps nobody, and then the draw goes to the first. */
+/* One of the spans, to each bucket an id. */
+DEVICE void span_weigh(room *room, const line *line, uint32_t begin, uint32_t ids)
+{
+        auto set = [&](uint32_t id, float logit) {
+                bucket_set(&room->first, id - begin, weigh<true>(line, logit, place_of(logit, id)));
+        };
+
+        buckets_clear(&room->first);
+        for_each_from(line, begin + threadIdx.x, begin + ids, blockDim.x, set);
+        buckets_measure(&room->first);
+}
+
+/* The draw is kept * (2 * piece + 1) / 2^41; who exceeds it, of whole numbers, reaches one more. */
+DEVICE uint32_t draw_kept(room *room, const line *line, uint64_t piece)
+{
+        uint32_t lanes = blockDim.x * WARP_SPANS, begin,
+                 ids = (line->vocab + lanes - 1) / lanes * LANES;
+        sum target;
+        found found;
+
+        if (ids > BUCKETS)
+                ids = BUCKETS;
+        spans_weigh(room, line, ids);
+        target = (buckets_total(&room->first) * (2 * piece + 1) >> DRAW_BITS) + 1;
+        found = buckets_find(room, &room->first, target, 0);
+        begin = found.bucket * ids;
+
+        span_weigh(room, line, begin, ids);
+        return begin + buckets_find(room, &room->first, target, found.before).bucket;
+}
+
+/* The cuts are made in the line, where top_p counts those, too, whom min_p does not keep. */
 DEVICE uint32_t draw_from(room *room, line *line, const pick *pick)
 {
-        uint64_t number = (uint64_t)(draw(pick->seed, pick->choice, pick->position) * 16777216.0);
-        uint64_t last;
-        sum kept;
-
+        line->coldness = 1 / (double)pick->temperature;
         if (pick->top_k && pick->top_k < line->vocab) {
                 line_weigh<false>(room, line);
-                line->last = choose<false>(room, line, pick->top_k).place;
+                line->last = choose<false>(room, line, pick->top_k);
         }
-        line_weigh<true>(room, line);
-        kept = buckets_total(&room->first);
-        last = line->last;
         if (pick->top_p < 1) {
-                sum top = kept * (uint64_t)rint(pick->top_p * (double)(1ull << TOP_P_BITS));
-                sum target = (top + (1ull << TOP_P_BITS) - 1) >> TOP_P_BITS;
-                chosen chosen = choose<true>(room, line, target ? target : 1);
+                uint64_t part = (uint64_t)rint(pick->top_p * (double)(1ull << TOP_P_BITS));
+                sum target;
 
-                last = chosen.place;
-                kept = chosen.until;
+                line_weigh<true>(room, line);
+                target = (buckets_total(&room->first) * part + (1ull << TOP_P_BITS) - 1) >>
+                         TOP_P_BITS;
+                line->last = choose<true>(room, line, target ? target : 1);
         }
-        if (pick->min_p > 0)
-                kept = weigh_likely(room, line, pick->min_p, last);
-
-        /* "Exceeds the draw": of whole numbers, reaches one more.  The kept are the first of the line. */
-        return id_of(choose<true>(room, line, (kept * number >> 24) + 1).place);
+        line->min_p = pick->min_p;
+        line->faint = fmax(FAINT, log(line->min_p) - 1e-3);
+        return draw_kept(room, line, draw_piece(pick->seed, pick->choice, pick->position));
 }
+
+/* ---- picking ---- */
 
 /* Of all, whatever was cut. */
 DEVICE void tell(room *room, line *line, uint32_t picked, uint32_t count, logprob *told)
@@ -385,14 +439,14 @@ DEVICE void tell(room *room, line *line, uint32_t picked, uint32_t count, logpro
 
         line->last = LAST_PLACE;
         for_each(line, [&](uint32_t, float logit) { all += exp(logit - line->largest); });
-        less = log(block_sum(room->doubles_of_warps, all));
+        less = log(block_sum(room, all));
         if (!threadIdx.x)
                 told[0] = { picked, (float)(line->logits[picked] - line->largest - less) };
         if (count == 1)
                 return;
 
         line_weigh<false>(room, line);
-        line->last = choose<false>(room, line, count - 1).place;
+        line->last = choose<false>(room, line, count - 1);
         list(room, line, [&](float, uint64_t place) { return (uint64_t)(place <= line->last); });
         for (unsigned i = threadIdx.x; i < count - 1; i += blockDim.x) {
                 uint32_t id = id_of(room->places[i]), at = 1;
@@ -408,7 +462,7 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
         uint32_t want = blockIdx.x, picked = PICK_NOT_FINITE;
         const pick *pick = &a.step.picks[want];
         room *room = (struct room *)shared();
-        line line = { a.logits + (size_t)want * a.stride, a.vocab, 0, 1, LAST_PLACE };
+        line line = { a.logits + (size_t)want * a.stride, a.vocab, 0, 1, LAST_PLACE, 0, FAINT };
         uint64_t least = LAST_PLACE;
 
         wait_for_predecessor();
@@ -423,9 +477,9 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
         least = block_least(room, least);
         if (least && line.logits[id_of(least)] != -INFINITY) {
                 line.largest = line.logits[id_of(least)];
-                if (pick->temperature > 0)
-                        line.coldness = 1 / (double)pick->temperature;
-                picked = pick->temperature > 0 ? draw_from(room, &line, pick) : id_of(least);
+                picked = id_of(least);
+                if (pick->temperature > 0 && pick->min_p <= 1) /* more than 1 keeps nobody */
+                        picked = draw_from(room, &line, pick);
         }
         if (!threadIdx.x)
                 a.tokens[want] = picked;

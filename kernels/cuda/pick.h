@@ -15,12 +15,18 @@
  * Grid: wants_max blocks of 64 threads where the vocabulary is small, of 1024 else; blocks past
  * counts->wants have nothing to do.  36 KiB of shared memory.
  *
- * Bytes.  Who is greedy reads his row once.  Who draws reads it three times (the largest; all
- * chances; those near the draw), and twice more for top_k, once more for top_p and for min_p,
- * three times more for logprobs.  Where a great many logits are nearly equal (more than 128 within
- * 1/32 of the temperature), each of these searches reads it up to five times more.  All
- * but the first reading come out of the L2 cache.  exp(), in double, is the price of a draw: once for
- * each token that top_k keeps, and once more for logprobs.
+ * Bytes.  All read their row once, for the largest; that is all for who is greedy, or whose min_p is
+ * more than 1.  Who draws reads it once more, to weigh spans of ids, and of one span
+ * (1,024 ids at most) again.  top_k and top_p read it twice more each, min_p not at all; logprobs
+ * once, and three times more to tell of others than the picked one.  Where more than 128 logits
+ * share a 32nd of the temperature, or are all the way 32 temperatures below the largest, each search
+ * that ends among them (of top_k, top_p, logprobs) reads it up to five times more.  All but the
+ * first reading come out of the L2 cache.
+ *
+ * exp(), in double, is the price of a draw: once for each token that top_k and top_p keep, and again
+ * in that one span.  Before, top_p asks it once for each that top_k keeps, and again for those near
+ * its end; afterwards logprobs ask it once for all.  For draws nobody asks it of a token that is
+ * surely less likely than min_p, or less than e^-44 times as likely as the first, which weighs nothing.
  *
  * What is summed, and how exactly.  A token's chance is exp((logit - largest) * (1 / temperature)),
  * in double, then a whole number of units of 2^-62.  Whole numbers are summed in any order to the

@@ -6,8 +6,11 @@
  * best top_k (or simply all); then taking the worst out again and again fills
  * the array from behind, and it stands best first.  The likeliest ones that are told of are
  * found in the same way.
+ *
+ * Those that are kept after all cuts leave their chances at their ids, where the draw passes by.
  */
 #include <math.h>
+#include <string.h>
 
 #include "kernels/draw.h"
 #include "kernels/ref/ref.h"
@@ -87,40 +90,51 @@ static uint32_t cut(const struct pick *pick, const double *chances, uint32_t cou
         return keep;
 }
 
+/* Chances of the best ones, best first, and how many of them the cuts keep. */
+static uint32_t keep_best(struct ref *ref, const struct pick *pick, const float *logits,
+                          uint32_t vocab)
+{
+        uint32_t *ids = ref->ids, keep = vocab;
+        double *chances = ref->chances, sum = 0;
+
+        if (pick->top_k && pick->top_k < vocab)
+                keep = pick->top_k;
+        sort_best(logits, vocab, ids, keep);
+        for (uint32_t i = 0; i < keep; i++) {
+                double below = (double)logits[ids[i]] - logits[ids[0]];
+
+                chances[i] = exp(below / pick->temperature);
+                sum += chances[i];
+        }
+        for (uint32_t i = 0; i < keep; i++)
+                chances[i] /= sum;
+        return cut(pick, chances, keep);
+}
+
 static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *logits,
                          uint32_t vocab)
 {
-        uint32_t *ids = ref->ids, largest = find_largest(logits, vocab), keep = vocab, i;
-        double *chances = ref->chances, sum = 0, mark;
+        uint32_t largest = find_largest(logits, vocab), keep, last = 0;
+        double *by_id = ref->by_id, sum = 0, mark;
 
         assert(pick->temperature >= 0);
         if (largest == PICK_NOT_FINITE || pick->temperature == 0)
                 return largest;
 
-        if (pick->top_k && pick->top_k < vocab)
-                keep = pick->top_k;
-        sort_best(logits, vocab, ids, keep);
-
-        for (i = 0; i < keep; i++) {
-                double below = (double)logits[ids[i]] - logits[largest];
-
-                chances[i] = exp(below / pick->temperature);
-                sum += chances[i];
-        }
-        for (i = 0; i < keep; i++)
-                chances[i] /= sum;
-
-        keep = cut(pick, chances, keep);
-        for (i = 0, sum = 0; i < keep; i++)
-                sum += chances[i];
+        keep = keep_best(ref, pick, logits, vocab);
+        memset(by_id, 0, vocab * sizeof(*by_id));
+        for (uint32_t i = 0; i < keep; i++)
+                by_id[ref->ids[i]] = ref->chances[i];
+        for (uint32_t i = 0; i < vocab; i++)
+                sum += by_id[i];
         mark = draw(pick->seed, pick->choice, pick->position) * sum;
-        for (i = 0, sum = 0; i < keep; i++) {
-                sum += chances[i];
-                if (sum > mark)
-                        break;
+        sum = 0;
+        for (uint32_t i = 0; i < vocab && sum <= mark; i++) {
+                sum += by_id[i];
+                last = i;
         }
-        assert(i < keep); /* the last sum is the whole, and a draw is less than 1 */
-        return ids[i];
+        assert(sum > mark); /* the last sum is the whole, and a draw is less than 1 */
+        return last;
 }
 
 static void tell_row(struct ref *ref, const float *logits, uint32_t vocab, uint32_t picked,

@@ -29,6 +29,7 @@ struct ref {
         double *scores;               /* (pages_max * PAGE_POSITIONS) */
         uint32_t *ids;                /* (vocab_max): candidates */
         double *chances;              /* (vocab_max): theirs */
+        double *by_id;                /* (vocab_max): of those that are kept; else 0 */
 };
 
 static inline struct ref *ref_of(struct kernels *k)

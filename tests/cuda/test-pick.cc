@@ -1,28 +1,16 @@
 /*
  * Drawing on the device, held against the ref backend's own pick, row by row, under every
  * schedule.  Where the two part, rounding must have decided: the definition, worked out in long
- * double with its three borders moved by 1e-12, must come to the same token.  Random numbers come
+ * double (line.h) with its borders moved by 1e-12, must come to the same token.  Random numbers come
  * from a seed that is printed; SEED=... repeats a run.
  */
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-extern "C" {
-#include <cmocka.h>
-
-#include "kernels/kernels.h"
-}
-
 #include "kernels/cuda/pick.h"
-#include "kernels/draw.h"
+#include "tests/kernels/line.h"
+#include "tests/kernels/pick-rows.h"
 
 #define VOCAB_MAX 128256u
 #define WANTS     16u /* of a bucket */
@@ -43,97 +31,6 @@ int device_launch_raw(device *, stream stream, const launch *launch, const void 
         return 0;
 }
 
-/* ---- random rows ---- */
-
-static uint64_t random_state;
-
-static uint32_t random_next(void)
-{
-        random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-        return (uint32_t)(random_state >> 32);
-}
-
-static uint32_t random_below(uint32_t n)
-{
-        return (uint32_t)((uint64_t)random_next() * n >> 32);
-}
-
-static float random_normal(void)
-{
-        float sum = -6;
-
-        for (int i = 0; i < 12; i++)
-                sum += (float)random_next() * 0x1p-32f;
-        return sum;
-}
-
-enum kind { PLAIN, STEPS, EQUAL, CROWD, WILD, ZEROS, MASKED, BAD, KINDS };
-
-static float random_logit(kind kind)
-{
-        uint32_t u;
-        float f;
-
-        switch (kind) {
-        case STEPS: /* many equals */
-                return (float)random_below(40) / 8;
-        case EQUAL:
-                return -1.5f;
-        case CROWD: /* neighbours, in one first bucket whatever the temperature */
-                return 20 + (float)random_below(3000) * 0x1p-19f;
-        case WILD: /* any finite float */
-                do {
-                        u = random_next();
-                        memcpy(&f, &u, sizeof(f));
-                } while (!isfinite(f));
-                return f;
-        case ZEROS: /* on both sides of 0, and both of it */
-                f = (float)((int)random_below(9) - 4) * 0x1p-149f;
-                return f == 0 && random_below(2) ? -0.0f : f;
-        default:
-                return random_normal() * 3;
-        }
-}
-
-static void random_row(float *row, uint32_t vocab)
-{
-        const float bad[] = { NAN, -NAN, INFINITY };
-        kind kind = (enum kind)random_below(KINDS);
-        uint32_t masked = 1 + random_below(20);
-
-        for (uint32_t i = 0; i < vocab; i++) {
-                row[i] = random_logit(kind);
-                if (kind == MASKED && random_below(20) < masked)
-                        row[i] = -INFINITY;
-        }
-        if (kind == BAD && random_below(2))
-                row[random_below(vocab)] = bad[random_below(3)];
-        if (random_below(4) == 0) /* one that stands out */
-                row[random_below(vocab)] += 5;
-}
-
-static pick random_pick(uint32_t vocab)
-{
-        const float temperatures[] = { 0,    1,   1,     0.7f,   0.25f,  1.7f,
-                                       1e-3, 100, 3e38f, 1e-38f, 1e-45f, 1 };
-        const float top_ps[] = { 1, 1, 1, 0.9f, 0.95f, 0.5f, 0.25f, 0.3f, 0.999f, 1e-6f, 0 };
-        const float min_ps[] = { 0, 0, 0, 0.05f, 0.5f, 1, 1e-6f, 0.3f, 1.5f };
-        const uint32_t top_ks[] = { 0, 0, 0, 1, 2, 7, 40, 129, 1024, vocab - 1, vocab, UINT32_MAX };
-        pick pick = {};
-
-        pick.temperature = temperatures[random_below(12)];
-        pick.top_p = random_below(4) ? top_ps[random_below(11)] : (float)random_next() * 0x1p-32f;
-        pick.min_p = min_ps[random_below(9)];
-        pick.top_k = top_ks[random_below(12)];
-        pick.choice = random_below(3);
-        pick.seed = (uint64_t)random_next() << 32 | random_next();
-        pick.position = random_below(2) ? random_below(1000) : (uint64_t)random_next() << 20;
-        pick.logprobs = random_below(3) ? 0 : random_below(PICK_LOGPROBS_MAX + 1);
-        if (pick.logprobs > vocab + 1)
-                pick.logprobs = vocab + 1;
-        return pick;
-}
-
 /* ---- what the ref backend says ---- */
 
 struct bench {
@@ -144,6 +41,7 @@ struct bench {
 };
 
 static bench ref;
+static line drawn; /* of the row in question */
 
 static int bench_open(void **)
 {
@@ -158,6 +56,7 @@ static int bench_open(void **)
         conf.vocab_max = VOCAB_MAX;
         random_state = seed ? strtoull(seed, NULL, 0) : (uint64_t)time(NULL);
         print_message("SEED=%llu\n", (unsigned long long)random_state);
+        line_new(&drawn, VOCAB_MAX);
         assert_int_equal(kernels_open("ref", &conf, &ref.k), 0);
         assert_int_equal(ref.k->kv_new(ref.k, &shape, &ref.kv), 0);
         assert_int_equal(ref.k->floats_new(ref.k, (size_t)WANTS * VOCAB_MAX, &ref.logits), 0);
@@ -171,6 +70,7 @@ static int bench_open(void **)
 
 static int bench_close(void **)
 {
+        line_free(&drawn);
         ref.k->floats_free(ref.k, ref.logits);
         ref.k->kv_free(ref.k, ref.kv);
         ref.k->close(ref.k);
@@ -286,65 +186,17 @@ static void expect_the_rest_untouched(const rows *r)
         }
 }
 
-/* ---- the definition, with its borders moved ---- */
+/* ---- the two of them ---- */
 
-struct candidate {
-        float logit;
-        uint32_t id;
-};
-
-static int candidate_compare(const void *a, const void *b)
-{
-        const candidate *x = (const candidate *)a, *y = (const candidate *)b;
-
-        if (x->logit != y->logit)
-                return x->logit > y->logit ? -1 : 1;
-        return x->id < y->id ? -1 : 1;
-}
-
-struct moved {
-        long double top_p, min_p, draw;
-};
-
-static uint32_t pick_moved(const float *logits, uint32_t vocab, const pick *pick, moved moved)
-{
-        static candidate c[VOCAB_MAX];
-        static long double p[VOCAB_MAX];
-        uint32_t kept = pick->top_k && pick->top_k < vocab ? pick->top_k : vocab, run = 0;
-        long double sum = 0, mark, top_p = pick->top_p + moved.top_p;
-
-        for (uint32_t i = 0; i < vocab; i++)
-                c[i] = { logits[i], i };
-        qsort(c, vocab, sizeof(c[0]), candidate_compare);
-        for (uint32_t i = 0; i < kept; i++)
-                sum += p[i] = expl(((long double)c[i].logit - c[0].logit) / pick->temperature);
-        for (uint32_t i = 0; i < kept; i++)
-                p[i] /= sum;
-        for (sum = 0; run < kept && (pick->top_p >= 1 || !run || sum < top_p); run++)
-                sum += p[run];
-        for (kept = 0, sum = 0;
-             kept < run && (!kept || p[kept] >= (pick->min_p + moved.min_p) * p[0]); kept++)
-                sum += p[kept];
-        mark = (draw(pick->seed, pick->choice, pick->position) + moved.draw) * sum;
-        for (run = 0, sum = 0; run < kept && (sum += p[run]) <= mark;)
-                run++;
-        return c[run < kept ? run : kept - 1].id;
-}
+static unsigned compared, rounded;
 
 static bool rounding_decides(const float *logits, uint32_t vocab, const pick *pick, uint32_t token)
 {
-        const long double by[] = { 0, -NEAR, NEAR };
+        const near by = { NEAR, NEAR };
 
-        for (int i = 0; i < 27; i++) {
-                moved moved = { by[i % 3], by[i / 3 % 3], by[i / 9] };
-
-                if (pick_moved(logits, vocab, pick, moved) == token)
-                        return true;
-        }
-        return false;
+        line_up(&drawn, logits, vocab);
+        return line_allows(&drawn, pick, token, &by);
 }
-
-static unsigned compared, rounded;
 
 /* Of one row, what the device says against what ref says. */
 static void compare(const float *logits, uint32_t vocab, const pick *pick, uint32_t token,
@@ -358,8 +210,7 @@ static void compare(const float *logits, uint32_t vocab, const pick *pick, uint3
                         "%u, not %u\n",
                         vocab, pick->temperature, pick->top_k, pick->top_p, pick->min_p, token,
                         expected);
-                if (token == PICK_NOT_FINITE || expected == PICK_NOT_FINITE ||
-                    pick->temperature == 0 || !rounding_decides(logits, vocab, pick, token))
+                if (!rounding_decides(logits, vocab, pick, token))
                         fail_msg("this is not a matter of rounding");
         }
         for (uint32_t i = 0; token != PICK_NOT_FINITE && i < pick->logprobs; i++) {
@@ -399,12 +250,17 @@ static void check(rows *r)
         rows_free(expected);
 }
 
+static row_kind random_kind(void)
+{
+        return (row_kind)random_below(ROW_KINDS);
+}
+
 static void check_random(uint32_t vocab, uint32_t wants)
 {
         rows *r = rows_new(vocab, wants);
 
         for (uint32_t i = 0; i < wants; i++) {
-                random_row(row_of(r, i), vocab);
+                random_row(row_of(r, i), vocab, random_kind());
                 r->picks[i] = random_pick(vocab);
         }
         check(r);
@@ -420,6 +276,13 @@ static pick plain_pick(float temperature)
         pick.temperature = temperature;
         pick.top_p = 1;
         return pick;
+}
+
+static void draw_at(pick *pick, uint32_t choice, uint64_t position)
+{
+        pick->seed = 0;
+        pick->choice = choice;
+        pick->position = position;
 }
 
 /* The row is there twice, for two picks. */
@@ -465,27 +328,70 @@ static void a_row_that_is_not_finite_is_never_picked_from(void **)
         expect_picks(masked, 3, picks, second);
 }
 
-/* "Exceeds": a running sum that just meets the draw is passed over. */
-static void a_draw_on_the_border_goes_to_the_next(void **)
+/* By 2^-41 on either side of one half. */
+static void draws_on_both_sides_of_a_border_part(void **)
 {
-        const float equal[] = { 1, 1, 1, 1 };
-        const uint32_t second[] = { 1, 1 }, third[] = { 2, 2 };
+        const uint32_t vocabs[] = { 2, 4, 64, 1000, 3002 };
         pick picks[] = { plain_pick(1), plain_pick(1) };
+        static float equal[3002];
 
-        picks[0].position = picks[1].position = 9297664;
-        assert_true(draw(0, 0, 9297664) == 0.5);
-        expect_picks(equal, 2, picks, second);
-        expect_picks(equal, 4, picks, third);
-        while (draw(0, 0, picks[0].position) < 0.9)
-                picks[0].position++;
+        draw_at(&picks[0], DRAW_BELOW_HALF);
+        draw_at(&picks[1], DRAW_ABOVE_HALF);
+        for (uint32_t i = 0; i < 3002; i++)
+                equal[i] = 1;
+        for (uint32_t vocab : vocabs) {
+                const uint32_t middle[] = { vocab / 2 - 1, vocab / 2 };
+                expect_picks(equal, vocab, picks, middle);
+        }
         picks[0].top_p = picks[1].top_p = 0.5f; /* just reached by two of four */
-        expect_picks(equal, 4, picks, second);
+        const uint32_t two[] = { 0, 1 };
+        expect_picks(equal, 4, picks, two);
+}
+
+/* The ends of the range, in rows whose first and last `off` are masked. */
+static void the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest(void **)
+{
+        const uint32_t sizes[][2] = {
+                { 1, 0 }, { 97, 0 }, { 97, 40 }, { 5000, 0 }, { 5000, 1100 }
+        };
+        pick picks[] = { plain_pick(1.5f), plain_pick(1.5f) };
+        static float logits[5000];
+
+        draw_at(&picks[0], DRAW_LEAST);
+        draw_at(&picks[1], DRAW_MOST);
+        for (const auto &size : sizes) {
+                const uint32_t vocab = size[0], off = size[1];
+                const uint32_t ends[] = { off, vocab - off - 1 };
+
+                for (uint32_t i = 0; i < vocab; i++)
+                        logits[i] = i < off || i >= vocab - off ? -INFINITY : random_normal();
+                expect_picks(logits, vocab, picks, ends);
+        }
+}
+
+/* Of draws that are coarser, the first would get more than its share. */
+static void the_lowest_id_is_drawn_as_rarely_as_its_chance_says(void **)
+{
+        const uint32_t vocabs[] = { 2, 100, 3000 };
+        pick picks[] = { plain_pick(1), plain_pick(1) };
+        const uint32_t it[] = { 0, 0 }, the_next[] = { 1, 1 };
+        static float logits[3000]; /* zeros */
+
+        draw_at(&picks[0], DRAW_LEAST); /* 4.5e-13 */
+        picks[1] = picks[0];
+        picks[1].min_p = 1e-30f;
+        for (uint32_t vocab : vocabs) {
+                logits[0] = logf(6e-13f * (float)(vocab - 1));
+                expect_picks(logits, vocab, picks, it);
+                logits[0] = logf(3e-13f * (float)(vocab - 1));
+                expect_picks(logits, vocab, picks, the_next);
+        }
 }
 
 /* Of n equals a draw of d is for number floor(n d), and here that is exact. */
 static void equals_are_drawn_by_their_ids(void **)
 {
-        const uint32_t vocabs[] = { 129, 1024, 4096 };
+        const uint32_t vocabs[] = { 129, 1024, 1025, 4096, 9000 };
 
         for (uint32_t vocab : vocabs) {
                 rows *r = rows_new(vocab, WANTS);
@@ -512,23 +418,45 @@ static void equals_are_drawn_by_their_ids(void **)
         }
 }
 
+/* The most draw says who is the last that is kept: one who is likelier, or the highest of his equals. */
+static void expect_kept(const float *logits, uint32_t vocab, uint32_t kept, float top_p)
+{
+        pick picks[] = { plain_pick(1), plain_pick(1) };
+        const uint32_t last[] = { kept - 1, kept - 1 };
+
+        draw_at(&picks[0], DRAW_MOST);
+        picks[1] = picks[0];
+        picks[0].top_k = kept;
+        picks[1].top_p = top_p;
+        expect_picks(logits, vocab, picks, last);
+}
+
+static void where_a_cut_ends_among_equals_the_lowest_ids_are_kept(void **)
+{
+        const uint32_t vocab = 9000, counts[] = { 2, 31, 33, 1024, 1025, 5000, vocab };
+        static float logits[vocab];
+
+        for (uint32_t i = 0; i < vocab; i++)
+                logits[i] = 0.5f;
+        logits[0] = 0.5f + logf(9); /* as likely as nine of them */
+        for (uint32_t kept : counts)
+                expect_kept(logits, vocab, kept, (float)((9 + kept - 1.5) / (9 + vocab - 1)));
+}
+
 /*
- * A likely token and many that are not.  The last in line is given the chance with which the whole is
+ * A likely token and many that are not.  The last one is given the chance with which the whole is
  * so much that some draw is by 2e-12 on this or that side of the border behind another one.
  */
 static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
 {
-        static candidate sorted[VOCAB_MAX];
         long double sum = 0, whole = 0, last, wanted;
 
         for (uint32_t i = 0; i < vocab; i++) {
                 row[i] = i ? 0.02f + fabsf(random_normal()) * 0.1f : 8;
                 if (i == vocab - 1)
                         row[i] = 0;
-                sorted[i] = { row[i], i };
                 whole += expl((long double)row[i] - 8);
         }
-        qsort(sorted, vocab, sizeof(*sorted), candidate_compare);
         last = expl(-8);
         do {
                 long double by = draw(pick->seed, pick->choice, ++pick->position), border = 0;
@@ -536,7 +464,7 @@ static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, lo
 
                 for (sum = 0; i < vocab && sum <= by * whole; i++) {
                         border = sum;
-                        sum += expl((long double)sorted[i].logit - 8);
+                        sum += expl((long double)row[i] - 8);
                 }
                 wanted = i > 1 ? last + border * (1 + side * 2 * NEAR) / by - whole : 0;
         } while (fabsl(wanted / last - 1) > 0.01L);
@@ -556,9 +484,90 @@ static void draws_next_to_a_border_fall_on_the_right_side(void **)
         }
         for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
                 device_pick(r, schedule);
-                for (uint32_t i = 0; i < WANTS; i++)
-                        assert_int_equal(r->tokens[i],
-                                         pick_moved(row_of(r, i), vocab, &r->picks[i], moved{}));
+                for (uint32_t i = 0; i < WANTS; i++) {
+                        line_up(&drawn, row_of(r, i), vocab);
+                        assert_int_equal(r->tokens[i], line_pick(&drawn, &r->picks[i]));
+                }
+        }
+        rows_free(r);
+}
+
+/* By Pearson's sum, of the tokens that top_k keeps; no other ever comes. */
+static void tokens_come_as_often_as_their_chances_say(void **)
+{
+        const uint32_t vocab = 40, draws = 4000, kept = 20;
+        uint32_t counts[vocab] = {};
+        long double surprise = 0;
+        rows *r = rows_new(vocab, WANTS);
+
+        for (uint32_t i = 0; i < WANTS * vocab; i++)
+                row_of(r, i / vocab)[i % vocab] = (float)draw(9, 0, i % vocab) * 2;
+        for (uint32_t i = 0; i < draws; i++) {
+                r->picks[i % WANTS] = plain_pick(0.5f);
+                r->picks[i % WANTS].position = i;
+                r->picks[i % WANTS].top_k = kept;
+                if (i % WANTS < WANTS - 1)
+                        continue;
+                device_pick(r, i / WANTS % EMU_SCHEDULES);
+                for (uint32_t token : r->tokens)
+                        counts[token]++;
+        }
+        line_up(&drawn, row_of(r, 0), vocab);
+        assert_int_equal(line_weigh(&drawn, &r->picks[0]), kept);
+        for (uint32_t i = 0; i < vocab; i++) {
+                long double wanted = i < kept ? draws * drawn.chances[i] : 0;
+                long double off = counts[drawn.all[i].id] - wanted;
+
+                assert_true(i < kept || off == 0);
+                surprise += i < kept ? off * off / wanted : 0;
+        }
+        assert_true(surprise < kept - 1 + 4 * sqrtl(2 * kept));
+        rows_free(r);
+}
+
+/*
+ * Likelier ones have lower ids, so that a draw of nearly 1 is for the last that top_p keeps.  The last in
+ * line is given the chance with which top_p is reached by 2e-12 of the whole before or behind a border.
+ */
+static void put_top_p_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
+{
+        long double whole = 0, last = expl(-8), wanted;
+
+        for (uint32_t i = 0; i < vocab; i++) {
+                row[i] = i ? 0.02f + 0.5f * (float)(vocab - i) / (float)vocab : 8;
+                if (i == vocab - 1)
+                        row[i] = 0;
+                whole += expl((long double)row[i] - 8);
+        }
+        do {
+                long double sum = 0;
+
+                pick->top_p = 0.7f + 0.2f * (float)random_next() * 0x1p-32f;
+                for (uint32_t i = 0; sum < pick->top_p * whole; i++)
+                        sum += expl((long double)row[i] - 8);
+                wanted = last + sum * (1 + side * 2 * NEAR) / pick->top_p - whole;
+        } while (fabsl(wanted / last - 1) > 0.01L);
+        row[vocab - 1] = (float)(8 + logl(wanted));
+        while (draw(pick->seed, pick->choice, pick->position) < 0.99999)
+                pick->position++;
+}
+
+static void a_top_p_next_to_a_border_cuts_on_the_right_side(void **)
+{
+        const uint32_t vocab = 1500;
+        rows *r = rows_new(vocab, WANTS);
+
+        for (uint32_t i = 0; i < WANTS; i++) {
+                r->picks[i] = plain_pick(1);
+                r->picks[i].seed = random_next();
+                put_top_p_next_to_a_border(row_of(r, i), vocab, &r->picks[i], i & 1 ? 1 : -1);
+        }
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                device_pick(r, schedule);
+                for (uint32_t i = 0; i < WANTS; i++) {
+                        line_up(&drawn, row_of(r, i), vocab);
+                        assert_int_equal(r->tokens[i], line_pick(&drawn, &r->picks[i]));
+                }
         }
         rows_free(r);
 }
@@ -569,7 +578,7 @@ static void what_a_row_gets_does_not_depend_on_the_others(void **)
         rows *many = rows_new(vocab, WANTS), *alone = rows_new(vocab, 1);
 
         for (uint32_t i = 0; i < WANTS; i++) {
-                random_row(row_of(many, i), vocab);
+                random_row(row_of(many, i), vocab, random_kind());
                 many->picks[i] = random_pick(vocab);
                 many->picks[i].logprobs = i;
         }
@@ -619,8 +628,9 @@ static void check_all(const uint32_t (*sizes)[3], size_t count)
 /* vocab, times, wants */
 static void random_rows_are_picked_as_ref_picks_them(void **)
 {
-        const uint32_t sizes[][3] = { { 1, 2, WANTS },   { 3, 40, WANTS }, { 17, 60, WANTS },
-                                      { 64, 5, WANTS },  { 65, 5, WANTS }, { 256, 30, WANTS },
+        const uint32_t sizes[][3] = { { 1, 2, WANTS },   { 3, 40, WANTS },   { 17, 60, WANTS },
+                                      { 31, 10, WANTS }, { 33, 10, WANTS },  { 64, 5, WANTS },
+                                      { 65, 5, WANTS },  { 256, 30, WANTS }, { 1025, 4, WANTS },
                                       { 2048, 4, WANTS } };
 
         check_all(sizes, sizeof(sizes) / sizeof(sizes[0]));
@@ -633,18 +643,53 @@ static void random_rows_of_large_vocabularies_are_picked_as_ref_picks_them(void 
         check_all(sizes, sizeof(sizes) / sizeof(sizes[0]));
 }
 
+/* Each kind; and the picks that have most to do. */
+static void check_kinds(uint32_t vocab, const row_kind *kinds, uint32_t count)
+{
+        rows *r = rows_new(vocab, count);
+
+        for (uint32_t i = 0; i < count; i++) {
+                random_row(row_of(r, i), vocab, kinds[i]);
+                r->picks[i] = plain_pick(i % 2 ? 1 : 0.7f);
+                r->picks[i].seed = random_next();
+                r->picks[i].top_k = random_below(2) ? 5000 : 0;
+                r->picks[i].top_p = random_below(2) ? 0.9f : 1;
+                r->picks[i].min_p = random_below(2) ? 0.02f : 0;
+        }
+        check(r);
+        rows_free(r);
+}
+
+static void large_rows_of_all_kinds_are_picked_as_ref_picks_them(void **)
+{
+        const row_kind large[] = { FLAT, PEAKED, TWO, EQUAL, BLOCKS };
+        row_kind all[ROW_KINDS];
+
+        for (uint32_t i = 0; i < ROW_KINDS; i++)
+                all[i] = (row_kind)i;
+        check_kinds(9001, all, ROW_KINDS);
+        check_kinds(VOCAB_MAX, large, 5);
+        check_kinds(VOCAB_MAX - 29, large, 5);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(temperature_zero_takes_the_lowest_id_of_the_largest),
                 cmocka_unit_test(a_row_that_is_not_finite_is_never_picked_from),
-                cmocka_unit_test(a_draw_on_the_border_goes_to_the_next),
+                cmocka_unit_test(draws_on_both_sides_of_a_border_part),
+                cmocka_unit_test(the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest),
+                cmocka_unit_test(the_lowest_id_is_drawn_as_rarely_as_its_chance_says),
                 cmocka_unit_test(equals_are_drawn_by_their_ids),
+                cmocka_unit_test(where_a_cut_ends_among_equals_the_lowest_ids_are_kept),
                 cmocka_unit_test(draws_next_to_a_border_fall_on_the_right_side),
+                cmocka_unit_test(tokens_come_as_often_as_their_chances_say),
+                cmocka_unit_test(a_top_p_next_to_a_border_cuts_on_the_right_side),
                 cmocka_unit_test(what_a_row_gets_does_not_depend_on_the_others),
                 cmocka_unit_test(vocabularies_that_do_not_fit_are_refused),
                 cmocka_unit_test(random_rows_are_picked_as_ref_picks_them),
                 cmocka_unit_test(random_rows_of_large_vocabularies_are_picked_as_ref_picks_them),
+                cmocka_unit_test(large_rows_of_all_kinds_are_picked_as_ref_picks_them),
         };
 
         return cmocka_run_group_tests(tests, bench_open, bench_close);

@@ -1,125 +1,78 @@
 /*
- * Picking, of any backend: `test-pick ref`, `test-pick cpu`.  What is drawn is held
- * against kernels/draw.h, worked out here in long double with the C library's sort.
+ * Picking, of any backend: `test-pick ref`, `test-pick cpu`, `test-pick cpu c`.  What is drawn is held against
+ * kernels/draw.h, worked out in long double (line.h), and against what can be said by hand.
  */
-#include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
-#include "kernels/draw.h"
-#include "kernels/kernels.h"
+#include "tests/kernels/picker.h"
 
 #define VOCAB 9000u
 #define WANTS 4u
 
-struct bench {
-        struct kernels *k;
-        struct kv *kv;
-        float *logits, *x;
-        struct mat *mat;
-        uint64_t number;
-};
-
-static const char *backend = "ref";
-
-static int bench_open(void **state)
+static int open_bench(void **state)
 {
         static struct bench b;
-        struct kernels_conf conf = { .threads = 2,
-                                     .isa = "auto",
-                                     .rows_max = WANTS,
-                                     .slots_max = 1,
-                                     .pages_max = 1,
-                                     .vocab_max = VOCAB,
-                                     .wants_max = WANTS };
-        struct kv_shape shape = { 1, 1, 64, 1, KV_F32 };
-        struct mat_shape table = { .columns = 2, .parts = 1, .rows = { VOCAB } };
-        struct step_page page = { 0, 0, 0 };
-        float *host = malloc(VOCAB * 2 * sizeof(*host));
 
-        b = (struct bench){ .number = 1 };
-        assert_non_null(host);
-        for (uint32_t i = 0; i < VOCAB * 2; i++)
-                host[i] = (float)(i / 2); /* a token's row says which token it is */
-        assert_int_equal(kernels_open(backend, &conf, &b.k), 0);
-        assert_int_equal(b.k->kv_new(b.k, &shape, &b.kv), 0);
-        assert_int_equal(b.k->floats_new(b.k, (size_t)WANTS * VOCAB, &b.logits), 0);
-        assert_int_equal(b.k->floats_new(b.k, WANTS * 2, &b.x), 0);
-        assert_int_equal(b.k->mat_new(b.k, &table, &b.mat), 0);
-        b.k->weights_put(b.k, b.mat, 0, 0, VOCAB, host);
-        free(host);
-        b.k->step_begin(b.k, b.kv, &(struct step){ .number = 1, .page_count = 1, .pages = &page });
-        b.k->step_end(b.k);
+        bench_open(&b, VOCAB, WANTS);
         *state = &b;
         return 0;
 }
 
-static int bench_close(void **state)
+static int close_bench(void **state)
 {
-        struct bench *b = *state;
-
-        b->k->floats_free(b->k, b->logits);
-        b->k->floats_free(b->k, b->x);
-        b->k->mat_free(b->k, b->mat);
-        b->k->kv_free(b->k, b->kv);
-        b->k->close(b->k);
+        bench_close(*state);
         return 0;
 }
 
-/* One step: the same logits for `count` picks. */
-static void pick_all(struct bench *b, const float *logits, uint32_t vocab, const struct pick *picks,
-                     uint32_t count, uint32_t *ret_tokens)
+static void fill(float *logits, uint32_t vocab, float logit)
 {
-        struct step_row rows[WANTS] = { { 0 } };
-        struct step_run run = { 0, count };
-        uint32_t want[WANTS];
-
-        for (uint32_t i = 0; i < count; i++) {
-                want[i] = i;
-                rows[i].position = i;
-                rows[i].from_row = STEP_TOKEN;
-                b->k->put(b->k, b->logits + (size_t)i * vocab, logits, vocab);
-        }
-        assert_int_equal(b->k->step_begin(b->k, b->kv,
-                                          &(struct step){ .number = ++b->number,
-                                                          .row_count = count,
-                                                          .run_count = 1,
-                                                          .want_count = count,
-                                                          .rows = rows,
-                                                          .runs = &run,
-                                                          .want = want,
-                                                          .picks = picks }),
-                         0);
-        assert_int_equal(b->k->pick(b->k, b->logits, vocab), 0);
-        assert_int_equal(b->k->step_end(b->k), 0);
-        assert_int_equal(b->k->collect(b->k, b->number, ret_tokens), 0);
+        for (uint32_t i = 0; i < vocab; i++)
+                logits[i] = logit;
 }
 
-static uint32_t pick_one(struct bench *b, const float *logits, uint32_t vocab, struct pick pick)
-{
-        uint32_t token;
-
-        pick_all(b, logits, vocab, &pick, 1, &token);
-        return token;
-}
+/* ---- the largest ---- */
 
 static void temperature_zero_takes_the_lowest_id_of_the_largest(void **state)
 {
-        const float logits[] = { -1, 3, -INFINITY, 7, 2, 7, 7 };
+        const float logits[] = { -1, 3, -INFINITY, 7, 2, 7, 7 }, zeros[] = { -1, -0.0f, 0, -0.0f };
 
-        assert_int_equal(pick_one(*state, logits, 7, (struct pick){ .top_p = 1 }), 3);
-        assert_int_equal(pick_one(*state, logits, 2, (struct pick){ .top_p = 1 }), 1);
-        assert_int_equal(pick_one(*state, logits + 2, 1, (struct pick){ .top_p = 1 }),
-                         PICK_NOT_FINITE);
+        assert_int_equal(pick_one(*state, logits, 7, pick_plain(0)), 3);
+        assert_int_equal(pick_one(*state, logits, 2, pick_plain(0)), 1);
+        assert_int_equal(pick_one(*state, logits + 2, 1, pick_plain(0)), PICK_NOT_FINITE);
+        assert_int_equal(pick_one(*state, zeros, 4, pick_plain(0)), 1);
 }
+
+/* In any block, the last and incomplete one too; who is greedy has no use for cuts. */
+static void the_largest_is_found_wherever_it_stands(void **state)
+{
+        static const uint32_t vocabs[] = { 1, 31, 32, 33, 63, 64, 65, 1000, 8999, VOCAB };
+        static float logits[VOCAB];
+        const struct pick picks[] = { { .top_p = 1 },
+                                      { .top_p = 0.5f },
+                                      { .top_p = 1, .top_k = 3 } };
+        uint32_t tokens[3];
+
+        for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
+                uint32_t vocab = vocabs[n];
+                const uint32_t places[] = {
+                        0,          vocab / 3,  vocab / 2 & ~31u, vocab / 2 | 31,
+                        vocab - 33, vocab - 32, vocab - 1
+                };
+
+                for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+                        if (places[i] >= vocab)
+                                continue;
+                        fill(logits, vocab, i & 1 ? -INFINITY : -40.5f);
+                        logits[vocab - 1] = -2;
+                        logits[places[i]] = -2;
+                        pick_all(*state, logits, vocab, picks, 3, tokens);
+                        for (uint32_t w = 0; w < 3; w++)
+                                assert_int_equal(tokens[w], places[i]);
+                }
+        }
+}
+
+/* ---- what is not finite ---- */
 
 static void logits_that_are_not_finite_are_never_picked_from(void **state)
 {
@@ -131,13 +84,43 @@ static void logits_that_are_not_finite_are_never_picked_from(void **state)
 
         for (size_t i = 0; i < 4; i++) {
                 for (int t = 0; t < 2; t++) {
-                        struct pick pick = { .temperature = (float)t, .top_p = 1 };
+                        struct pick pick = pick_plain((float)t);
 
                         assert_int_equal(pick_one(*state, bad[i], 3, pick), PICK_NOT_FINITE);
                         assert_int_equal(pick_one(*state, masked, 3, pick), 1);
                 }
         }
 }
+
+/* By every lane of whoever looks, and behind whole blocks. */
+static void one_that_is_not_finite_is_seen_wherever_it_stands(void **state)
+{
+        enum { COUNT = 203 };
+        const float bad[] = { NAN, -NAN, INFINITY };
+        const struct pick picks[WANTS] = { { .top_p = 1 },
+                                           { .temperature = 1, .top_p = 1 },
+                                           { .temperature = 1, .top_p = 1, .top_k = 3 },
+                                           { .temperature = 2, .top_p = 0.5f, .min_p = 0.1f } };
+        float logits[COUNT], alone[COUNT];
+        uint32_t tokens[WANTS];
+
+        for (uint32_t i = 0; i < COUNT; i++) {
+                for (uint32_t j = 0; j < 3; j++) {
+                        fill(logits, COUNT, j == 2 ? -INFINITY : 0.5f);
+                        logits[i] = bad[j];
+                        pick_all(*state, logits, COUNT, picks, WANTS, tokens);
+                        for (uint32_t w = 0; w < WANTS; w++)
+                                assert_int_equal(tokens[w], PICK_NOT_FINITE);
+                }
+                fill(alone, COUNT, -INFINITY);
+                alone[i] = -3e38f;
+                pick_all(*state, alone, COUNT, picks, WANTS, tokens);
+                for (uint32_t w = 0; w < WANTS; w++)
+                        assert_int_equal(tokens[w], i);
+        }
+}
+
+/* ---- cuts ---- */
 
 /* Which of eight tokens ever come, as bits. */
 static uint32_t ever(struct bench *b, const float *logits, uint32_t vocab, struct pick pick)
@@ -153,7 +136,6 @@ static void each_cut_keeps_what_it_should(void **state)
 {
         /* chances 0.3, 0.5, 0.2, never */
         const float logits[] = { logf(0.3f), logf(0.5f), logf(0.2f), -INFINITY };
-        const float equal[] = { 1, 1, 1, 1, 1, 1, 1, 1 };
         struct pick all = { .temperature = 1, .top_p = 1, .seed = 5 }, pick = all;
 
         assert_int_equal(ever(*state, logits, 4, all), 7);
@@ -161,7 +143,6 @@ static void each_cut_keeps_what_it_should(void **state)
         assert_int_equal(ever(*state, logits, 4, pick), 2);
         pick.top_k = 2;
         assert_int_equal(ever(*state, logits, 4, pick), 3);
-        assert_int_equal(ever(*state, equal, 8, pick), 3); /* ties: the lowest ids */
         pick.top_k = 1000;
         assert_int_equal(ever(*state, logits, 4, pick), 7);
 
@@ -182,96 +163,235 @@ static void each_cut_keeps_what_it_should(void **state)
         assert_int_equal(ever(*state, logits, 4, pick), 2);
         pick.min_p = 0.3f;
         assert_int_equal(ever(*state, logits, 4, pick), 7);
+        pick.min_p = 1.5f; /* nobody is that likely */
+        assert_int_equal(ever(*state, logits, 4, pick), 2);
+}
+
+static void of_equals_the_lowest_ids_are_kept(void **state)
+{
+        const float equal[] = { 1, 1, 1, 1, 1, 1, 1, 1 }, two[] = { 0, 2, 0, 2, 0, 2, 0, 2 };
+        struct pick all = { .temperature = 1, .top_p = 1, .seed = 5 }, pick = all;
+
+        pick.top_k = 2;
+        assert_int_equal(ever(*state, equal, 8, pick), 0x03);
+        assert_int_equal(ever(*state, two, 8, pick), 0x0a);
+        pick.top_k = 6;
+        assert_int_equal(ever(*state, two, 8, pick), 0xaf);
+
+        pick = all;
+        pick.top_p = 0.5f; /* just reached by four of eight */
+        assert_int_equal(ever(*state, equal, 8, pick), 0x0f);
+        pick.top_p = 0.3f;
+        assert_int_equal(ever(*state, equal, 8, pick), 0x07);
+        pick.top_p = 0.4f; /* upper ones have 0.22 each, lower ones 0.03 */
+        assert_int_equal(ever(*state, two, 8, pick), 0x0a);
+        pick.top_p = 0.92f;
+        assert_int_equal(ever(*state, two, 8, pick), 0xaf);
+
+        pick = all;
+        pick.min_p = 1;
+        assert_int_equal(ever(*state, two, 8, pick), 0xaa);
+        pick.top_k = 3;
+        assert_int_equal(ever(*state, two, 8, pick), 0x2a);
+}
+
+static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **state)
+{
+        const float logits[] = { 1, 1.5f, -3e38f, 0 };
+        struct pick pick = pick_plain(1e-38f);
+
+        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        pick.temperature = 1e-45f; /* what divides by it is infinite */
+        assert_int_equal(ever(*state, logits, 4, pick), 2);
+        pick.temperature = 3e38f;
+        assert_int_equal(ever(*state, logits, 4, pick), 15);
+}
+
+/* ---- draws ---- */
+
+/* Pearson's sum: how far what came is from what should have.  Who was cut never comes. */
+static double surprise(const long double *chances, const uint32_t *counts, uint32_t vocab,
+                       uint32_t draws)
+{
+        double whole = 0, sum = 0;
+
+        for (uint32_t i = 0; i < vocab; i++)
+                whole += (double)chances[i];
+        for (uint32_t i = 0; i < vocab; i++) {
+                double wanted = draws * (double)chances[i] / whole;
+
+                assert_true(wanted > 5 || !counts[i]);
+                if (wanted > 5)
+                        sum += (counts[i] - wanted) * (counts[i] - wanted) / wanted;
+        }
+        return sum;
+}
+
+/* Draws that differ by position, by seed or by choice. */
+static void expect_frequencies(struct bench *b, const float *logits, uint32_t vocab,
+                               struct pick pick)
+{
+        enum { DRAWS = 8000, MOST = 40 };
+        uint32_t kept, tokens[WANTS];
+
+        line_up(&b->line, logits, vocab);
+        kept = line_cut(&b->line, &pick, line_weigh(&b->line, &pick), 0, 0);
+        (void)line_draw(&b->line, &pick, kept);
+        for (uint32_t by = 0; by < 3; by++) {
+                uint32_t counts[MOST] = { 0 };
+
+                for (uint32_t i = 0; i < DRAWS; i += WANTS) {
+                        struct pick picks[WANTS] = { pick, pick, pick, pick };
+
+                        for (uint32_t w = 0; w < WANTS; w++) {
+                                picks[w].position = by == 0 ? i + w : 3;
+                                picks[w].seed = by == 1 ? i + w : 42;
+                                picks[w].choice = by == 2 ? i + w : 1;
+                        }
+                        pick_all(b, logits, vocab, picks, WANTS, tokens);
+                        for (uint32_t w = 0; w < WANTS; w++)
+                                counts[tokens[w]]++;
+                }
+                /* of `kept` - 1 squares, each 1 with a deviation of sqrt(2): four of these */
+                assert_true(surprise(b->line.by_id, counts, vocab, DRAWS) <
+                            kept - 1 + 4 * sqrt(2 * kept));
+        }
 }
 
 static void tokens_come_as_often_as_their_chances_say(void **state)
 {
-        const float logits[] = { logf(0.2f), logf(0.5f), logf(0.3f) };
-        const double chances[] = { 0.2, 0.5, 0.3 };
-        int counts[3] = { 0 };
-        const int n = 8000;
+        const float few[] = { logf(0.2f), logf(0.5f), -INFINITY, logf(0.3f) };
+        float many[40];
+        struct pick pick = pick_plain(1);
 
-        for (int i = 0; i < n; i += WANTS) {
-                struct pick picks[WANTS];
-                uint32_t tokens[WANTS];
+        for (uint32_t i = 0; i < 40; i++)
+                many[i] = (float)(draw(9, 0, i) * 2);
+        expect_frequencies(*state, few, 4, pick);
+        expect_frequencies(*state, many, 40, pick);
+        pick.temperature = 0.5f;
+        pick.top_k = 20;
+        expect_frequencies(*state, many, 40, pick);
+        pick.top_p = 0.8f;
+        expect_frequencies(*state, many, 40, pick);
+        pick.min_p = 0.4f;
+        expect_frequencies(*state, many, 40, pick);
+}
 
-                for (uint32_t j = 0; j < WANTS; j++)
-                        picks[j] = (struct pick){ .temperature = 1,
-                                                  .top_p = 1,
-                                                  .seed = 42,
-                                                  .choice = j,
-                                                  .position = (uint64_t)i };
-                pick_all(*state, logits, 3, picks, WANTS, tokens);
-                for (uint32_t j = 0; j < WANTS; j++) {
-                        assert_true(tokens[j] < 3);
-                        counts[tokens[j]]++;
+/* By 2^-41 on either side of one half. */
+static void draws_next_to_a_border_fall_on_both_sides_of_it(void **state)
+{
+        static float equal[VOCAB];
+        const float two[] = { 0, -9, 0, -9, 0, -9, 0, -9 };
+        struct pick below = pick_drawn(1, DRAW_BELOW_HALF), above = pick_drawn(1, DRAW_ABOVE_HALF);
+
+        assert_true(draw(0, below.choice, below.position) == 0.5 - 0x1p-41);
+        assert_true(draw(0, above.choice, above.position) == 0.5 + 0x1p-41);
+        fill(equal, VOCAB, 2.5f);
+        for (uint32_t n = 2; n <= VOCAB; n += n < 400 ? 2 : 1718) {
+                assert_int_equal(pick_one(*state, equal, n, below), n / 2 - 1);
+                assert_int_equal(pick_one(*state, equal, n, above), n / 2);
+        }
+        below.min_p = above.min_p = 0.5f;
+        assert_int_equal(pick_one(*state, two, 8, below), 2);
+        assert_int_equal(pick_one(*state, two, 8, above), 4);
+        below.top_k = above.top_k = 2;
+        assert_int_equal(pick_one(*state, two, 8, below), 0);
+        assert_int_equal(pick_one(*state, two, 8, above), 2);
+        below.top_k = above.top_k = 0;
+        below.top_p = above.top_p = 0.5f; /* just reached by 4096 of 8192 */
+        assert_int_equal(pick_one(*state, equal, 8192, below), 2047);
+        assert_int_equal(pick_one(*state, equal, 8192, above), 2048);
+}
+
+/* The ends of the range, in rows whose first and last forty are masked or not. */
+static void the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest(void **state)
+{
+        static const uint32_t vocabs[] = { 1, 2, 33, 97, 1000, 8191, VOCAB };
+        static float logits[VOCAB];
+        const struct pick least = pick_drawn(1.5f, DRAW_LEAST), most = pick_drawn(1.5f, DRAW_MOST);
+
+        assert_true(draw(0, least.choice, least.position) == 0x1p-41);
+        assert_true(draw(0, most.choice, most.position) == 1 - 0x1p-41);
+        for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
+                for (uint32_t off = 0; off <= 40 && vocabs[n] > 2 * off; off += 40) {
+                        uint32_t vocab = vocabs[n];
+
+                        for (uint32_t i = 0; i < vocab; i++)
+                                logits[i] = i < off || i >= vocab - off ? -INFINITY
+                                                                        : (float)draw(3, 0, i);
+                        assert_int_equal(pick_one(*state, logits, vocab, least), off);
+                        assert_int_equal(pick_one(*state, logits, vocab, most), vocab - off - 1);
                 }
         }
-        for (int i = 0; i < 3; i++)
-                assert_true(fabs(counts[i] - n * chances[i]) <
-                            4 * sqrt(n * chances[i] * (1 - chances[i])));
 }
 
-struct candidate {
-        float logit;
-        uint32_t id;
-};
-
-static int candidate_compare(const void *a, const void *b)
+/* ... of the kept: with cuts, which decide who that is. */
+static void the_ends_of_what_the_cuts_keep_are_found(void **state)
 {
-        const struct candidate *x = a, *y = b;
+        static float logits[VOCAB];
+        struct bench *b = *state;
+        struct pick pick = { .temperature = 1, .top_p = 1 };
 
-        if (x->logit != y->logit)
-                return x->logit > y->logit ? -1 : 1;
-        return x->id < y->id ? -1 : 1;
+        for (uint32_t i = 0; i < VOCAB; i++) /* equals, a hundred or more of each */
+                logits[i] = (float)(int)(draw(4, 0, i) * 64) / 32;
+        line_up(&b->line, logits, VOCAB);
+        for (uint32_t i = 0; i < 2 * 4 * 4 * 4; i++) {
+                static const uint32_t top_ks[] = { 0, 40, 5000, 8999 };
+                static const float top_ps[] = { 1, 0.97f, 0.5001f, 0.03f };
+                static const float min_ps[] = { 0, 0.155f, 0.6f, 1 };
+                struct pick end = i & 1 ? pick_drawn(1, DRAW_LEAST) : pick_drawn(1, DRAW_MOST);
+
+                pick.choice = end.choice;
+                pick.position = end.position;
+                pick.top_k = top_ks[i / 2 % 4];
+                pick.top_p = top_ps[i / 8 % 4];
+                pick.min_p = min_ps[i / 32];
+                assert_int_equal(pick_one(b, logits, VOCAB, pick), line_pick(&b->line, &pick));
+        }
 }
 
-/* draw.h's six lines */
-static uint32_t pick_expect(const float *logits, uint32_t vocab, const struct pick *pick)
+/* Of draws that are coarser, or sums of floats from the wrong end, the first would get more than its share. */
+static void the_lowest_id_is_drawn_as_rarely_as_its_chance_says(void **state)
 {
-        static struct candidate c[VOCAB];
-        static long double p[VOCAB];
-        uint32_t kept = pick->top_k && pick->top_k < vocab ? pick->top_k : vocab, run = 0;
-        long double sum = 0, mark;
+        static const uint32_t vocabs[] = { 2, 33, 1000, VOCAB };
+        static float logits[VOCAB];
 
-        for (uint32_t i = 0; i < vocab; i++)
-                c[i] = (struct candidate){ logits[i], i };
-        qsort(c, vocab, sizeof(c[0]), candidate_compare);
-        for (uint32_t i = 0; i < kept; i++)
-                sum += p[i] = expl(((long double)c[i].logit - c[0].logit) / pick->temperature);
-        for (uint32_t i = 0; i < kept; i++)
-                p[i] /= sum;
-        for (sum = 0; run < kept && (pick->top_p >= 1 || !run || sum < pick->top_p); run++)
-                sum += p[run];
-        for (kept = 0, sum = 0; kept < run && p[kept] >= pick->min_p * p[0]; kept++)
-                sum += p[kept];
-        mark = draw(pick->seed, pick->choice, pick->position) * sum;
-        for (run = 0, sum = 0; (sum += p[run]) <= mark;)
-                run++;
-        return c[run].id;
+        for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
+                for (uint32_t masked = 0; masked < vocabs[n] / 2; masked += 1 + vocabs[n] / 3) {
+                        uint32_t vocab = vocabs[n], others = vocab - masked - 1;
+                        struct pick pick = pick_drawn(1, DRAW_LEAST); /* 4.5e-13 */
+
+                        fill(logits, vocab, 0);
+                        fill(logits, masked, -INFINITY);
+                        logits[masked] = logf(6e-13f * (float)others);
+                        assert_int_equal(pick_one(*state, logits, vocab, pick), masked);
+                        logits[masked] = logf(3e-13f * (float)others);
+                        assert_int_equal(pick_one(*state, logits, vocab, pick), masked + 1);
+                }
+        }
 }
+
+/* ---- the definition ---- */
 
 /* Every cut, of a few and of many. */
-static void follow(struct bench *b, const float *logits)
+static void follow_all(struct bench *b, const float *logits)
 {
         static const uint32_t vocabs[] = { 1, 2, 31, 32, 33, 1000, 2050, VOCAB };
         static const uint32_t top_ks[] = { 0, 1, 7, 40, 1024 };
         static const float top_ps[] = { 1, 0.9f, 0.3f }, min_ps[] = { 0, 0.05f, 0.5f };
+        struct pick picks[5 * 3 * 3 * 3];
         uint64_t position = 0;
 
         for (size_t n = 0; n < sizeof(vocabs) / sizeof(vocabs[0]); n++) {
-                for (uint32_t i = 0; i < 5 * 3 * 3 * 3; i++) {
-                        struct pick pick = { .temperature = 0.25f + (float)(i % 3),
-                                             .top_p = top_ps[i / 3 % 3],
-                                             .min_p = min_ps[i / 9 % 3],
-                                             .top_k = top_ks[i / 27],
-                                             .choice = i,
-                                             .seed = i * UINT64_C(0x100000001),
-                                             .position = position++ };
-
-                        assert_int_equal(pick_one(b, logits, vocabs[n], pick),
-                                         pick_expect(logits, vocabs[n], &pick));
-                }
+                for (uint32_t i = 0; i < 5 * 3 * 3 * 3; i++)
+                        picks[i] = (struct pick){ .temperature = 0.25f + (float)(i % 3),
+                                                  .top_p = top_ps[i / 3 % 3],
+                                                  .min_p = min_ps[i / 9 % 3],
+                                                  .top_k = top_ks[i / 27],
+                                                  .choice = i,
+                                                  .seed = i * UINT64_C(0x100000001),
+                                                  .position = position++ };
+                follow(b, logits, vocabs[n], picks, 5 * 3 * 3 * 3);
         }
 }
 
@@ -281,7 +401,7 @@ static void draws_follow_the_definition(void **state)
 
         for (uint32_t i = 0; i < VOCAB; i++) /* many equals, some masked */
                 logits[i] = i % 11 == 5 ? -INFINITY : (float)(int)(draw(1, 0, i) * 64) / 8;
-        follow(*state, logits);
+        follow_all(*state, logits);
 }
 
 /* As a model has them: hardly two are the same, and few are likely. */
@@ -291,29 +411,22 @@ static void draws_from_steep_logits_follow_the_definition(void **state)
 
         for (uint32_t i = 0; i < VOCAB; i++)
                 logits[i] = (float)(-3 * log(1 - draw(2, 0, i)));
-        follow(*state, logits);
+        follow_all(*state, logits);
 }
 
-/* "Exceeds": a running sum that just meets the draw is passed over. */
-static void a_draw_on_the_border_goes_to_the_next(void **state)
+/* ---- what else comes of a pick ---- */
+
+static void put_token_numbers(struct bench *b, struct mat **ret_table)
 {
-        const float equal[] = { 1, 1 };
-        struct pick pick = { .temperature = 1, .top_p = 1, .position = 9297664 };
+        struct mat_shape shape = { .columns = 2, .parts = 1, .rows = { VOCAB } };
+        float *host = malloc(VOCAB * 2 * sizeof(*host));
 
-        assert_true(draw(0, 0, pick.position) == 0.5);
-        assert_int_equal(pick_one(*state, equal, 2, pick), 1);
-}
-
-static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **state)
-{
-        const float logits[] = { 1, 1.5f, -3e38f, 0 };
-        struct pick pick = { .temperature = 1e-38f, .top_p = 1 };
-
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
-        pick.temperature = 1e-45f; /* what divides by it is infinite */
-        assert_int_equal(ever(*state, logits, 4, pick), 2);
-        pick.temperature = 3e38f;
-        assert_int_equal(ever(*state, logits, 4, pick), 15);
+        assert_non_null(host);
+        for (uint32_t i = 0; i < VOCAB * 2; i++)
+                host[i] = (float)(i / 2); /* a token's row says which token it is */
+        assert_int_equal(b->k->mat_new(b->k, &shape, ret_table), 0);
+        b->k->weights_put(b->k, *ret_table, 0, 0, VOCAB, host);
+        free(host);
 }
 
 /* The next step runs on the pick before the host has collected it. */
@@ -326,62 +439,29 @@ static void the_next_step_runs_on_picks_of_the_two_before(void **state)
                                    { .position = 2, .from_row = STEP_TOKEN, .token = VOCAB - 1 } };
         struct step_run run = { 0, 3 };
         struct step step = { .row_count = 3, .run_count = 1, .rows = rows, .runs = &run };
-        float host[6];
+        struct mat *table;
+        float host[6], *x;
 
-        pick_one(b, first, 4, (struct pick){ .top_p = 1 });
-        pick_one(b, second, 4, (struct pick){ .top_p = 1 });
+        put_token_numbers(b, &table);
+        assert_int_equal(b->k->floats_new(b->k, 6, &x), 0);
+        pick_one(b, first, 4, pick_plain(0));
+        pick_one(b, second, 4, pick_plain(0));
         rows[0].from_step = b->number - 1;
         rows[1].from_step = b->number;
         step.number = ++b->number;
         assert_int_equal(b->k->step_begin(b->k, b->kv, &step), 0);
-        assert_int_equal(b->k->embed(b->k, b->mat, 1, b->x), 0);
+        assert_int_equal(b->k->embed(b->k, table, 1, x), 0);
         assert_int_equal(b->k->step_end(b->k), 0);
-        b->k->get(b->k, host, b->x, 6);
+        b->k->get(b->k, host, x, 6);
         assert_true(host[0] == 2 && host[2] == 3 && host[4] == VOCAB - 1);
-}
-
-static int by_logit(const void *a, const void *b)
-{
-        const struct logprob *x = a, *y = b;
-
-        if (x->logprob != y->logprob)
-                return x->logprob > y->logprob ? -1 : 1;
-        return x->token < y->token ? -1 : 1;
-}
-
-/* Worked out in long double, sorted by the C library. */
-static void expect_logprobs(const float *logits, uint32_t vocab, uint32_t picked,
-                            const struct logprob *found, uint32_t count)
-{
-        static struct logprob sorted[VOCAB];
-        long double sum = 0, largest = -INFINITY;
-
-        for (uint32_t i = 0; i < vocab; i++) {
-                sorted[i] = (struct logprob){ i, logits[i] };
-                largest = fmaxl(largest, logits[i]);
-        }
-        for (uint32_t i = 0; i < vocab; i++)
-                sum += expl(logits[i] - largest);
-        qsort(sorted, vocab, sizeof(*sorted), by_logit);
-        for (uint32_t i = 0; i < count; i++) {
-                uint32_t token = i ? sorted[i - 1].token : picked;
-                double wanted = (double)(logits[token] - largest - logl(sum));
-
-                assert_int_equal(found[i].token, token);
-                if (wanted == -INFINITY)
-                        assert_true(found[i].logprob == -INFINITY);
-                else
-                        assert_true(fabs(found[i].logprob - wanted) <= 1e-6 * fmax(1, -wanted));
-        }
+        b->k->floats_free(b->k, x);
+        b->k->mat_free(b->k, table);
 }
 
 /* Cuts and temperature move what is picked, and nothing of what is told. */
 static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
 {
         static float logits[VOCAB];
-        struct logprob found[PICK_LOGPROBS_MAX];
-        struct bench *b = *state;
-        uint32_t picked[WANTS];
 
         srand(7);
         for (int round = 0; round < 300; round++) {
@@ -401,51 +481,31 @@ static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
                 for (uint32_t w = 0; w < WANTS; w++)
                         if (picks[w].logprobs > vocab + 1)
                                 picks[w].logprobs = vocab + 1;
-                pick_all(b, logits, vocab, picks, WANTS, picked);
-                for (uint32_t w = 0; w < WANTS; w++) {
-                        b->k->logprobs(b->k, b->number, w, found);
-                        expect_logprobs(logits, vocab, picked[w], found, picks[w].logprobs);
-                }
+                follow(*state, logits, vocab, picks, WANTS);
         }
-}
-
-static int can_run(void)
-{
-        struct kernels_conf conf = { .threads = 1,
-                                     .isa = "auto",
-                                     .rows_max = 1,
-                                     .slots_max = 1,
-                                     .pages_max = 1,
-                                     .vocab_max = 1,
-                                     .wants_max = 1 };
-        struct kernels *k;
-        int r = kernels_open(backend, &conf, &k);
-
-        if (!r)
-                k->close(k);
-        return r;
 }
 
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(temperature_zero_takes_the_lowest_id_of_the_largest),
+                cmocka_unit_test(the_largest_is_found_wherever_it_stands),
                 cmocka_unit_test(logits_that_are_not_finite_are_never_picked_from),
+                cmocka_unit_test(one_that_is_not_finite_is_seen_wherever_it_stands),
                 cmocka_unit_test(each_cut_keeps_what_it_should),
+                cmocka_unit_test(of_equals_the_lowest_ids_are_kept),
+                cmocka_unit_test(a_tiny_temperature_is_the_largest_and_a_huge_one_is_even),
                 cmocka_unit_test(tokens_come_as_often_as_their_chances_say),
+                cmocka_unit_test(draws_next_to_a_border_fall_on_both_sides_of_it),
+                cmocka_unit_test(the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest),
+                cmocka_unit_test(the_ends_of_what_the_cuts_keep_are_found),
+                cmocka_unit_test(the_lowest_id_is_drawn_as_rarely_as_its_chance_says),
                 cmocka_unit_test(draws_follow_the_definition),
                 cmocka_unit_test(draws_from_steep_logits_follow_the_definition),
-                cmocka_unit_test(a_draw_on_the_border_goes_to_the_next),
-                cmocka_unit_test(a_tiny_temperature_is_the_largest_and_a_huge_one_is_even),
                 cmocka_unit_test(the_next_step_runs_on_picks_of_the_two_before),
                 cmocka_unit_test(logprobs_are_of_all_tokens_whatever_is_picked),
         };
+        int r = bench_choose(argc, argv);
 
-        if (argc > 1)
-                backend = argv[1];
-        if (can_run() == -ENOTSUP) {
-                printf("skipped: backend %s does not run on this machine\n", backend);
-                return 77;
-        }
-        return cmocka_run_group_tests(tests, bench_open, bench_close);
+        return r ? r : cmocka_run_group_tests(tests, open_bench, close_bench);
 }

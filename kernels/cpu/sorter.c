@@ -1,0 +1,159 @@
+#include "kernels/cpu/sorter.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "kernels/memory.h"
+
+#define DIGIT_BITS     11u
+#define DIGIT_BITS_FEW 8u /* where there are less candidates than digits */
+#define DIGITS         (1u << DIGIT_BITS)
+#define FEW            32u /* candidates */
+#define SHIFT          (32 - 2 * DIGIT_BITS)
+
+int sorter_init(struct sorter *s, uint32_t vocab_max)
+{
+        const uint32_t blocks = round_up(blocks_of(vocab_max), LOGITS_BLOCK);
+
+        *s = (struct sorter){
+                .a = memory_new(vocab_max, sizeof(*s->a)),
+                .b = memory_new(vocab_max, sizeof(*s->b)),
+                .chances = memory_new(vocab_max, sizeof(*s->chances)),
+                .each = memory_new(blocks, LOGITS_BLOCK * sizeof(*s->each)),
+                .sums = memory_new(blocks, sizeof(*s->sums)),
+                .where = memory_new(blocks + 1, LOGITS_BLOCK * sizeof(*s->where)),
+                .found = memory_new(blocks + 1, LOGITS_BLOCK * sizeof(*s->found)),
+                .tops = memory_new(blocks / LOGITS_BLOCK, sizeof(*s->tops)),
+        };
+        if (s->a && s->b && s->chances && s->each && s->sums && s->where && s->found && s->tops)
+                return 0;
+        sorter_deinit(s);
+        return -ENOMEM;
+}
+
+void sorter_deinit(struct sorter *s)
+{
+        memory_free(s->a);
+        memory_free(s->b);
+        memory_free(s->chances);
+        memory_free(s->each);
+        memory_free(s->sums);
+        memory_free(s->where);
+        memory_free(s->found);
+        memory_free(s->tops);
+        *s = (struct sorter){ 0 };
+}
+
+static void sort_few(struct candidate *c, uint32_t count)
+{
+        for (uint32_t i = 1; i < count; i++) {
+                struct candidate one = c[i];
+                uint32_t at = i;
+
+                for (; at && one.key < c[at - 1].key; at--)
+                        c[at] = c[at - 1];
+                c[at] = one;
+        }
+}
+
+/* A pass by some bits of the key. */
+static void sort_pass(const struct candidate *from, struct candidate *to, uint32_t count,
+                      uint32_t shift, uint32_t bits)
+{
+        uint32_t starts[DIGITS], start = 0;
+
+        memset(starts, 0, sizeof(*starts) << bits);
+        for (uint32_t i = 0; i < count; i++)
+                starts[from[i].key >> shift & ((1u << bits) - 1)]++;
+        for (uint32_t d = 0; d < 1u << bits; d++) {
+                uint32_t n = starts[d];
+
+                starts[d] = start;
+                start += n;
+        }
+        for (uint32_t i = 0; i < count; i++)
+                to[starts[from[i].key >> shift & ((1u << bits) - 1)]++] = from[i];
+}
+
+struct candidate *candidates_sort(struct candidate *c, struct candidate *room, uint32_t count)
+{
+        uint32_t bits = count < DIGITS ? DIGIT_BITS_FEW : DIGIT_BITS;
+
+        if (count <= FEW) {
+                sort_few(c, count);
+                return c;
+        }
+        for (uint32_t shift = 0; shift < 32; shift += bits) {
+                struct candidate *sorted = room;
+
+                sort_pass(c, sorted, count, shift, bits);
+                room = c;
+                c = sorted;
+        }
+        return c;
+}
+
+/* Two digits of the key of the count-th largest of these. */
+static uint32_t border(const float *logits, uint32_t n, uint32_t count)
+{
+        uint32_t counts[DIGITS], digits[2] = { 0, 0 };
+
+        for (uint32_t d = 0; d < 2; d++) {
+                uint32_t digit = 0;
+
+                memset(counts, 0, sizeof(counts));
+                for (uint32_t i = 0; i < n; i++) {
+                        uint32_t key = sort_key(logits[i]);
+
+                        if (d == 0)
+                                counts[key >> (32 - DIGIT_BITS)]++;
+                        else if (key >> (32 - DIGIT_BITS) == digits[0])
+                                counts[key >> SHIFT & (DIGITS - 1)]++;
+                }
+                while (counts[digit] < count)
+                        count -= counts[digit++];
+                digits[d] = digit;
+        }
+        return digits[0] << DIGIT_BITS | digits[1];
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+        return a < b ? a : b;
+}
+
+/*
+ * As many blocks as have a maximum that is not below some border, so many logits are not, at least; and so it is
+ * with blocks of blocks.
+ */
+uint32_t sorter_first(struct sorter *s, const float *logits, uint32_t vocab, const float *largest,
+                      uint32_t count)
+{
+        const uint32_t blocks = blocks_of(vocab), groups = blocks_of(blocks);
+        uint32_t last = UINT32_MAX, n = 0;
+
+        if (count <= groups)
+                last = border(s->tops, groups, count);
+        else if (count <= blocks)
+                last = border(largest, blocks, count);
+        else if (count < vocab)
+                last = border(logits, vocab, count);
+
+        for (uint32_t g = 0; g < groups; g++) {
+                if (sort_key(s->tops[g]) >> SHIFT > last)
+                        continue;
+                for (uint32_t b = g * LOGITS_BLOCK; b < least(blocks, (g + 1) * LOGITS_BLOCK);
+                     b++) {
+                        if (sort_key(largest[b]) >> SHIFT > last)
+                                continue;
+                        for (uint32_t i = b * LOGITS_BLOCK;
+                             i < least(vocab, (b + 1) * LOGITS_BLOCK); i++) {
+                                uint32_t key = sort_key(logits[i]);
+
+                                s->a[n] = (struct candidate){ key, i };
+                                n += key >> SHIFT <= last;
+                        }
+                }
+        }
+        return n;
+}

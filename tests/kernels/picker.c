@@ -1,0 +1,181 @@
+#include "tests/kernels/picker.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const char *backend = "ref", *isa = "auto";
+
+static struct kernels_conf conf_of(uint32_t vocab, uint32_t wants)
+{
+        return (struct kernels_conf){ .threads = 2,
+                                      .isa = isa,
+                                      .rows_max = wants,
+                                      .slots_max = 1,
+                                      .pages_max = (wants + 15) / 16,
+                                      .vocab_max = vocab,
+                                      .wants_max = wants };
+}
+
+int bench_choose(int argc, char **argv)
+{
+        struct kernels_conf conf;
+        struct kernels *k;
+        int r;
+
+        backend = argc > 1 ? argv[1] : backend;
+        isa = argc > 2 ? argv[2] : isa;
+        conf = conf_of(1, 1);
+        r = kernels_open(backend, &conf, &k);
+        if (r == -ENOTSUP) {
+                printf("skipped: backend %s (%s) does not run on this machine\n", backend, isa);
+                return 77;
+        }
+        if (!r)
+                k->close(k);
+        return 0;
+}
+
+void bench_open(struct bench *b, uint32_t vocab, uint32_t wants)
+{
+        struct kernels_conf conf = conf_of(vocab, wants);
+        struct kv_shape shape = { 1, 1, 64, BENCH_WANTS / 16, KV_F32 };
+        struct step_page pages[BENCH_WANTS / 16];
+        struct step first = { .number = 1, .page_count = conf.pages_max, .pages = pages };
+
+        assert_true(wants <= BENCH_WANTS);
+        *b = (struct bench){ .vocab = vocab, .wants = wants, .number = 1 };
+        b->near = strcmp(backend, "ref") ? (struct near){ .sum = 1e-6L, .chance = 0x1p-21L }
+                                         : (struct near){ .sum = 2e-11L, .chance = 1e-14L };
+        assert_int_equal(kernels_open(backend, &conf, &b->k), 0);
+        assert_int_equal(b->k->kv_new(b->k, &shape, &b->kv), 0);
+        assert_int_equal(b->k->floats_new(b->k, (size_t)wants * vocab, &b->logits), 0);
+        line_new(&b->line, vocab);
+        for (uint32_t i = 0; i < conf.pages_max; i++)
+                pages[i] = (struct step_page){ 0, i, i };
+        assert_int_equal(b->k->step_begin(b->k, b->kv, &first), 0);
+        assert_int_equal(b->k->step_end(b->k), 0);
+}
+
+void bench_close(struct bench *b)
+{
+        line_free(&b->line);
+        b->k->floats_free(b->k, b->logits);
+        b->k->kv_free(b->k, b->kv);
+        b->k->close(b->k);
+}
+
+void bench_begin(struct bench *b, const uint32_t *want, const struct pick *picks, uint32_t count)
+{
+        struct step_row rows[BENCH_WANTS] = { { 0 } };
+        struct step_run run = { 0, want[count - 1] + 1 };
+        struct step step = { .number = ++b->number,
+                             .row_count = run.count,
+                             .run_count = 1,
+                             .want_count = count,
+                             .rows = rows,
+                             .runs = &run,
+                             .want = want,
+                             .picks = picks };
+
+        assert_true(count <= b->wants && run.count <= b->wants);
+        for (uint32_t i = 0; i < run.count; i++) {
+                rows[i].position = i;
+                rows[i].from_row = STEP_TOKEN;
+        }
+        assert_int_equal(b->k->step_begin(b->k, b->kv, &step), 0);
+}
+
+void bench_end(struct bench *b, uint32_t *ret_tokens)
+{
+        assert_int_equal(b->k->step_end(b->k), 0);
+        assert_int_equal(b->k->collect(b->k, b->number, ret_tokens), 0);
+}
+
+void pick_all(struct bench *b, const float *logits, uint32_t vocab, const struct pick *picks,
+              uint32_t count, uint32_t *ret_tokens)
+{
+        uint32_t want[BENCH_WANTS];
+
+        for (uint32_t i = 0; i < count; i++) {
+                want[i] = i;
+                b->k->put(b->k, b->logits + (size_t)i * vocab, logits, vocab);
+        }
+        bench_begin(b, want, picks, count);
+        assert_int_equal(b->k->pick(b->k, b->logits, vocab), 0);
+        bench_end(b, ret_tokens);
+}
+
+uint32_t pick_one(struct bench *b, const float *logits, uint32_t vocab, struct pick pick)
+{
+        uint32_t token;
+
+        pick_all(b, logits, vocab, &pick, 1, &token);
+        return token;
+}
+
+void expect_picked(struct bench *b, const struct pick *pick, uint32_t token)
+{
+        if (line_allows(&b->line, pick, token, &b->near))
+                return;
+        fail_msg("vocab %u temperature %.9g top_k %u top_p %.9g min_p %.9g draw %.17g: token %u, "
+                 "not %u",
+                 b->line.vocab, pick->temperature, pick->top_k, pick->top_p, pick->min_p,
+                 draw(pick->seed, pick->choice, pick->position), token, line_pick(&b->line, pick));
+}
+
+void follow(struct bench *b, const float *logits, uint32_t vocab, const struct pick *picks,
+            uint32_t count)
+{
+        uint32_t tokens[BENCH_WANTS];
+
+        line_up(&b->line, logits, vocab);
+        for (uint32_t some; count; count -= some, picks += some) {
+                some = count < b->wants ? count : b->wants;
+                pick_all(b, logits, vocab, picks, some, tokens);
+                for (uint32_t i = 0; i < some; i++) {
+                        expect_picked(b, &picks[i], tokens[i]);
+                        if (tokens[i] != PICK_NOT_FINITE)
+                                expect_told(b, i, tokens[i], picks[i].logprobs);
+                }
+        }
+}
+
+/* Worked out in long double. */
+void expect_told(struct bench *b, uint32_t want, uint32_t picked, uint32_t count)
+{
+        struct logprob told[PICK_LOGPROBS_MAX];
+        const struct candidate *all = b->line.all;
+        long double sum = 0;
+
+        if (!count)
+                return;
+        for (uint32_t i = 0; i < b->line.vocab; i++)
+                sum += expl((long double)all[i].logit - all[0].logit);
+        b->k->logprobs(b->k, b->number, want, told);
+        for (uint32_t i = 0; i < count; i++) {
+                uint32_t at = i ? i - 1 : 0;
+                float wanted;
+
+                while (!i && all[at].id != picked)
+                        at++;
+                wanted = (float)((long double)all[at].logit - all[0].logit - logl(sum));
+                assert_int_equal(told[i].token, all[at].id);
+                if (told[i].logprob == wanted)
+                        continue; /* -inf, too */
+                if (!(fabsf(told[i].logprob - wanted) <= 1e-6 * fmaxf(1, -wanted)))
+                        fail_msg("vocab %u: token %u is told with %.9g, not %.9g", b->line.vocab,
+                                 all[at].id, told[i].logprob, wanted);
+        }
+}
+
+struct pick pick_plain(float temperature)
+{
+        return (struct pick){ .temperature = temperature, .top_p = 1 };
+}
+
+struct pick pick_drawn(float temperature, uint32_t choice, uint64_t position)
+{
+        return (struct pick){
+                .temperature = temperature, .top_p = 1, .choice = choice, .position = position
+        };
+}
