@@ -12,7 +12,8 @@
 /* Slots: one for each of a batch, then these. */
 enum { SLOT_EMPTY = CPU_BATCH_MAX, SLOT_DEEP, SLOT_PROMPT, SLOTS };
 
-#define PICKS    16u /* one after the other, that are timed together */
+#define PICKS    64u /* one after the other, that are timed together */
+#define HEAD     64u /* columns of a head: it is as large as a cache */
 #define WAITED   1u  /* steps before the clock is looked at */
 #define PAGES(n) (((n) + PAGE_POSITIONS - 1) / PAGE_POSITIONS)
 
@@ -26,7 +27,8 @@ struct cpu_model {
         uint32_t first_page[SLOTS + 1];
         uint64_t number; /* of the last step */
         struct kv *no_kv;
-        float *logits;
+        struct mat *head; /* that makes logits to pick from */
+        float *x, *logits;
 };
 
 /* ---- steps ---- */
@@ -145,6 +147,7 @@ double cpu_model_pick(struct cpu_model *m, const struct pick *pick, uint32_t cou
         struct step_run runs[CPU_BATCH_MAX];
         struct pick picks[CPU_BATCH_MAX];
         uint32_t want[CPU_BATCH_MAX], tokens[CPU_BATCH_MAX];
+        const struct head head = { .w = m->head };
         struct kernels *k = m->kernels;
         uint64_t spent = 0;
 
@@ -168,6 +171,7 @@ double cpu_model_pick(struct cpu_model *m, const struct pick *pick, uint32_t cou
                         picks[i].position = n;
                 }
                 must(k->step_begin(k, m->no_kv, &step), "a step of picks");
+                must(k->head(k, &head, m->logits, m->x), "a head");
                 began = sys_clock_ns();
                 must(k->pick(k, m->logits, m->traits.vocab), "picks");
                 spent += sys_clock_ns() - began;
@@ -223,26 +227,45 @@ static int tell_pages(struct cpu_model *m, bool copied)
 
 /* ---- opening ---- */
 
-/* A bell of sorts: sums of four dice. */
-static int make_logits(struct cpu_model *m)
+/* From -1 to 1. */
+static float throw(uint32_t * dice)
 {
-        size_t count = (size_t)CPU_BATCH_MAX * m->traits.vocab;
-        const struct kv_shape shape = { 1, 1, m->traits.head_dim, 1, KV_F16 };
-        struct kernels *k = m->kernels;
-        float *host = malloc(count * sizeof(*host));
-        uint32_t dice = 1;
-        int r = host ? k->floats_new(k, count, &m->logits) : -ENOMEM;
+        *dice = *dice * 1664525u + 1013904223u;
+        return (float)(*dice >> 8) * 0x1p-23f - 1;
+}
 
-        for (size_t i = 0; !r && i < count; i++) {
-                host[i] = -4;
-                for (int n = 0; n < 4; n++)
-                        host[i] += (float)((dice = dice * 1664525u + 1013904223u) >> 8) * 0x1p-23f;
-                host[i] *= 3;
+/* Each logit is the sum of 64 throws, some of them the other way round: a bell of sorts, 3.5 wide. */
+static int make_head(struct cpu_model *m)
+{
+        const uint32_t vocab = m->traits.vocab;
+        const struct mat_shape shape = {
+                .columns = HEAD, .parts = 1, .rows = { vocab }, .type = { ROW_F32 }
+        };
+        struct kernels *k = m->kernels;
+        float row[HEAD], x[CPU_BATCH_MAX * HEAD];
+        uint32_t dice = 1;
+        int r;
+
+        if ((r = k->mat_new(k, &shape, &m->head)) ||
+            (r = k->floats_new(k, CPU_BATCH_MAX * HEAD, &m->x)) ||
+            (r = k->floats_new(k, (size_t)CPU_BATCH_MAX * vocab, &m->logits)))
+                return r;
+        for (uint32_t i = 0; i < CPU_BATCH_MAX * HEAD; i++)
+                x[i] = throw(&dice) < 0 ? -0.75f : 0.75f;
+        for (uint32_t id = 0; !r && id < vocab; id++) {
+                for (uint32_t i = 0; i < HEAD; i++)
+                        row[i] = throw(&dice);
+                r = k->weights_put(k, m->head, 0, id, 1, row);
         }
-        if (!r)
-                r = k->put(k, m->logits, host, count);
-        free(host);
-        return r ? r : k->kv_new(k, &shape, &m->no_kv);
+        return r ? r : k->put(k, m->x, x, CPU_BATCH_MAX * HEAD);
+}
+
+static int make_picks(struct cpu_model *m)
+{
+        const struct kv_shape shape = { 1, 1, m->traits.head_dim, 1, KV_F16 };
+        int r = make_head(m);
+
+        return r ? r : m->kernels->kv_new(m->kernels, &shape, &m->no_kv);
 }
 
 static int open_kernels(struct cpu_model *m)
@@ -290,7 +313,7 @@ static int open_all(struct cpu_model *m, const char *path, char *why, size_t why
                 return why_say(why, why_bytes, r, "the backend: %s", strerror(-r));
         if ((r = load(m, why, why_bytes)))
                 return r;
-        if (!(r = make_logits(m)) && !(r = tell_pages(m, false)) && cpu_model_prompt(m) <= 0)
+        if (!(r = make_picks(m)) && !(r = tell_pages(m, false)) && cpu_model_prompt(m) <= 0)
                 return why_say(why, why_bytes, -EDOM, "its logits are not finite");
         if (!r)
                 r = tell_pages(m, true);
@@ -323,6 +346,10 @@ struct cpu_model *cpu_model_close(struct cpu_model *m)
                 m->kernels->kv_free(m->kernels, m->no_kv);
         if (m->logits)
                 m->kernels->floats_free(m->kernels, m->logits);
+        if (m->x)
+                m->kernels->floats_free(m->kernels, m->x);
+        if (m->head)
+                m->kernels->mat_free(m->kernels, m->head);
         model_close(m->model);
         if (m->kernels)
                 m->kernels->close(m->kernels);

@@ -46,7 +46,7 @@ double cpu_model_prompt(struct cpu_model *model);
 double cpu_model_batch(struct cpu_model *model, uint32_t batch);
 double cpu_model_stream(struct cpu_model *model, uint32_t depth);
 
-/* Of one pick, out of logits of this model's size for so many rows at once. */
+/* Of one pick, out of logits of this model's size for so many rows at once, which a head has just made. */
 double cpu_model_pick(struct cpu_model *model, const struct pick *pick, uint32_t rows);
 
 #endif
