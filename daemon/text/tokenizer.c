@@ -5,7 +5,7 @@
  *      fragment    a blank in front, normalised
  *      pre-token   by the splitter
  *      chunk       cut where no merge could join: it only makes the work small
- *      symbols     bytes or characters, merged: merge.h
+ *      symbols     bytes or characters, merged: merge.h; or known already: recall.h
  */
 #include <assert.h>
 #include <errno.h>
@@ -14,6 +14,7 @@
 
 #include "daemon/error.h"
 #include "daemon/text/nfc.h"
+#include "daemon/text/recall.h"
 #include "daemon/text/split.h"
 #include "daemon/text/tokenizer-state.h"
 #include "daemon/text/unicode.h"
@@ -78,6 +79,7 @@ struct encoder {
         size_t count, room;
         bool was_unknown;
         struct merge_work work;
+        struct recall recall; /* of chunks in which nothing was foreign */
         struct place *places; /* the last one in the text first */
         size_t place_count, place_room;
 };
@@ -121,7 +123,7 @@ static void fill_characters(struct encoder *e, const char *text, size_t bytes)
         }
 }
 
-static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
+static int merge_chunk(struct encoder *e, const char *text, size_t bytes)
 {
         struct merge_work *work = &e->work;
         int r = merge_work_grow(work, bytes);
@@ -132,15 +134,34 @@ static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
                 fill_bytes(e, text, bytes);
         else
                 fill_characters(e, text, bytes);
-        r = merge_run(&e->t->book, e->t->words, work, text, bytes, e->how);
+        return merge_run(&e->t->book, e->t->words, work, text, bytes, e->how);
+}
+
+static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
+{
+        const struct recalled *known = recall_find(&e->recall, text, bytes);
+        const struct merge_work *work = &e->work;
+        const size_t before = e->count;
+        bool is_foreign = false;
+        int r;
+
+        for (size_t i = 0; known && i < known->id_count; i++)
+                put(e, known->ids[i]);
+        if (known)
+                return 0;
+        r = merge_chunk(e, text, bytes);
         if (r)
-                return r;
+                return error_pass(r);
         for (uint32_t at = 0; at < bytes; at = work->nexts[at]) {
-                if (work->ids[at] != VOCABULARY_NONE)
+                if (work->ids[at] != VOCABULARY_NONE) {
                         put(e, work->ids[at]);
-                else
+                } else {
                         put_foreign(e, text + at, work->nexts[at] - at);
+                        is_foreign = true;
+                }
         }
+        if (!is_foreign)
+                recall_keep(&e->recall, text, bytes, e->ids + before, e->count - before);
         return 0;
 }
 
@@ -421,12 +442,16 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
         int r = 0;
 
         assert(text_bytes < TEXT_BYTES_MAX);
-        if (t->kind == VOCABULARY_BYTES)
+        if (t->kind == VOCABULARY_BYTES) {
                 for (size_t i = 0; i < text_bytes; i++)
                         put(&e, (uint8_t)text[i]);
-        else
-                r = cut(&e, &search, text, text_bytes, encode_fragment);
+        } else {
+                r = recall_init(&e.recall, text_bytes);
+                if (!r)
+                        r = cut(&e, &search, text, text_bytes, encode_fragment);
+        }
         free(e.places);
+        recall_deinit(&e.recall);
         merge_work_deinit(&e.work);
         if (r)
                 return error_pass(r);

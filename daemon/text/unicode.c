@@ -11,17 +11,12 @@
 #define VOWEL_N   21u
 #define TAIL_N    28u
 
-unsigned unicode_next(const char *text, size_t bytes, uint32_t *ret_code)
+unsigned unicode_next_long(const char *text, size_t bytes, uint32_t *ret_code)
 {
         static const uint8_t first_bits[] = { 0, 0x7F, 0x1F, 0x0F, 0x07 };
         const uint8_t *at = (const uint8_t *)text;
-        int length;
+        int length = utf8_character(text, bytes);
 
-        if (at[0] < 0x80) {
-                *ret_code = at[0];
-                return 1;
-        }
-        length = utf8_character(text, bytes);
         if (length <= 0) {
                 *ret_code = UNICODE_INVALID;
                 return 1;
@@ -58,15 +53,8 @@ static uint8_t look_up(const struct unicode_range *ranges, uint32_t count, uint3
         return low < count && code >= ranges[low].first ? ranges[low].value : 0;
 }
 
-enum unicode_kind unicode_kind(uint32_t code)
+enum unicode_kind unicode_kind_long(uint32_t code)
 {
-        if (code < 0x80) {
-                if ((code | 0x20) - 'a' < 26)
-                        return UNICODE_LETTER;
-                if (code - '0' < 10)
-                        return UNICODE_NUMBER;
-                return code == ' ' || code - '\t' < 5 ? UNICODE_BLANK : UNICODE_OTHER;
-        }
         return look_up(unicode_kinds, unicode_kind_count, code);
 }
 

@@ -22,11 +22,30 @@ enum unicode_kind {
 };
 
 /* At least one byte is there.  How many bytes the first character has, and its code. */
-unsigned unicode_next(const char *text, size_t bytes, uint32_t *ret_code);
+unsigned unicode_next_long(const char *text, size_t bytes, uint32_t *ret_code); /* beyond ASCII */
+static inline unsigned unicode_next(const char *text, size_t bytes, uint32_t *ret_code)
+{
+        if ((uint8_t)text[0] >= 0x80)
+                return unicode_next_long(text, bytes, ret_code);
+        *ret_code = (uint8_t)text[0];
+        return 1;
+}
+
 /* Writes at most four bytes; returns how many. */
 unsigned unicode_write(uint32_t code, char *to);
 
-enum unicode_kind unicode_kind(uint32_t code);
+enum unicode_kind unicode_kind_long(uint32_t code); /* beyond ASCII */
+static inline enum unicode_kind unicode_kind(uint32_t code)
+{
+        if (code >= 0x80)
+                return unicode_kind_long(code);
+        if ((code | 0x20) - 'a' < 26)
+                return UNICODE_LETTER;
+        if (code - '0' < 10)
+                return UNICODE_NUMBER;
+        return code == ' ' || code - '\t' < 5 ? UNICODE_BLANK : UNICODE_OTHER;
+}
+
 uint8_t unicode_class(uint32_t code); /* canonical combining class */
 
 /* One step of canonical decomposition: false: it has none.  second may be 0: none. */

@@ -303,6 +303,94 @@ static void any_bytes_come_back(void **state)
                 }
 }
 
+#define WORDS 40000u
+
+/* " " and what follows; the nth word of a long text is one of some hundred, or a new one. */
+static size_t write_word(char *to, uint64_t *seed)
+{
+        static const char *const letters[] = { "a", "a", "a", "a", "a", "a",        "b",    "b",
+                                               "b", "b", "b", "b", "c", "\xC3\xA9", "\xFF", "d" };
+        uint64_t own = texts_random(seed) % 3 ? texts_random(seed) % 300 : texts_random(seed);
+        const unsigned kinds = texts_random(&own) % 4 ? 16 : 4; /* of letters; 4: a word of one */
+        size_t n = 1, count = 1 + texts_random(&own) % (texts_random(&own) % 2 ? 6 : 30);
+
+        to[0] = ' ';
+        for (size_t i = 0; i < count; i++) {
+                const char *letter = letters[texts_random(&own) % kinds];
+
+                memcpy(to + n, letter, strlen(letter));
+                n += strlen(letter);
+        }
+        return n;
+}
+
+/* No merge crosses a blank there, so each word has the ids that it has alone, where nothing is said twice. */
+static void expect_ids_of_words(const struct tokenizer *t, uint64_t seed)
+{
+        char *text = malloc(WORDS * 64);
+        uint32_t *all;
+        size_t bytes = 0, done = 0, count;
+        uint64_t again = seed;
+
+        for (unsigned i = 0; i < WORDS; i++)
+                bytes += write_word(text + bytes, &seed);
+        all = texts_encode(t, text, bytes, NULL, &count);
+        for (unsigned i = 0; i < WORDS; i++) {
+                char word[64];
+                size_t few, length = write_word(word, &again);
+                uint32_t *ids = texts_encode(t, word, length, NULL, &few);
+
+                assert_true(done + few <= count);
+                assert_memory_equal(all + done, ids, few * sizeof(*ids));
+                done += few;
+                free(ids);
+        }
+        assert_int_equal(done, count);
+        free(all);
+        free(text);
+}
+
+/* What is no entry is unknown, and many of them together are one. */
+static void only_unknown(struct vocabulary *v)
+{
+        for (unsigned b = 0; b < 256; b++)
+                rig.entries[b] = (struct entry){ "", 0, 0, ENTRY_UNUSED, 0 };
+        v->unknown = rig_add(&rig, "<unk>", ENTRY_UNKNOWN, 0);
+        v->unknown_run = true;
+}
+
+static void words_of_a_long_text_have_the_ids_that_they_have_alone(void **state)
+{
+        static const struct {
+                enum vocabulary_kind kind;
+                enum vocabulary_splitter splitter;
+                bool whole_wins, unknown;
+        } ways[] = {
+                { VOCABULARY_BYTE_LEVEL, SPLITTER_GPT2, false, false },
+                { VOCABULARY_BYTE_LEVEL, SPLITTER_LLAMA3, true, false },
+                { VOCABULARY_CHARACTERS, SPLITTER_NONE, false, false },
+                { VOCABULARY_CHARACTERS, SPLITTER_NONE, false, true },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+                struct vocabulary *v;
+                struct tokenizer *t;
+
+                open_deep(&v, ways[i].kind);
+                v->splitter = ways[i].splitter;
+                v->whole_wins = ways[i].whole_wins;
+                rig_add(&rig, " abba", ENTRY_NORMAL, 3);
+                if (ways[i].kind == VOCABULARY_BYTE_LEVEL)
+                        rig_merge(&rig, "aa+b", "aab");
+                if (ways[i].unknown)
+                        only_unknown(v);
+                t = rig_open(&rig);
+                expect_ids_of_words(t, i);
+                tokenizer_close(t);
+        }
+}
+
 static void refused(const char *said)
 {
         struct tokenizer *t = NULL;
@@ -397,6 +485,7 @@ int main(void)
                 cmocka_unit_test(work_grows_as_n_log_n_at_most),
                 cmocka_unit_test(a_long_text_is_left_soon_after_it_is_cancelled),
                 cmocka_unit_test(any_bytes_come_back),
+                cmocka_unit_test(words_of_a_long_text_have_the_ids_that_they_have_alone),
                 cmocka_unit_test(what_encoding_relies_on_is_checked),
         };
 
