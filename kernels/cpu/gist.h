@@ -11,14 +11,15 @@
 #include "kernels/cpu/isa.h"
 
 struct gist {
-        const float *
-                logits; /* that this is about; NULL: none, for any operator but head() may have changed them */
+        /* That this is about.  NULL: none, for any operator but head() may have written to them. */
+        const float *logits;
         uint32_t vocab;
-        uint32_t
-                stride; /* from a row's blocks to the next one's: a whole number of blocks of blocks */
-        float *largest; /* (wants_max, stride): -inf past the last one; INFINITY: not all are numbers below it */
-        float *weights; /* ... of rows that gist_weighs(): sums of e^((logit - the block's largest) * factor);
-                            0 past the last one */
+        /* From a row's blocks to the next one's: a whole number of blocks of blocks. */
+        uint32_t stride;
+        /* (wants_max, stride).  -inf past the last block; INFINITY: one of its logits is that, or NaN. */
+        float *largest;
+        /* ... of rows that gist_weighs(): sums of e^((logit - the block's largest) * factor); 0 past the last. */
+        float *weights;
 };
 
 /* The last block of logits, filled up with -inf where the vocabulary ends within it. */
