@@ -93,58 +93,41 @@ static void product(enum row_type type, float *out, const void *panel, uint32_t 
         }
 }
 
-/* As an integer the largest magnitude is that of a NaN if there is one, else an infinity's. */
-static float largest(const float *x)
+/* Of a block; as an integer the largest magnitude is that of a NaN if there is one, else an infinity's. */
+LANES_INLINE float block_largest(const float *x)
 {
-        uint32_t lanes[LANES], most = 0;
-        uvec m = { 0 };
+        ivec most = { 0 };
 
-        for (uint32_t i = 0; i < ACT_NUMBERS; i += LANES) {
-                ivec u = load_dwords(x + i) & 0x7fffffff;
-
-                m = (uvec)choose(u > (ivec)m, (vec)u, (vec)m);
+        UNROLL for (uint32_t i = 0; i < ACT_NUMBERS; i += LANES)
+        {
+                most = larger_dwords(most, load_dwords(x + i) & 0x7fffffff);
         }
-        memcpy(lanes, &m, sizeof(m));
-        for (uint32_t i = 0; i < LANES; i++)
-                most = lanes[i] > most ? lanes[i] : most;
-        return bits_float(most);
+        return bits_float((uint32_t)largest_dword(most));
 }
 
-static int32_t lanes_sum(ivec v)
-{
-        int32_t lanes[LANES], sum = 0;
-
-        memcpy(lanes, &v, sizeof(v));
-        for (uint32_t i = 0; i < LANES; i++)
-                sum += lanes[i];
-        return sum;
-}
-
-/* Rounded by adding 1.5 * 2^23, where a float has no fraction left.  Returns their sum, of the bytes as they are
- * even where x is not finite. */
-static int32_t bytes_make(int8_t *to, const float *x, float factor)
+/* A whole number for each, rounded by adding 1.5 * 2^23, where a float has no fraction left. */
+LANES_INLINE void block_round(ivec ret_numbers[ACT_NUMBERS / LANES], const float *x, float factor)
 {
         const float whole = 0x1.8p23f;
-        ivec sum = { 0 };
 
-        for (uint32_t i = 0; i < ACT_NUMBERS / 2; i += LANES) {
-                vec rounded = load(x + i) * factor + whole;
-                ivec n = (ivec)((uvec)rounded - (uvec)splat(whole));
+        UNROLL for (uint32_t i = 0; i < ACT_NUMBERS / LANES; i++)
+        {
+                vec rounded = load(x + i * LANES) * factor + whole;
 
-                narrow_bytes(to + i, n);
-                sum += (ivec)((uvec)n << 24) >> 24;
+                ret_numbers[i] = (ivec)((uvec)rounded - (uvec)splat(whole));
         }
-        return lanes_sum(sum);
 }
 
-static void act_make(struct act *to, const float *x)
+LANES_INLINE void act_make(struct act *to, const float *x)
 {
-        float most = largest(x);
+        float most = block_largest(x);
         bool none = most < 0x1p-100f; /* 127 / most would be infinite */
-        float factor = none ? 0 : 127 / most;
-        int32_t first = bytes_make(to->bytes, x, factor);
-        int32_t second = bytes_make(to->bytes + ACT_NUMBERS / 2, x + ACT_NUMBERS / 2, factor);
+        ivec numbers[ACT_NUMBERS / LANES];
+        int32_t first, second;
 
+        block_round(numbers, x, none ? 0 : 127 / most);
+        narrow_block(to->bytes, numbers, &first,
+                     &second); /* the bytes' sums, even where x is not finite */
         to->scale = none ? 0 : most / 127;
         to->less = -(first + second);
         to->less_halves[0] = (int16_t)-first;

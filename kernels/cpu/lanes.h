@@ -112,6 +112,41 @@ LANES_INLINE bool any(ivec mask)
 #endif
 }
 
+LANES_INLINE ivec larger_dwords(ivec a, ivec b)
+{
+#if LANES == 16
+        return (ivec)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif LANES == 8
+        return (ivec)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#else
+        return (ivec)choose(a > b, (vec)a, (vec)b);
+#endif
+}
+
+/* ... and of all lanes. */
+LANES_INLINE int32_t largest_dword(ivec v)
+{
+#if LANES == 4
+        int32_t most = v[0];
+
+        for (uint32_t i = 1; i < LANES; i++)
+                most = v[i] > most ? v[i] : most;
+        return most;
+#else
+#if LANES == 16
+        const __m256i all = _mm256_max_epi32(_mm512_castsi512_si256((__m512i)v),
+                                             _mm512_extracti64x4_epi64((__m512i)v, 1));
+#else
+        const __m256i all = (__m256i)v;
+#endif
+        __m128i most = _mm_max_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1));
+
+        most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0x4e));
+        most = _mm_max_epi32(most, _mm_shuffle_epi32(most, 0xb1));
+        return _mm_cvtsi128_si32(most);
+#endif
+}
+
 /* 0, 1, 2, ... */
 LANES_INLINE ivec iota(void)
 {
@@ -162,7 +197,7 @@ LANES_INLINE vec to_floats(ivec v)
 }
 
 /* Signed bytes, one for each lane.  gcc 12 would take apart a conversion of so narrow vectors, and convert byte
- * for byte: here, and the other way round. */
+ * for byte. */
 LANES_INLINE ivec widen_bytes(const void *p)
 {
 #if LANES == 16
@@ -174,24 +209,6 @@ LANES_INLINE ivec widen_bytes(const void *p)
 
         memcpy(&b, p, sizeof(b));
         return __builtin_convertvector(b, ivec);
-#endif
-}
-
-/* The last byte of each lane. */
-LANES_INLINE void narrow_bytes(int8_t *to, ivec v)
-{
-#if LANES == 16
-        _mm_storeu_si128((__m128i *)to, _mm512_cvtepi32_epi8((__m512i)v));
-#elif LANES == 8
-        const __m256i last = _mm256_set1_epi32(0x0c080400);
-        __m256i b = _mm256_shuffle_epi8((__m256i)v, last);
-
-        b = _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 0, 0, 0, 0, 0, 0));
-        _mm_storel_epi64((__m128i *)to, _mm256_castsi256_si128(b));
-#else
-        bvec b = __builtin_convertvector(v, bvec);
-
-        memcpy(to, &b, sizeof(b));
 #endif
 }
 

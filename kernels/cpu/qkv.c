@@ -13,13 +13,16 @@
 
 #include "kernels/rows.h"
 
-#define ROWS_SHARE 8u /* rows of a crew item: neighbours share cache lines of a K tile */
+/* Rows of a crew item, at most: neighbours of a prompt share cache lines of a K tile.  Of fewer rows each thread has
+ * as many. */
+#define ROWS_SHARE 8u
 #define HALVES     64u
 
 struct finish {
         struct cpu *cpu;
         const struct qkv *op;
         float *q;
+        uint32_t share; /* rows of an item */
 };
 
 static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
@@ -182,9 +185,10 @@ static void finish_work(void *arg, uint32_t thread, uint32_t item)
         const struct step *step = &f->cpu->steps.step;
         size_t q_count = (size_t)op->heads * op->head_dim;
         size_t k_count = (size_t)op->kv_heads * op->head_dim;
+        uint32_t first = item * f->share, end = first + f->share;
 
         (void)thread;
-        for (uint32_t r = item * ROWS_SHARE; r < step->row_count && r / ROWS_SHARE == item; r++) {
+        for (uint32_t r = first; r < end && r < step->row_count; r++) {
                 float *q = f->cpu->outs + r * (q_count + 2 * k_count);
                 float *k = q + q_count, *v = k + k_count;
                 const float *turns = f->cpu->turns + (size_t)r * op->rope.dims;
@@ -196,6 +200,13 @@ static void finish_work(void *arg, uint32_t thread, uint32_t item)
                 heads_finish(f, k, op->kv_heads, op->k_norm, turns);
                 row_put(f, &step->rows[r], k, v);
         }
+}
+
+static uint32_t rows_share(const struct cpu *cpu, uint32_t rows)
+{
+        uint32_t threads = crew_threads(cpu->crew), each = (rows + threads - 1) / threads;
+
+        return each < 1 ? 1 : each < ROWS_SHARE ? each : ROWS_SHARE;
 }
 
 static void qkv_check(const struct cpu *cpu, const struct qkv *op)
@@ -216,13 +227,13 @@ int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
         struct cpu *cpu = cpu_of(k);
         uint32_t rows = cpu->steps.step.row_count;
         struct product p = { cpu, op->w, rows, op->bias, cpu->outs, op, qkv_finish };
-        struct finish f = { cpu, op, q };
+        struct finish f = { cpu, op, q, rows_share(cpu, rows) };
 
         qkv_check(cpu, op);
         gist_forget(&cpu->gist);
         turns_make(cpu, &op->rope);
         cpu_acts(&p, x, op->norm, op->eps, NULL);
         cpu_product(&p, op->w->panels);
-        crew_run(cpu->crew, finish_work, &f, round_up(rows, ROWS_SHARE) / ROWS_SHARE);
+        crew_run(cpu->crew, finish_work, &f, (rows + f.share - 1) / f.share);
         return 0;
 }

@@ -148,3 +148,46 @@ LANES_INLINE ivec look_up(const uint8_t table[16], ivec places)
         return places;
 #endif
 }
+
+/* The last bytes of 32 dwords, in order, and the sums of the first 16 of these, signed, and of the last 16. */
+LANES_INLINE void narrow_block(int8_t to[32], const ivec dwords[32 / LANES], int32_t *ret_first,
+                               int32_t *ret_second)
+{
+#if LANES == 4
+        for (uint32_t half = 0; half < 2; half++) {
+                ivec sum = { 0 };
+
+                for (uint32_t i = half * 4; i < half * 4 + 4; i++) {
+                        bvec b = __builtin_convertvector(dwords[i], bvec);
+
+                        memcpy(to + i * 4, &b, sizeof(b));
+                        sum += (ivec)((uvec)dwords[i] << 24) >> 24;
+                }
+                *(half ? ret_second : ret_first) = sum[0] + sum[1] + sum[2] + sum[3];
+        }
+#else
+        const __m128i sign = _mm_set1_epi8((char)0x80), none = _mm_setzero_si128();
+        __m128i first, second;
+
+#if LANES == 16
+        first = _mm512_cvtepi32_epi8((__m512i)dwords[0]);
+        second = _mm512_cvtepi32_epi8((__m512i)dwords[1]);
+#else
+        /* packed by halves of vectors: first all lower ones, then all upper ones */
+        __m256i a = _mm256_packus_epi32((__m256i)(dwords[0] & 255), (__m256i)(dwords[1] & 255));
+        __m256i b = _mm256_packus_epi32((__m256i)(dwords[2] & 255), (__m256i)(dwords[3] & 255));
+        __m256i all = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b),
+                                                  _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+
+        first = _mm256_castsi256_si128(all);
+        second = _mm256_extracti128_si256(all, 1);
+#endif
+        _mm_storeu_si128((__m128i *)to, first);
+        _mm_storeu_si128((__m128i *)(to + 16), second);
+        /* summed by eights, as if 128 were added to each */
+        first = _mm_sad_epu8(_mm_xor_si128(first, sign), none);
+        second = _mm_sad_epu8(_mm_xor_si128(second, sign), none);
+        *ret_first = _mm_cvtsi128_si32(first) + _mm_extract_epi16(first, 4) - 16 * 128;
+        *ret_second = _mm_cvtsi128_si32(second) + _mm_extract_epi16(second, 4) - 16 * 128;
+#endif
+}
