@@ -11,6 +11,7 @@ from pathlib import Path
 
 PROMPT, BATCHES, BATCH_PROMPT = 512, (4, 8, 16, 32), 128
 DEPTHS = (4096, 16384)
+HOPEFUL = 0.9  # of the best of a row: what a variant has to come to, at one row at least, to be asked again
 
 LEAVINGS = tempfile.gettempdir()  # they write logs to where they are started
 
@@ -152,24 +153,43 @@ def batches(program, flags, model, threads, tokens):
     return parse_batches(out + "\n" + err)
 
 
+def hopeful(found):
+    """Of the figures of each variant, by row: the names of those that might be the best at some row."""
+    best = {}
+    for figures in found.values():
+        for row, value in figures.items():
+            best[row] = max(value, best.get(row, 0))
+    return {name for name, figures in found.items()
+            if any(value >= HOPEFUL * best[row] for row, value in figures.items())}
+
+
 class Peer:
-    """The programs in a folder.  measure() is one round of them in every variant."""
+    """The programs in a folder.  measure() is one round of them in every variant; of a model that has had one, in those
+    that might be the best at something."""
 
     def __init__(self, folder, threads, tokens, deep):
         self.threads, self.tokens, self.deep = threads, tokens, deep
         self.bench, self.batched = find(folder, "llama-bench"), find(folder, "llama-batched-bench")
+        self.asked_again = {}  # names of variants, by model and program
         if not self.bench and not self.batched:
             raise Failed(f"{folder} has neither llama-bench nor llama-batched-bench")
+
+    def ask(self, program, flags, model):
+        if program == self.bench:
+            return bench(program, flags, model, self.threads, self.tokens, self.deep)
+        return batches(program, flags, model, self.threads, self.tokens)
 
     def measure(self, model):
         """Yields the name of a variant, a row's name and tokens/s; or of what failed, None and why."""
         for program in filter(None, (self.bench, self.batched)):
+            again, found = self.asked_again.get((model, program)), {}
             for name, flags in variants(help_of(program)).items():
+                if again is not None and name not in again:
+                    continue
                 try:
-                    if program == self.bench:
-                        figures = bench(program, flags, model, self.threads, self.tokens, self.deep)
-                    else:
-                        figures = batches(program, flags, model, self.threads, self.tokens)
-                    yield from ((name, row, value) for row, value in figures.items())
+                    found[name] = self.ask(program, flags, model)
+                    yield from ((name, row, value) for row, value in found[name].items())
                 except Failed as failed:
                     yield name, None, str(failed)
+            if again is None:
+                self.asked_again[model, program] = hopeful(found)

@@ -172,6 +172,24 @@ class TestPeer(unittest.TestCase):
         self.assertEqual(result.best("one stream"), ("rtr", [60, 61, 62], False))
         self.assertEqual(result.best("one stream, first token"), ("fa", [300], True))
 
+    def test_who_is_best_nowhere_nor_near_it_is_not_asked_again(self):
+        first = {"fa": {"one stream": 40, "batch of 8": 50}, "rtr": {"one stream": 36, "batch of 8": 80},
+                 "plain": {"one stream": 35, "batch of 8": 71}, "deep": {"one stream at 4096": 1}}
+        self.assertEqual(peer.hopeful(first), {"fa", "rtr", "deep"})
+
+        asked = []
+        theirs = peer.Peer.__new__(peer.Peer)
+        theirs.bench, theirs.batched, theirs.asked_again = "/bin/true", None, {}
+        help_of, peer.help_of = peer.help_of, lambda program: HELP_PLAIN_BENCH
+        theirs.ask = lambda program, flags, model: asked.append((model, flags[1])) or {"one stream": 5 + int(flags[1])}
+        try:
+            told = [list(theirs.measure(model)) for model in "aaba"]
+        finally:
+            peer.help_of = help_of
+        self.assertEqual(asked, [("a", "1"), ("a", "0"), ("a", "1"), ("b", "1"), ("b", "0"), ("a", "1")])
+        self.assertEqual(told[0], [("fa", "one stream", 6), ("plain", "one stream", 5)])
+        self.assertEqual(told[3], [("fa", "one stream", 6)])
+
     def test_a_server_is_asked_for_every_row(self):
         with ThreadingHTTPServer(("127.0.0.1", 0), Slots) as http:
             threading.Thread(target=http.serve_forever, daemon=True).start()
