@@ -5,27 +5,24 @@
  * F32, F16, BF16:  sum = w x + sum, rounded once, column by column.
  * F8_E4M3:         sum = (the codes' sum over 128 columns, as that of numbers) * w.scale + sum, rounded once.
  *
- * What is still to come of the panel is fetched ahead, every line of it: the processor's own prefetching
- * loses a stream that it has to share with others, and a stream with holes costs more than all
- * the arithmetic.
+ * What is still to come of the panel is asked for: see fetch_ahead().
  */
 
-#define AHEAD     4096u /* bytes */
+#define AHEAD_FEW 8192u /* bytes */
+#define AHEAD     4096u
 #define LINE      64u
 #define WIDTH_ALL (PANEL / LANES) /* vectors */
 
 /*
- * What is fetched while a pass walks over a panel: for each line of it the one at `at`, which then moves on by `step`.
+ * What is fetched while one of several passes walks over a panel: for each line of it the one at `at`, which then
+ * moves on by `step`; 0: the pass is alone.
  *
- * One pass alone fetches itself, AHEAD.  Of several that walk over the same panel only the first would have
- * anything to fetch, and memory would have nothing to do in all others.  So each of n fetches its n-th part
- * of the next panel, an n-th of a line for each of its own.
+ * Of several that walk over the same panel only the first would have anything to fetch of it, and memory would
+ * have nothing to do in all others.  So each of n fetches its n-th part of the next panel, an n-th of a line for
+ * each of its own.
  *
  * The first cache can wait for few lines at a time, fewer than it takes to keep memory at work; the second one for
  * more.  So what is waited for goes there, and is fetched into the first only where there is time for both.
- *
- * With vectors of less than 16 floats there are too few registers for that, and products take longer than memory:
- * every pass fetches itself.
  */
 struct ahead {
         const uint8_t *at;
@@ -37,7 +34,7 @@ LANES_INLINE struct ahead ahead_of(const uint8_t *panel, size_t bytes, uint32_t 
                                    uint32_t passes)
 {
         if (passes == 1)
-                return (struct ahead){ panel + AHEAD, LINE, false };
+                return (struct ahead){ 0 };
         return (struct ahead){ panel + bytes + bytes * pass / passes, (LINE + passes - 1) / passes,
                                passes > 2 };
 }
@@ -50,19 +47,37 @@ LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
                 __builtin_prefetch(at, 0, 2);
 }
 
-/* Beside `bytes` of the panel, at `own`. */
-LANES_INLINE void fetch_ahead(struct ahead *ahead, const uint32_t tokens, const uint32_t row,
-                              const uint8_t *own, const uint32_t bytes)
+/*
+ * Before `bytes` of the panel are read, which stand at `own`.
+ *
+ * One row of x waits for memory and for nothing else.  A processor that sees one stream, line by line, fetches it by
+ * itself, as fast as memory gives it; hints of what lies further ahead disturb it.  But it loses a stream that is
+ * read out of order.  `is_apart` says that this one would be, since bits of a code or scales of runs stand apart from
+ * what they belong to: then all its lines are asked for in order first.
+ *
+ * With a few rows it does not get far enough ahead, unless a line is little work: numbers, or bytes.
+ *
+ * With vectors of less than 16 floats there are too few registers for one address more, and products take longer than
+ * memory: every pass of several rows fetches itself.
+ */
+LANES_INLINE void fetch_ahead(const enum row_type type, struct ahead *ahead, const uint32_t tokens,
+                              const uint32_t row, const uint8_t *own, const uint32_t bytes,
+                              const bool is_apart)
 {
         if (row) /* it has been done */
                 return;
         UNROLL for (uint32_t i = 0; i < bytes; i += LINE)
         {
-                if (LANES < 16) {
-                        fetch(own + AHEAD + i, tokens > 1);
-                } else {
+                if (tokens == 1) {
+                        if (is_apart)
+                                fetch(own + i, true);
+                } else if (LANES < 16) {
+                        fetch(own + AHEAD + i, true);
+                } else if (ahead->step) {
                         fetch(ahead->at, ahead->is_near);
                         ahead->at += ahead->step;
+                } else if (slabs[type].low > LOW_BYTES || type == ROW_F8_E4M3) {
+                        fetch(own + AHEAD_FEW + i, false);
                 }
         }
 }
@@ -101,7 +116,8 @@ LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < columns; k++) {
-                fetch_ahead(&ahead, tokens, row, panel + k * slabs[type].bytes, slabs[type].bytes);
+                fetch_ahead(type, &ahead, tokens, row, panel + k * slabs[type].bytes,
+                            slabs[type].bytes, false);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec w = load_as(type, panel, k * PANEL + row + g * LANES);
@@ -171,7 +187,7 @@ LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, cons
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
                 if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
-                        fetch_ahead(&ahead, tokens, row, panel, SLAB_QUADS);
+                        fetch_ahead(ROW_BF16, &ahead, tokens, row, panel, SLAB_QUADS, false);
                 bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
         }
         sums_store(out, sums, tokens, width);
@@ -192,7 +208,7 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                 const uint8_t *codes = panel + E4M3_CODES + row;
                 vec block[PASS_MOST][WIDTH_ALL];
 
-                fetch_ahead(&ahead, tokens, row, panel, E4M3_CODES);
+                fetch_ahead(ROW_F8_E4M3, &ahead, tokens, row, panel, E4M3_CODES, false);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec start = load_half(starts + g * LANES);
@@ -206,7 +222,8 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                         vec w[WIDTH_ALL];
 
                         if (k % 2 == 0) /* a line has two columns */
-                                fetch_ahead(&ahead, tokens, row, codes, 2 * PANEL);
+                                fetch_ahead(ROW_F8_E4M3, &ahead, tokens, row, codes, 2 * PANEL,
+                                            false);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
                                 w[g] = load_e4m3(codes + g * LANES);

@@ -295,7 +295,7 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                 ivec dots[PASS_MOST][WIDTH_ALL];
                 vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(&ahead, tokens, row, panel, s->bytes);
+                fetch_ahead(type, &ahead, tokens, row, panel, s->bytes, s->high != HIGH_NONE);
                 whole_dots(type, tokens, width, row, dots, panel + slab_codes_at(s), acts, stride);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
@@ -353,14 +353,15 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
-                fetch_ahead(&ahead, tokens, row, panel, slab_codes_at(s));
+                fetch_ahead(type, &ahead, tokens, row, panel, slab_codes_at(s), false);
                 six_bits_load(width, row, runs, panel);
                 panel += slab_codes_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
                         vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                        fetch_ahead(&ahead, tokens, row, panel, slab_code_bytes(s));
+                        fetch_ahead(type, &ahead, tokens, row, panel, slab_code_bytes(s),
+                                    s->high != HIGH_NONE);
                         whole_dots(type, tokens, width, row, dots, panel, acts, stride);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
@@ -410,7 +411,7 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                 const uint8_t *runs = panel + slab_runs_at(s);
                 vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(&ahead, tokens, row, panel, slab_codes_at(s));
+                fetch_ahead(type, &ahead, tokens, row, panel, slab_codes_at(s), true);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         const uint8_t *at = panel + (row + g * LANES) * 2;
@@ -424,7 +425,8 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                         ivec dots[PASS_MOST][WIDTH_ALL];
                         vec floats[PASS_MOST][WIDTH_ALL];
 
-                        fetch_ahead(&ahead, tokens, row, panel, slab_code_bytes(s));
+                        fetch_ahead(type, &ahead, tokens, row, panel, slab_code_bytes(s),
+                                    s->high != HIGH_NONE);
                         if (LANES == 16)
                                 scaled_floats(type, tokens, width, row, floats, panel, runs, acts,
                                               stride);
