@@ -1,7 +1,7 @@
 /*
  * How fast the cpu backend is, and how fast it could be:
  *
- *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] FILE
+ *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] FILE
  *
  * Whole steps of a model, as the engine runs them, and right before each what the machine gives
  * just then: memory read, products.  From these follows how long the step would take if it did
@@ -41,6 +41,7 @@ static struct bench {
         struct peaks *peaks;
         struct work work;
         uint32_t tokens;
+        const char *part;              /* of the name of each row that is measured; NULL: all are */
         double read, multiply[PEAK_N]; /* a second, just now */
 } b;
 
@@ -109,6 +110,11 @@ static double least(double rows, double wants, double positions, double kv_bytes
 
 /* ---- rows of the table ---- */
 
+static bool is_asked(const char *name)
+{
+        return !b.part || strstr(name, b.part);
+}
+
 static void tell(const char *name, const char *what, double tokens, double seconds,
                  double least_seconds)
 {
@@ -132,11 +138,13 @@ static void measure_decode(const char *name, uint32_t batch, uint32_t depth, dou
 static void measure_prompt(void)
 {
         double positions = CPU_PROMPT * (CPU_PROMPT / 2.0), floor;
-        const char *what;
+        const char *name = "prompt of 512", *what;
 
+        if (!is_asked(name))
+                return;
         look_at_machine();
         floor = least(CPU_PROMPT, 1, positions, CPU_PROMPT * b.work.kv, &what);
-        tell("prompt of 512", what, CPU_PROMPT, cpu_model_prompt(b.model), floor);
+        tell(name, what, CPU_PROMPT, cpu_model_prompt(b.model), floor);
 }
 
 static void measure_picks(void)
@@ -160,10 +168,13 @@ static void measure_picks(void)
         double bytes = 4.0 * cpu_model_traits(b.model)->vocab;
 
         look_at_machine();
-        for (size_t i = 0; i < sizeof(picks) / sizeof(*picks); i++)
+        for (size_t i = 0; i < sizeof(picks) / sizeof(*picks); i++) {
+                if (!is_asked(picks[i].name))
+                        continue;
                 tell(picks[i].name, "reading the logits once", picks[i].rows,
                      cpu_model_pick(b.model, &picks[i].pick, picks[i].rows),
                      picks[i].rows * bytes / b.read);
+        }
 }
 
 static void measure_crew(void)
@@ -176,6 +187,8 @@ static void measure_crew(void)
         } rests[] = { { "crew, awake", 0, WAKES }, { "crew, asleep", 5000, WAKES / 100 } };
 
         for (size_t i = 0; i < sizeof(rests) / sizeof(*rests); i++) {
+                if (!is_asked(rests[i].name))
+                        continue;
                 if (crew_wake_measure(peaks_threads(b.peaks), rests[i].rest_us, rests[i].count,
                                       samples)) {
                         fprintf(stderr, "bench-cpu: no threads\n");
@@ -203,7 +216,7 @@ static void measure(void)
         for (size_t i = 0; i < sizeof(decodes) / sizeof(*decodes); i++) {
                 uint32_t batch = decodes[i].batch, depth = decodes[i].depth;
 
-                if (batch == 1 && depth > cpu_model_depth(b.model))
+                if (!is_asked(decodes[i].name) || (batch == 1 && depth > cpu_model_depth(b.model)))
                         continue;
                 look_at_machine();
                 measure_decode(decodes[i].name, batch, depth,
@@ -251,7 +264,9 @@ static void open_all(const char *path, const struct cpu_model_conf *conf)
 
 static int usage(void)
 {
-        fputs("usage: bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] FILE\n", stderr);
+        fputs("usage: bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] "
+              "FILE\n",
+              stderr);
         return 2;
 }
 
@@ -259,6 +274,7 @@ static int parse(int argc, char **argv, struct cpu_model_conf *conf, uint32_t *r
 {
         static const struct option options[] = { { "isa", required_argument, NULL, 'i' },
                                                  { "threads", required_argument, NULL, 't' },
+                                                 { "rows", required_argument, NULL, 'p' },
                                                  { 0 } };
         int option;
 
@@ -267,6 +283,8 @@ static int parse(int argc, char **argv, struct cpu_model_conf *conf, uint32_t *r
 
                 if (option == 'i')
                         conf->isa = optarg;
+                else if (option == 'p')
+                        b.part = optarg;
                 else if (option == 't' && n >= 1 && n <= 1024)
                         conf->threads = n;
                 else if (option == 'n' && n >= 1 && n <= 1024)

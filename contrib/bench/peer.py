@@ -131,11 +131,14 @@ def parse_batches(text):
     return figures
 
 
-def bench(program, flags, model, threads, tokens, deep):
+def bench(program, flags, model, threads, tokens, asked):
+    """`asked` says of a row's name whether it is."""
     common = [program, "-m", model, "-t", str(threads), "-r", "1", "-o", "json"] + flags
-    figures = parse_bench(run(common + ["-p", str(PROMPT), "-n", str(tokens)])[0])
+    prompt = PROMPT if asked(f"prompt of {PROMPT}") else 0
+    made = tokens if asked("one stream") else 0
+    figures = parse_bench(run(common + ["-p", str(prompt), "-n", str(made)])[0]) if prompt or made else {}
     text = help_of(program)
-    for depth in DEPTHS if deep else ():
+    for depth in filter(lambda depth: asked(f"one stream at {depth}"), DEPTHS):
         if has_flag(text, "-d"):
             at = ["-p", "0", "-n", str(tokens), "-d", str(depth)]
         elif has_flag(text, "-gp"):
@@ -146,10 +149,13 @@ def bench(program, flags, model, threads, tokens, deep):
     return figures
 
 
-def batches(program, flags, model, threads, tokens):
-    context = (max(BATCHES) * (BATCH_PROMPT + tokens) + 255) // 256 * 256
+def batches(program, flags, model, threads, tokens, asked):
+    sizes = [size for size in BATCHES if asked(f"batch of {size}")]
+    if not sizes:
+        return {}
+    context = (max(sizes) * (BATCH_PROMPT + tokens) + 255) // 256 * 256
     out, err = run([program, "-m", model, "-t", str(threads), "-c", str(context), "-b", "2048", "-ub", "512",
-                    "-npp", str(BATCH_PROMPT), "-ntg", str(tokens), "-npl", ",".join(map(str, BATCHES))] + flags)
+                    "-npp", str(BATCH_PROMPT), "-ntg", str(tokens), "-npl", ",".join(map(str, sizes))] + flags)
     return parse_batches(out + "\n" + err)
 
 
@@ -165,19 +171,21 @@ def hopeful(found):
 
 class Peer:
     """The programs in a folder.  measure() is one round of them in every variant; of a model that has had one, in those
-    that might be the best at something."""
+    that might be the best at something.  `part` is what the name of each row has in it that they are asked for."""
 
-    def __init__(self, folder, threads, tokens, deep):
-        self.threads, self.tokens, self.deep = threads, tokens, deep
+    def __init__(self, folder, threads, tokens, deep, part):
+        self.threads, self.tokens, self.deep, self.part = threads, tokens, deep, part
         self.bench, self.batched = find(folder, "llama-bench"), find(folder, "llama-batched-bench")
         self.asked_again = {}  # names of variants, by model and program
         if not self.bench and not self.batched:
             raise Failed(f"{folder} has neither llama-bench nor llama-batched-bench")
 
+    def asked(self, row):
+        return self.part in row and (self.deep or " at " not in row)
+
     def ask(self, program, flags, model):
-        if program == self.bench:
-            return bench(program, flags, model, self.threads, self.tokens, self.deep)
-        return batches(program, flags, model, self.threads, self.tokens)
+        measure = bench if program == self.bench else batches
+        return measure(program, flags, model, self.threads, self.tokens, self.asked)
 
     def measure(self, model):
         """Yields the name of a variant, a row's name and tokens/s; or of what failed, None and why."""

@@ -172,6 +172,21 @@ class TestPeer(unittest.TestCase):
         self.assertEqual(result.best("one stream"), ("rtr", [60, 61, 62], False))
         self.assertEqual(result.best("one stream, first token"), ("fa", [300], True))
 
+    def test_only_rows_that_are_asked_for_are_measured(self):
+        ran, theirs = [], peer.Peer.__new__(peer.Peer)
+        theirs.bench, theirs.threads, theirs.tokens = "bench", 2, 32
+        run, help_of = peer.run, peer.help_of
+        peer.help_of = lambda program: HELP_PLAIN_BENCH
+        peer.run = lambda command: ran.append(command[1:]) or (PLAIN_BENCH, FORK_BATCHES)
+        try:
+            for theirs.part, theirs.deep in (("one", False), ("16384", True), ("prompt", True), ("of 8", False)):
+                theirs.ask("bench", [], "m")
+                theirs.ask("batched", [], "m")
+        finally:
+            peer.run, peer.help_of = run, help_of
+        self.assertEqual([command[8:] if "json" in command else command[-1:] for command in ran],
+                         [["-p", "0", "-n", "32"], ["-p", "0", "-n", "32", "-d", "16384"], ["-p", "512", "-n", "0"], ["8"]])
+
     def test_who_is_best_nowhere_nor_near_it_is_not_asked_again(self):
         first = {"fa": {"one stream": 40, "batch of 8": 50}, "rtr": {"one stream": 36, "batch of 8": 80},
                  "plain": {"one stream": 35, "batch of 8": 71}, "deep": {"one stream at 4096": 1}}
