@@ -1,7 +1,7 @@
 /*
  * Memory of the CPU backends: zeroed, at a multiple of 64 bytes (a cache line,
- * the widest vector), and from 4 MiB up a mapping of its own at a multiple of
- * 2 MiB, offered to the kernel for huge pages.  Made at start, never in a step.
+ * the widest vector), and from 1 MiB up in huge pages where the kernel has them.  Pieces of some
+ * MiB that are made one after the other lie one after the other.  Made at start, never in a step; any thread may.
  */
 #ifndef KERNELS_MEMORY_H
 #define KERNELS_MEMORY_H

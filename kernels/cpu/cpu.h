@@ -26,7 +26,7 @@
 
 struct part {
         uint8_t *panels;
-        size_t panel_bytes;
+        size_t stride;        /* from one panel to the next; another part's may lie between them */
         uint32_t panel_count; /* the last one filled up with zero rows */
 };
 
@@ -35,6 +35,7 @@ struct mat {
         uint32_t rows;   /* of all parts */
         uint32_t panels; /* of all parts */
         uint32_t kinds;  /* of x that products with it need: 1 << act_kind */
+        uint8_t *memory; /* of all parts */
         struct part parts[MAT_PARTS_MAX];
 };
 

@@ -22,9 +22,8 @@ uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint3
 
         if (width > PANEL)
                 width = PANEL;
-        p->cpu->isa->product(shape->type[part], out, w->panels + panel * w->panel_bytes,
-                             shape->columns, (const uint8_t *)p->acts[kind] + from * stride, stride,
-                             tokens);
+        p->cpu->isa->product(shape->type[part], out, w->panels + panel * w->stride, shape->columns,
+                             (const uint8_t *)p->acts[kind] + from * stride, stride, tokens);
         if (bias) {
                 for (uint32_t i = 0; i < part; i++)
                         bias += shape->rows[i];
@@ -72,7 +71,7 @@ void cpu_product(struct product *p, uint32_t panels)
         const struct mat *w = p->w;
         uint32_t shares = crew_threads(p->cpu->crew) * CHUNK_SHARES;
         uint32_t most = (panels + shares - 1) / shares;
-        struct chunks c = { p, panels, (uint32_t)(CHUNK_BYTES / w->parts[0].panel_bytes) };
+        struct chunks c = { p, panels, (uint32_t)(CHUNK_BYTES / w->parts[0].stride) };
 
         c.chunk = c.chunk < most ? c.chunk : most;
         c.chunk = c.chunk ? c.chunk : 1;

@@ -10,17 +10,41 @@ void cpu_mat_free(struct kernels *k, struct mat *mat)
         (void)k;
         if (!mat)
                 return;
-        for (uint32_t p = 0; p < mat->shape.parts; p++)
-                memory_free(mat->parts[p].panels);
+        memory_free(mat->memory);
         memory_free(mat);
 }
 
-static int part_init(struct part *part, const struct mat_shape *shape, uint32_t p)
+/*
+ * Where parts lie is how products read them, so that memory sees one stream: one behind the other, or, of two
+ * that are multiplied side by side, panel by panel.
+ */
+static int parts_init(struct mat *mat)
 {
-        part->panel_count = round_up(shape->rows[p], PANEL) / PANEL;
-        part->panel_bytes = panel_bytes(shape->type[p], shape->columns);
-        part->panels = memory_new(part->panel_count, part->panel_bytes);
-        return part->panels ? 0 : -ENOMEM;
+        const struct mat_shape *shape = &mat->shape;
+        size_t bytes = 0, at = 0;
+        bool are_side_by_side;
+
+        for (uint32_t p = 0; p < shape->parts; p++) {
+                struct part *part = &mat->parts[p];
+
+                part->panel_count = round_up(shape->rows[p], PANEL) / PANEL;
+                part->stride = panel_bytes(shape->type[p], shape->columns);
+                bytes += part->panel_count * part->stride;
+        }
+        mat->memory = memory_new(1, bytes);
+        if (!mat->memory)
+                return -ENOMEM;
+        are_side_by_side =
+                shape->parts == 2 && mat->parts[0].panel_count == mat->parts[1].panel_count;
+        for (uint32_t p = 0; p < shape->parts; p++) {
+                struct part *part = &mat->parts[p];
+
+                part->panels = mat->memory + at;
+                at += are_side_by_side ? part->stride : part->panel_count * part->stride;
+                if (are_side_by_side)
+                        part->stride = bytes / part->panel_count;
+        }
+        return 0;
 }
 
 static int shape_check(const struct mat_shape *shape)
@@ -64,8 +88,8 @@ int cpu_mat_new(struct kernels *k, const struct mat_shape *shape, struct mat **r
         if (!mat)
                 return -ENOMEM;
         mat->shape = *shape;
+        r = parts_init(mat);
         for (uint32_t p = 0; p < shape->parts && !r; p++) {
-                r = part_init(&mat->parts[p], shape, p);
                 mat->rows += shape->rows[p];
                 mat->panels += mat->parts[p].panel_count;
                 mat->kinds |= 1u << act_kind_of(shape->type[p]);
@@ -98,8 +122,8 @@ int cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t 
         while (rows > 0) {
                 uint32_t count = PANEL - row % PANEL < rows ? PANEL - row % PANEL : rows;
 
-                panel_put(type, p->panels + row / PANEL * p->panel_bytes, row % PANEL, count,
-                          columns, from);
+                panel_put(type, p->panels + row / PANEL * p->stride, row % PANEL, count, columns,
+                          from);
                 from += count * row_bytes(type, columns);
                 row += count;
                 rows -= count;
@@ -112,6 +136,6 @@ void cpu_mat_row(const struct mat *mat, uint32_t part, uint32_t row, float *ret_
         const struct part *p = &mat->parts[part];
 
         assert(part < mat->shape.parts && row < mat->shape.rows[part]);
-        panel_get(mat->shape.type[part], p->panels + row / PANEL * p->panel_bytes, row % PANEL,
+        panel_get(mat->shape.type[part], p->panels + row / PANEL * p->stride, row % PANEL,
                   mat->shape.columns, ret_floats);
 }

@@ -1,18 +1,21 @@
 /*
  * Memory that steps write to: the kernel made it before there was a step.  Counted by the kernel, as
- * faults of this process.
+ * faults of this process.  And that a piece of memory is nobody else's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "kernels/kv.h"
+#include "kernels/memory.h"
 
 #define MIB        ((size_t)1 << 20)
 #define FLOATS     (8 * MIB / sizeof(float))
@@ -86,11 +89,84 @@ static void no_block_that_a_step_writes_is_the_first_of_its_page(void **state)
         k->close(k);
 }
 
+/* ---- pieces ---- */
+
+static const size_t sizes[] = { 1,           64,           100,      MIB - 1,         MIB,
+                                MIB + 1,     3 * MIB + 77, 2 * MIB,  31 * MIB,        MIB,
+                                32 * MIB,    5 * MIB,      30 * MIB, 20 * MIB + 4096, 4 * MIB,
+                                6 * MIB - 1, 33 * MIB };
+
+#define SIZES (sizeof(sizes) / sizeof(*sizes))
+
+static void is_all(const unsigned char *piece, size_t bytes, unsigned char what)
+{
+        assert_int_equal(piece[0], what);
+        assert_int_equal(memcmp(piece, piece + 1, bytes - 1), 0);
+}
+
+static void a_piece_is_zero_and_its_own_whichever_went_before(void **state)
+{
+        unsigned char *pieces[SIZES] = { NULL };
+
+        (void)state;
+        for (size_t turn = 0; turn < 5; turn++) {
+                for (size_t i = 0; i < SIZES; i++) {
+                        if (pieces[i])
+                                continue;
+                        pieces[i] = memory_new(1, sizes[i]);
+                        assert_non_null(pieces[i]);
+                        assert_int_equal((uintptr_t)pieces[i] % MEMORY_ALIGN, 0);
+                        is_all(pieces[i], sizes[i], 0);
+                        memset(pieces[i], (int)i + 1, sizes[i]);
+                }
+                for (size_t i = 0; i < SIZES; i++)
+                        is_all(pieces[i], sizes[i], (unsigned char)(i + 1));
+                for (size_t i = 0; i < SIZES; i++)
+                        if (i * 7 % 5 != turn)
+                                pieces[i] = memory_free(pieces[i]);
+        }
+        for (size_t i = 0; i < SIZES; i++)
+                pieces[i] = memory_free(pieces[i]);
+        assert_null(memory_new(SIZE_MAX / 2, 3));
+        assert_null(memory_new(1, SIZE_MAX));
+}
+
+static size_t resident(void)
+{
+        size_t all, held;
+        FILE *f = fopen("/proc/self/statm", "r");
+
+        assert_non_null(f);
+        assert_int_equal(fscanf(f, "%zu %zu", &all, &held), 2);
+        fclose(f);
+        return held * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void a_piece_that_goes_gives_its_memory_back_though_its_neighbour_stays(void **state)
+{
+        unsigned char *first = memory_new(1, 12 * MIB), *second = memory_new(1, 12 * MIB);
+        size_t before;
+
+        (void)state;
+        assert_true(first && second);
+        memset(first, 1, 12 * MIB);
+        memset(second, 2, 12 * MIB);
+        before = resident();
+        memory_free(first);
+        assert_in_range(before - resident(), 10 * MIB, 14 * MIB);
+        is_all(second, 12 * MIB, 2);
+        memory_free(second);
+        assert_in_range(before - resident(), 20 * MIB, 28 * MIB);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(no_number_that_a_step_writes_is_the_first_of_its_page),
                 cmocka_unit_test(no_block_that_a_step_writes_is_the_first_of_its_page),
+                cmocka_unit_test(a_piece_is_zero_and_its_own_whichever_went_before),
+                cmocka_unit_test(
+                        a_piece_that_goes_gives_its_memory_back_though_its_neighbour_stays),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
