@@ -24,8 +24,9 @@
 #define EXTENT     ((size_t)64 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
 
-struct extent { /* at its beginning */
-        void *base;
+struct extent {     /* at its beginning */
+        void *base; /* of its mapping */
+        size_t mapped;
         size_t used; /* bytes, this included */
         uint32_t pieces;
 };
@@ -98,7 +99,7 @@ static struct extent *extent_with(size_t room)
         e = map(EXTENT, &base, &mapped);
         if (!e)
                 return NULL;
-        *e = (struct extent){ .base = base, .used = MEMORY_ALIGN };
+        *e = (struct extent){ .base = base, .mapped = mapped, .used = MEMORY_ALIGN };
         extents.last = e;
         return e;
 }
@@ -133,7 +134,7 @@ static void medium_free(char *at, const struct note *note)
         if (--e->pieces == 0) {
                 if (extents.last == e)
                         extents.last = NULL;
-                (void)munmap(e->base, EXTENT + LARGE_PAGE);
+                (void)munmap(e->base, e->mapped);
         } else if (to > from) {
                 (void)madvise((void *)from, to - from, MADV_DONTNEED);
         }
