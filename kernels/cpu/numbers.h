@@ -51,9 +51,7 @@ LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
  * Before `bytes` of the panel are read, which stand at `own`.
  *
  * One row of x waits for memory and for nothing else.  A processor that sees one stream, line by line, fetches it by
- * itself, as fast as memory gives it; hints of what lies further ahead disturb it.  But it loses a stream that is
- * read out of order.  `is_apart` says that this one would be, since bits of a code or scales of runs stand apart from
- * what they belong to: then all its lines are asked for in order first.
+ * itself, as fast as memory gives it; hints disturb it.
  *
  * With a few rows it does not get far enough ahead, unless a line is little work: numbers, or bytes.
  *
@@ -61,17 +59,13 @@ LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
  * memory: every pass of several rows fetches itself.
  */
 LANES_INLINE void fetch_ahead(const enum row_type type, struct ahead *ahead, const uint32_t tokens,
-                              const uint32_t row, const uint8_t *own, const uint32_t bytes,
-                              const bool is_apart)
+                              const uint32_t row, const uint8_t *own, const uint32_t bytes)
 {
-        if (row) /* it has been done */
+        if (tokens == 1 || row) /* of several parts of a panel the first has asked */
                 return;
         UNROLL for (uint32_t i = 0; i < bytes; i += LINE)
         {
-                if (tokens == 1) {
-                        if (is_apart)
-                                fetch(own + i, true);
-                } else if (LANES < 16) {
+                if (LANES < 16) {
                         fetch(own + AHEAD + i, true);
                 } else if (ahead->step) {
                         fetch(ahead->at, ahead->is_near);
@@ -117,7 +111,7 @@ LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < columns; k++) {
                 fetch_ahead(type, &ahead, tokens, row, panel + k * slabs[type].bytes,
-                            slabs[type].bytes, false);
+                            slabs[type].bytes);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec w = load_as(type, panel, k * PANEL + row + g * LANES);
@@ -187,7 +181,7 @@ LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, cons
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
                 if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
-                        fetch_ahead(ROW_BF16, &ahead, tokens, row, panel, SLAB_QUADS, false);
+                        fetch_ahead(ROW_BF16, &ahead, tokens, row, panel, SLAB_QUADS);
                 bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
         }
         sums_store(out, sums, tokens, width);
@@ -208,7 +202,7 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                 const uint8_t *codes = panel + E4M3_CODES + row;
                 vec block[PASS_MOST][WIDTH_ALL];
 
-                fetch_ahead(ROW_F8_E4M3, &ahead, tokens, row, panel, E4M3_CODES, false);
+                fetch_ahead(ROW_F8_E4M3, &ahead, tokens, row, panel, E4M3_CODES);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         vec start = load_half(starts + g * LANES);
@@ -222,8 +216,7 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                         vec w[WIDTH_ALL];
 
                         if (k % 2 == 0) /* a line has two columns */
-                                fetch_ahead(ROW_F8_E4M3, &ahead, tokens, row, codes, 2 * PANEL,
-                                            false);
+                                fetch_ahead(ROW_F8_E4M3, &ahead, tokens, row, codes, 2 * PANEL);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
                                 w[g] = load_e4m3(codes + g * LANES);

@@ -60,15 +60,15 @@ PANEL_INLINE void put_halves(uint8_t *to, const uint8_t *from, uint32_t shift)
         }
 }
 
-/* 32 bytes, two bits of each */
-PANEL_INLINE void put_pairs(uint8_t *to, const uint8_t *from, uint32_t shift)
+/* 32 bytes, two bits of each; the dword of the second 16 is so many bytes further */
+PANEL_INLINE void put_pairs(uint8_t *to, uint32_t apart, const uint8_t *from, uint32_t shift)
 {
         for (uint32_t half = 0; half < 2; half++) {
                 uint32_t pairs = 0;
 
                 for (uint32_t j = 0; j < 4; j++)
                         pairs |= (get32(from + half * 16 + j * 4) >> shift & 0x03030303) << 2 * j;
-                put32(to + half * SLAB_QUADS, pairs);
+                put32(to + half * apart, pairs);
         }
 }
 
@@ -120,21 +120,27 @@ PANEL_INLINE void put_six_bits(uint8_t *to, const uint8_t *from)
         }
 }
 
+/* Of a row's byte for each of 16 runs, of blocks of so many bytes: that of run `i`. */
+PANEL_INLINE uint8_t *run_at(uint8_t *first, uint32_t bytes, uint32_t i)
+{
+        return first + i / 2 * bytes + i % 2 * PANEL;
+}
+
 /* Twelve bytes of sixteen scales, 32 too large: lower four bits in bytes 0 .. 7, upper two in 8 .. 11 */
-PANEL_INLINE void put_signed_six_bits(uint8_t *to, const uint8_t *from)
+PANEL_INLINE void put_signed_six_bits(uint8_t *to, uint32_t bytes, const uint8_t *from)
 {
         for (uint32_t i = 0; i < 16; i++) {
                 uint32_t low = from[i % 8] >> i / 8 * 4 & 15,
                          high = from[8 + i % 4] >> i / 4 * 2 & 3;
 
-                to[i * PANEL] = (uint8_t)((low | high << 4) - 32);
+                *run_at(to, bytes, i) = (uint8_t)((low | high << 4) - 32);
         }
 }
 
-PANEL_INLINE void put_bytes(uint8_t *to, const uint8_t *from)
+PANEL_INLINE void put_run_bytes(uint8_t *to, uint32_t bytes, const uint8_t *from)
 {
         for (uint32_t i = 0; i < 16; i++)
-                to[i * PANEL] = from[i];
+                *run_at(to, bytes, i) = from[i];
 }
 
 /* 2^(e - 128) as a bfloat: the two least ones have no exponent of their own. */
@@ -163,9 +169,11 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
                             const uint8_t *from)
 {
         const struct slab *s = &slabs[type];
-        const uint32_t bytes = slab_code_bytes(s), high = slab_low_bytes(s);
+        const uint32_t bytes = slab_block_bytes(s);
         uint8_t *scale = slab + row * 2, *least = scale + SLAB_SCALES;
-        uint8_t *runs = slab + slab_runs_at(s), *codes = slab + slab_codes_at(s) + row * 4;
+        uint8_t *runs = slab + slab_runs_at(s), *block = slab + slab_blocks_at(s);
+        uint8_t *low = block + slab_low_at(s) + row * 4;
+        uint8_t *high = block + slab_high_at(s, 0) + row * 4;
 
         switch (type) {
         case ROW_F8_E4M3:
@@ -174,73 +182,75 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
         case ROW_Q8_0:
                 put16(scale, get16(from));
                 for (uint32_t j = 0; j < 8; j++)
-                        put32(codes + j * SLAB_QUADS, get32(from + 2 + j * 4) ^ 0x80808080);
+                        put32(low + j * SLAB_QUADS, get32(from + 2 + j * 4) ^ 0x80808080);
                 break;
         case ROW_Q4_0:
         case ROW_IQ4_NL:
                 put16(scale, get16(from));
-                put_nibbles(codes, from + 2);
+                put_nibbles(low, from + 2);
                 break;
         case ROW_MXFP4:
                 put16(scale, scale_of_exponent(from[0]));
-                put_nibbles(codes, from + 1);
+                put_nibbles(low, from + 1);
                 break;
         case ROW_Q4_1:
                 put16(scale, get16(from));
                 put16(least, get16(from + 2) ^ 0x8000);
-                put_nibbles(codes, from + 4);
+                put_nibbles(low, from + 4);
                 break;
         case ROW_Q5_0:
                 put16(scale, get16(from));
-                put_nibbles(codes, from + 6);
-                put32(codes + high, fifths_of(get32(from + 2)));
+                put_nibbles(low, from + 6);
+                put32(high, fifths_of(get32(from + 2)));
                 break;
         case ROW_Q5_1:
                 put16(scale, get16(from));
                 put16(least, get16(from + 2) ^ 0x8000);
-                put_nibbles(codes, from + 8);
-                put32(codes + high, fifths_of(get32(from + 4)));
+                put_nibbles(low, from + 8);
+                put32(high, fifths_of(get32(from + 4)));
                 break;
         case ROW_Q4_K:
                 put16(scale, get16(from));
                 put16(least, get16(from + 2));
                 put_six_bits(runs + row * 4, from + 4);
                 for (uint32_t run = 0; run < 8; run++)
-                        put_halves(codes + run * bytes, from + 16 + run / 2 * 32, run % 2 * 4);
+                        put_halves(low + run * bytes, from + 16 + run / 2 * 32, run % 2 * 4);
                 break;
         case ROW_Q5_K:
                 put16(scale, get16(from));
                 put16(least, get16(from + 2));
                 put_six_bits(runs + row * 4, from + 4);
                 for (uint32_t run = 0; run < 8; run++) {
-                        put_halves(codes + run * bytes, from + 48 + run / 2 * 32, run % 2 * 4);
-                        put_fifths(codes + run * bytes + high, from + 16, run);
+                        put_halves(low + run * bytes, from + 48 + run / 2 * 32, run % 2 * 4);
+                        put_fifths(high + run * bytes, from + 16, run);
                 }
                 break;
         case ROW_Q6_K:
                 put16(scale, get16(from + 208));
-                put_bytes(runs + row, from + 192);
+                put_run_bytes(block + row, bytes, from + 192);
                 for (uint32_t run = 0; run < 8; run++) {
-                        put_halves(codes + run * bytes, from + run / 4 * 64 + run % 2 * 32,
+                        put_halves(low + run * bytes, from + run / 4 * 64 + run % 2 * 32,
                                    run % 4 / 2 * 4);
-                        put_pairs(codes + run * bytes + high, from + 128 + run / 4 * 32,
-                                  run % 4 * 2);
+                        put_pairs(high + run * bytes, slab_high_at(s, 1) - slab_high_at(s, 0),
+                                  from + 128 + run / 4 * 32, run % 4 * 2);
                 }
                 break;
         case ROW_Q3_K:
                 put16(scale, get16(from + 108));
-                put_signed_six_bits(runs + row, from + 96);
+                put_signed_six_bits(block + row, bytes, from + 96);
                 for (uint32_t run = 0; run < 8; run++) {
-                        put_pairs(codes + run * bytes, from + 32 + run / 4 * 32, run % 4 * 2);
-                        put_fifths(codes + run * bytes + high, from, run);
+                        put_pairs(low + run * bytes, SLAB_QUADS, from + 32 + run / 4 * 32,
+                                  run % 4 * 2);
+                        put_fifths(high + run * bytes, from, run);
                 }
                 break;
         default:
                 put16(scale, get16(from + 80));
                 put16(least, get16(from + 82));
-                put_bytes(runs + row, from);
+                put_run_bytes(block + row, bytes, from);
                 for (uint32_t run = 0; run < 8; run++)
-                        put_pairs(codes + run * bytes, from + 16 + run / 4 * 32, run % 4 * 2);
+                        put_pairs(low + run * bytes, SLAB_QUADS, from + 16 + run / 4 * 32,
+                                  run % 4 * 2);
         }
 }
 
@@ -324,24 +334,26 @@ PANEL_INLINE float get_scale(const enum row_type type, const uint8_t *from)
         return type == ROW_MXFP4 ? bfloat_to_float(get16(from)) : half_to_float(get16(from));
 }
 
-PANEL_INLINE void get_codes(const struct slab *s, const uint8_t *from, uint8_t *ret_codes)
+/* Of a row's block of 32 columns. */
+PANEL_INLINE void get_codes(const struct slab *s, const uint8_t *block, uint8_t *ret_codes)
 {
-        const uint8_t *high = from + slab_low_bytes(s);
+        const uint8_t *low = block + slab_low_at(s);
         const uint32_t above = s->low == LOW_PAIRS ? 2 : 4;
 
         for (uint32_t quad = 0; quad < 8; quad++) {
                 uint32_t half = quad / 4, j = quad % 4, codes;
+                const uint8_t *high = block + slab_high_at(s, half);
 
                 if (s->low == LOW_BYTES)
-                        codes = get32(from + quad * SLAB_QUADS);
+                        codes = get32(low + quad * SLAB_QUADS);
                 else if (s->low == LOW_NIBBLES)
-                        codes = get32(from + j * SLAB_QUADS) >> half * 4 & 0x0f0f0f0f;
+                        codes = get32(low + j * SLAB_QUADS) >> half * 4 & 0x0f0f0f0f;
                 else
-                        codes = get32(from + half * SLAB_QUADS) >> 2 * j & 0x03030303;
+                        codes = get32(low + half * SLAB_QUADS) >> 2 * j & 0x03030303;
                 if (s->high == HIGH_FIFTHS)
                         codes |= (get32(high) >> quad & 0x01010101) << above;
                 if (s->high == HIGH_PAIRS)
-                        codes |= (get32(high + half * SLAB_QUADS) >> 2 * j & 0x03030303) << above;
+                        codes |= (get32(high) >> 2 * j & 0x03030303) << above;
                 put32(ret_codes + quad * 4, codes);
         }
 }
@@ -371,10 +383,18 @@ static void get_e4m3(const uint8_t *slab, uint32_t row, struct block *b)
                 b->codes[i] = slab[E4M3_CODES + i * PANEL + row];
 }
 
+/* A byte for a run of 16 columns. */
+static void get_run(const struct slab *s, uint8_t byte, uint32_t run, struct block *b)
+{
+        b->scales[run] = s->runs == RUNS_HALVES ? byte & 15 : (int8_t)byte;
+        if (s->runs == RUNS_HALVES)
+                b->leasts[run] = byte >> 4;
+}
+
 static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, struct block *b)
 {
         const struct slab *s = &slabs[type];
-        const uint8_t *from = slab + slab_runs_at(s), *codes = slab + slab_codes_at(s) + row * 4;
+        const uint8_t *blocks = slab + slab_blocks_at(s);
 
         if (type == ROW_F8_E4M3) {
                 get_e4m3(slab, row, b);
@@ -385,15 +405,12 @@ static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, str
         memset(b->scales, 1, sizeof(b->scales));
         memset(b->leasts, s->has_leasts, sizeof(b->leasts));
         if (s->runs == RUNS_SIX_BITS)
-                get_six_bits(from + row * 4, b);
-        for (uint32_t i = 0; i < 16 && s->runs == RUNS_SIGNED; i++)
-                b->scales[i] = (int8_t)from[i * PANEL + row];
-        for (uint32_t i = 0; i < 16 && s->runs == RUNS_HALVES; i++) {
-                b->scales[i] = from[i * PANEL + row] & 15;
-                b->leasts[i] = from[i * PANEL + row] >> 4;
+                get_six_bits(slab + slab_runs_at(s) + row * 4, b);
+        for (uint32_t i = 0; i < s->columns / 32; i++, blocks += slab_block_bytes(s)) {
+                for (uint32_t half = 0; half < 2 && s->runs >= RUNS_SIGNED; half++)
+                        get_run(s, blocks[half * PANEL + row], 2 * i + half, b);
+                get_codes(s, blocks + row * 4, b->codes + i * 32);
         }
-        for (uint32_t i = 0; i < s->columns; i += 32, codes += slab_code_bytes(s))
-                get_codes(s, codes, b->codes + i);
 }
 
 void panel_get(enum row_type type, const uint8_t *panel, uint32_t row, uint32_t columns,

@@ -1,10 +1,10 @@
 /*
  * Panels: 32 weight rows, interleaved so that each row has lanes of its own.
  *
- * A panel is one run of slabs, in the order in which a product reads them, so that memory sees a single
- * forward stream.  A slab is so many columns of all 32 rows.  In it stand first the scales, a number for
- * each row, then the codes in quads: four neighbouring columns of a row are four bytes, and those of
- * the 32 rows are 128.  So a vector holds one quad of several rows, each lane sums its own row
+ * A panel is one run of slabs, and all in it is in the order in which a product with one row reads it, line by
+ * line, so that memory sees a single forward stream.  A slab is so many columns of all 32 rows.  In it stand first
+ * numbers for each row, then the codes, of 32 columns at a time, in quads: four neighbouring columns of a row are four
+ * bytes, and those of the 32 rows are 128.  So a vector holds one quad of several rows, each lane sums its own row
  * with the columns ascending, and no sum is ever taken across lanes.
  *
  *      F32     1 column    [32] f32
@@ -14,23 +14,25 @@
  *      Q8_0    32          f16 d[32]             | bytes: the number + 128
  *      Q4_0    32          f16 d[32]             | nibbles
  *      Q4_1    32          f16 d[32], m[32]      | nibbles
- *      Q5_0    32          f16 d[32]             | nibbles | fifths
- *      Q5_1    32          f16 d[32], m[32]      | nibbles | fifths
+ *      Q5_0    32          f16 d[32]             | fifths | nibbles
+ *      Q5_1    32          f16 d[32], m[32]      | fifths | nibbles
  *      IQ4_NL  32          f16 d[32]             | nibbles
  *      MXFP4   32          bf16 d[32]            | nibbles
  *      Q4_K    256         f16 d[32], m[32]; runs       | 8 x nibbles
- *      Q5_K    256         f16 d[32], m[32]; runs       | 8 x (nibbles | fifths)
- *      Q6_K    256         f16 d[32]; s8 scale[16][32]  | 8 x (nibbles | pairs)
- *      Q3_K    256         f16 d[32]; s8 scale[16][32]  | 8 x (pairs | fifths)
- *      Q2_K    256         f16 d[32], m[32]; u8 scale and least [16][32] | 8 x pairs
+ *      Q5_K    256         f16 d[32], m[32]; runs       | 8 x (fifths | nibbles)
+ *      Q6_K    256         f16 d[32]             | 8 x (s8 scale[2][32] | pairs[0] | nibbles | pairs[1])
+ *      Q3_K    256         f16 d[32]             | 8 x (s8 scale[2][32] | fifths | pairs)
+ *      Q2_K    256         f16 d[32], m[32]      | 8 x (u8 scale[2][32] | pairs)
  *
  *      bytes     8 quads                                                       1024 bytes of 32 columns
  *      nibbles   4 quads: quad j in the lower halves of bytes, quad j + 4 in the upper ones     512
- *      pairs     two bits of each: bits 8 i + 2 j of a row's first dword are those of column
- *                4 j + i, of its second one those of 16 columns further                         256
- *      fifths    one more bit of each: bit 8 i + j of a row's dword is that of column 4 j + i   128
+ *      pairs     two bits of each, in two dwords of a row [2][32]: bits 8 i + 2 j of the first one are
+ *                those of column 4 j + i, of the second one those of 16 columns further         256
+ *      fifths    one more bit of each, the uppermost: bit 8 i + j of a row's dword is that of
+ *                column 4 j + i                                                                 128
  *      runs      eight scales and eight least values of six bits, in three dwords of a row [3][32]:
  *                five in the lower 30 bits of each, the sixteenth in the upper two of all three
+ *      scale     a byte for each 16 columns; of Q2_K the least value is in its upper half
  *
  * Where a row's sum of a slab starts is 0, and NaN if one of its codes is: who multiplies then need not look
  * for that code among the numbers, of which it would be one more.
@@ -50,9 +52,8 @@
 
 #define PANEL 32u
 
-#define SLAB_SCALES (PANEL * 2u)  /* bytes: a number of 16 bits for each row ... */
-#define SLAB_QUADS  (PANEL * 4u)  /* ... a quad ... */
-#define SLAB_RUNS   (PANEL * 16u) /* ... a byte for each run of 16 columns */
+#define SLAB_SCALES (PANEL * 2u) /* bytes: a number of 16 bits for each row ... */
+#define SLAB_QUADS  (PANEL * 4u) /* ... a quad */
 
 /* Of F8_E4M3, from where a slab begins. */
 #define E4M3_STARTS (PANEL * 4u)
@@ -91,27 +92,41 @@ static const struct slab slabs[ROW_TYPE_N] = {
         [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_leasts = true },
 };
 
-/* Where the scales of runs begin, and where the codes do; bytes of those of 32 columns. */
+/* Where blocks of 32 columns begin; the six bits of runs stand before them. */
 static inline uint32_t slab_runs_at(const struct slab *s)
 {
         return SLAB_SCALES * (1u + s->has_leasts);
 }
 
-static inline uint32_t slab_codes_at(const struct slab *s)
+static inline uint32_t slab_blocks_at(const struct slab *s)
 {
-        return slab_runs_at(s) + (s->runs == RUNS_NONE       ? 0
-                                  : s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS
-                                                             : SLAB_RUNS);
+        return slab_runs_at(s) + (s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS : 0);
 }
 
-static inline uint32_t slab_low_bytes(const struct slab *s)
+/* In such a block, where the upper bits of codes are, of the columns' first half or second one, where the lower bits
+ * are, and how many bytes it has.  It begins with the runs' whole scales. */
+static inline uint32_t slab_low_at(const struct slab *s)
 {
-        return SLAB_QUADS * (s->low == LOW_BYTES ? 8u : s->low == LOW_NIBBLES ? 4u : 2u);
+        return (s->runs >= RUNS_SIGNED ? 2 * PANEL : 0) + (s->high == HIGH_NONE ? 0 : SLAB_QUADS);
 }
 
-static inline uint32_t slab_code_bytes(const struct slab *s)
+static inline uint32_t slab_low_end(const struct slab *s)
 {
-        return slab_low_bytes(s) + SLAB_QUADS * (uint32_t)s->high;
+        return slab_low_at(s) + SLAB_QUADS * (s->low == LOW_BYTES     ? 8u
+                                              : s->low == LOW_NIBBLES ? 4u
+                                                                      : 2u);
+}
+
+static inline uint32_t slab_high_at(const struct slab *s, uint32_t half)
+{
+        if (s->high == HIGH_PAIRS && half)
+                return slab_low_end(s);
+        return s->runs >= RUNS_SIGNED ? 2 * PANEL : 0;
+}
+
+static inline uint32_t slab_block_bytes(const struct slab *s)
+{
+        return slab_low_end(s) + (s->high == HIGH_PAIRS ? SLAB_QUADS : 0);
 }
 
 static inline size_t panel_bytes(enum row_type type, uint32_t columns)

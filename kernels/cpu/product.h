@@ -11,12 +11,13 @@
  *          exact, the product with w.scale is rounded, and what follows once.
  */
 
-/* Quad `j` of a half of 32 columns' codes: `half` 1 is the later 16 columns. */
-LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *codes, const uint32_t half,
+/* Quad `j` of a half of a block of 32 columns: `half` 1 is the later 16 columns. */
+LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *block, const uint32_t half,
                            const uint32_t j, const uint32_t lane)
 {
         const struct slab *s = &slabs[type];
-        const uint8_t *low = codes + lane * 4, *high = low + slab_low_bytes(s);
+        const uint8_t *low = block + slab_low_at(s) + lane * 4;
+        const uint8_t *high = block + slab_high_at(s, half) + lane * 4;
         const uint32_t above = s->low == LOW_PAIRS ? 2 : 4;
         ivec z;
 
@@ -31,8 +32,7 @@ LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *codes, const
         if (s->high == HIGH_FIFTHS)
                 z |= bits_to(load_dwords(high), half * 4 + j, above) & (0x01010101 << above);
         if (s->high == HIGH_PAIRS)
-                z |= bits_to(load_dwords(high + half * SLAB_QUADS), 2 * j, above) &
-                     (0x03030303 << above);
+                z |= bits_to(load_dwords(high), 2 * j, above) & (0x03030303 << above);
         return z;
 }
 
@@ -60,11 +60,11 @@ LANES_INLINE uint32_t code_zero(const enum row_type type)
 
 /* One quad of several vectors of rows. */
 LANES_INLINE void quad_load(const enum row_type type, const uint32_t width, const uint32_t row,
-                            ivec ret_codes[WIDTH_ALL], const uint8_t *codes, const uint32_t quad)
+                            ivec ret_codes[WIDTH_ALL], const uint8_t *block, const uint32_t quad)
 {
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
-                ivec w = codes_of(type, codes, quad / 4, quad % 4, row + g * LANES);
+                ivec w = codes_of(type, block, quad / 4, quad % 4, row + g * LANES);
 
                 if (type == ROW_IQ4_NL)
                         w = look_up(iq4_nl_codes, w);
@@ -82,7 +82,7 @@ LANES_INLINE void quad_load(const enum row_type type, const uint32_t width, cons
  */
 LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                              const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
-                             const ivec *factor, const uint8_t *codes, const uint32_t first,
+                             const ivec *factor, const uint8_t *block, const uint32_t first,
                              const uint32_t count, const uint8_t *acts, size_t stride)
 {
         const uint32_t fit = quads_that_fit(code_most(type)), at_once = quads_at_once(fit);
@@ -109,7 +109,7 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
 
                 UNROLL for (uint32_t q = 0; q < at_once; q++)
                 {
-                        quad_load(type, width, row, w[q], codes, quads[q]);
+                        quad_load(type, width, row, w[q], block, quads[q]);
                 }
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
@@ -156,7 +156,7 @@ LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, con
  * nothing, and keep no registers until then. */
 LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                              const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
-                             const uint8_t *codes, const uint8_t *acts, size_t stride)
+                             const uint8_t *block, const uint8_t *acts, size_t stride)
 {
         const bool late = LANES == 8;
 
@@ -169,7 +169,7 @@ LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, co
         }
         if (!late)
                 less_dots(type, tokens, width, dots, false, acts, stride);
-        quads_dots(type, tokens, width, row, dots, NULL, codes, 0, 8, acts, stride);
+        quads_dots(type, tokens, width, row, dots, NULL, block, 0, 8, acts, stride);
         if (late)
                 less_dots(type, tokens, width, dots, true, acts, stride);
 }
@@ -180,26 +180,25 @@ LANES_INLINE ivec less_of(const uint8_t *acts)
 }
 
 /* Whole scales of each 16 of 32 columns, the first ones or the second ones. */
-LANES_INLINE ivec run_load(const enum row_type type, const uint8_t *scales, const uint32_t row,
+LANES_INLINE ivec run_load(const enum row_type type, const uint8_t *block, const uint32_t row,
                            const uint32_t half)
 {
         const int32_t mask = slabs[type].runs == RUNS_HALVES ? 15 : -1;
 
-        return widen_bytes(scales + half * PANEL + row) & mask;
+        return widen_bytes(block + half * PANEL + row) & mask;
 }
 
 /* ... of 32 columns with a whole scale for each 16. */
 LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
-                              const uint8_t *codes, const uint8_t *scales, const uint8_t *acts,
-                              size_t stride)
+                              const uint8_t *block, const uint8_t *acts, size_t stride)
 {
         ivec first[WIDTH_ALL], second[WIDTH_ALL];
 
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
-                first[g] = both_halves(run_load(type, scales, row + g * LANES, 0));
-                second[g] = both_halves(run_load(type, scales, row + g * LANES, 1));
+                first[g] = both_halves(run_load(type, block, row + g * LANES, 0));
+                second[g] = both_halves(run_load(type, block, row + g * LANES, 1));
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         ivec pair = (first[g] & 0xffff) | (second[g] & (int32_t)0xffff0000);
@@ -208,8 +207,17 @@ LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, c
                         dots[t][g] = dots_start(code_zero(type), less);
                 }
         }
-        quads_dots(type, tokens, width, row, dots, first, codes, 0, 4, acts, stride);
-        quads_dots(type, tokens, width, row, dots, second, codes, 4, 4, acts, stride);
+        quads_dots(type, tokens, width, row, dots, first, block, 0, 4, acts, stride);
+        quads_dots(type, tokens, width, row, dots, second, block, 4, 4, acts, stride);
+}
+
+LANES_INLINE void runs_load(const enum row_type type, const uint32_t width, const uint32_t row,
+                            vec ret_runs[WIDTH_ALL], const uint8_t *block, const uint32_t half)
+{
+        UNROLL for (uint32_t g = 0; g < width; g++)
+        {
+                ret_runs[g] = to_floats(run_load(type, block, row + g * LANES, half));
+        }
 }
 
 /*
@@ -219,8 +227,8 @@ LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, c
  */
 LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 const uint32_t width, const uint32_t row,
-                                vec floats[PASS_MOST][WIDTH_ALL], const uint8_t *codes,
-                                const uint8_t *scales, const uint8_t *acts, size_t stride)
+                                vec floats[PASS_MOST][WIDTH_ALL], const uint8_t *block,
+                                const uint8_t *acts, size_t stride)
 {
         sums_clear(floats, tokens, width);
         UNROLL for (uint32_t half = 0; half < 2; half++)
@@ -238,11 +246,11 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 dots[t][g] = less;
                         }
                 }
-                quads_dots(type, tokens, width, row, dots, NULL, codes, half * 4, 4, acts, stride);
-                UNROLL for (uint32_t g = 0; g < width; g++)
-                {
-                        run[g] = to_floats(run_load(type, scales, row + g * LANES, half));
-                }
+                if (tokens == 1) /* as memory has them; more rows want registers for dots */
+                        runs_load(type, width, row, run, block, half);
+                quads_dots(type, tokens, width, row, dots, NULL, block, half * 4, 4, acts, stride);
+                if (tokens > 1)
+                        runs_load(type, width, row, run, block, half);
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         UNROLL for (uint32_t g = 0; g < width; g++)
@@ -295,8 +303,8 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                 ivec dots[PASS_MOST][WIDTH_ALL];
                 vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(type, &ahead, tokens, row, panel, s->bytes, s->high != HIGH_NONE);
-                whole_dots(type, tokens, width, row, dots, panel + slab_codes_at(s), acts, stride);
+                fetch_ahead(type, &ahead, tokens, row, panel, s->bytes);
+                whole_dots(type, tokens, width, row, dots, panel + slab_blocks_at(s), acts, stride);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         const uint8_t *at = panel + (row + g * LANES) * 2;
@@ -353,15 +361,14 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
-                fetch_ahead(type, &ahead, tokens, row, panel, slab_codes_at(s), false);
+                fetch_ahead(type, &ahead, tokens, row, panel, slab_blocks_at(s));
                 six_bits_load(width, row, runs, panel);
-                panel += slab_codes_at(s);
+                panel += slab_blocks_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
                         vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                        fetch_ahead(type, &ahead, tokens, row, panel, slab_code_bytes(s),
-                                    s->high != HIGH_NONE);
+                        fetch_ahead(type, &ahead, tokens, row, panel, slab_block_bytes(s));
                         whole_dots(type, tokens, width, row, dots, panel, acts, stride);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
@@ -369,7 +376,7 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
                                 least[g] = load(runs[8 + run] + row + g * LANES);
                         }
                         sums_add(tokens, width, sums, dots, NULL, scale, least, acts, stride);
-                        panel += slab_code_bytes(s);
+                        panel += slab_block_bytes(s);
                         acts += sizeof(struct act);
                 }
         }
@@ -379,11 +386,11 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
 /* What Q2_K subtracts: the two runs' least values times the sums of their bytes, whole numbers. */
 LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, const uint32_t row,
                                   vec sums[PASS_MOST][WIDTH_ALL], const vec least[WIDTH_ALL],
-                                  const uint8_t *runs, const uint8_t *acts, size_t stride)
+                                  const uint8_t *block, const uint8_t *acts, size_t stride)
 {
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
-                const uint8_t *at = runs + row + g * LANES;
+                const uint8_t *at = block + row + g * LANES;
                 ivec first = widen_bytes(at) >> 4 & 15, second = widen_bytes(at + PANEL) >> 4 & 15;
                 ivec pair = first | second << 16;
 
@@ -408,10 +415,9 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
 
         sums_clear(sums, tokens, width);
         for (uint32_t k = 0; k < columns; k += 256) {
-                const uint8_t *runs = panel + slab_runs_at(s);
                 vec scale[WIDTH_ALL], least[WIDTH_ALL];
 
-                fetch_ahead(type, &ahead, tokens, row, panel, slab_codes_at(s), true);
+                fetch_ahead(type, &ahead, tokens, row, panel, slab_blocks_at(s));
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         const uint8_t *at = panel + (row + g * LANES) * 2;
@@ -420,26 +426,23 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
                         if (s->has_leasts)
                                 least[g] = load_half((const uint16_t *)(at + SLAB_SCALES));
                 }
-                panel += slab_codes_at(s);
+                panel += slab_blocks_at(s);
                 for (uint32_t run = 0; run < 8; run++) {
                         ivec dots[PASS_MOST][WIDTH_ALL];
                         vec floats[PASS_MOST][WIDTH_ALL];
 
-                        fetch_ahead(type, &ahead, tokens, row, panel, slab_code_bytes(s),
-                                    s->high != HIGH_NONE);
+                        fetch_ahead(type, &ahead, tokens, row, panel, slab_block_bytes(s));
                         if (LANES == 16)
-                                scaled_floats(type, tokens, width, row, floats, panel, runs, acts,
+                                scaled_floats(type, tokens, width, row, floats, panel, acts,
                                               stride);
                         else
-                                scaled_dots(type, tokens, width, row, dots, panel, runs, acts,
-                                            stride);
+                                scaled_dots(type, tokens, width, row, dots, panel, acts, stride);
                         sums_add(tokens, width, sums, dots, LANES == 16 ? floats : NULL, scale,
                                  NULL, acts, stride);
                         if (s->has_leasts)
-                                leasts_subtract(tokens, width, row, sums, least, runs, acts,
+                                leasts_subtract(tokens, width, row, sums, least, panel, acts,
                                                 stride);
-                        panel += slab_code_bytes(s);
-                        runs += 2 * PANEL;
+                        panel += slab_block_bytes(s);
                         acts += sizeof(struct act);
                 }
         }

@@ -240,15 +240,15 @@ static void panel_is_as_large_as_its_slabs(void **state)
                 { ROW_Q8_0, 32, 32 * 2 + 1024 },
                 { ROW_Q4_0, 32, 32 * 2 + 512 },
                 { ROW_Q4_1, 32, 32 * 2 * 2 + 512 },
-                { ROW_Q5_0, 32, 32 * 2 + 512 + 128 },
-                { ROW_Q5_1, 32, 32 * 2 * 2 + 512 + 128 },
+                { ROW_Q5_0, 32, 32 * 2 + 128 + 512 },
+                { ROW_Q5_1, 32, 32 * 2 * 2 + 128 + 512 },
                 { ROW_IQ4_NL, 32, 32 * 2 + 512 },
                 { ROW_MXFP4, 32, 32 * 2 + 512 },
                 { ROW_Q4_K, 256, 32 * 2 * 2 + 3 * 32 * 4 + 8 * 512 },
-                { ROW_Q5_K, 256, 32 * 2 * 2 + 3 * 32 * 4 + 8 * (512 + 128) },
-                { ROW_Q6_K, 256, 32 * 2 + 16 * 32 + 8 * (512 + 256) },
-                { ROW_Q3_K, 256, 32 * 2 + 16 * 32 + 8 * (256 + 128) },
-                { ROW_Q2_K, 256, 32 * 2 * 2 + 16 * 32 + 8 * 256 },
+                { ROW_Q5_K, 256, 32 * 2 * 2 + 3 * 32 * 4 + 8 * (128 + 512) },
+                { ROW_Q6_K, 256, 32 * 2 + 8 * (2 * 32 + 128 + 512 + 128) },
+                { ROW_Q3_K, 256, 32 * 2 + 8 * (2 * 32 + 128 + 256) },
+                { ROW_Q2_K, 256, 32 * 2 * 2 + 8 * (2 * 32 + 256) },
         };
 
         (void)state;
@@ -282,11 +282,17 @@ static uint32_t nibbles_code(const uint8_t *at, uint32_t row, uint32_t column)
         return column / 4 < 4 ? byte & 15 : byte >> 4;
 }
 
-static uint32_t pairs_code(const uint8_t *at, uint32_t row, uint32_t column)
+/* The second half, of the upper 16 columns, is so many bytes after the first one's beginning. */
+static uint32_t halves_code(const uint8_t *at, size_t second, uint32_t row, uint32_t column)
 {
         uint32_t i = column % 4, j = column % 16 / 4;
 
-        return dword(at + column / 16 * 128, row) >> (8 * i + 2 * j) & 3;
+        return dword(at + column / 16 * second, row) >> (8 * i + 2 * j) & 3;
+}
+
+static uint32_t pairs_code(const uint8_t *at, uint32_t row, uint32_t column)
+{
+        return halves_code(at, 128, row, column);
 }
 
 static uint32_t fifths_code(const uint8_t *at, uint32_t row, uint32_t column)
@@ -306,11 +312,12 @@ static uint32_t code_at(enum row_type type, const uint8_t *at, uint32_t row, uin
         case ROW_Q5_0:
         case ROW_Q5_1:
         case ROW_Q5_K:
-                return nibbles_code(at, row, column) | fifths_code(at + 512, row, column) << 4;
+                return fifths_code(at, row, column) << 4 | nibbles_code(at + 128, row, column);
         case ROW_Q6_K:
-                return nibbles_code(at, row, column) | pairs_code(at + 512, row, column) << 4;
+                return halves_code(at, 128 + 512, row, column) << 4 |
+                       nibbles_code(at + 128, row, column);
         case ROW_Q3_K:
-                return pairs_code(at, row, column) | fifths_code(at + 256, row, column) << 2;
+                return fifths_code(at, row, column) << 2 | pairs_code(at + 128, row, column);
         case ROW_Q2_K:
                 return pairs_code(at, row, column);
         default:
@@ -350,7 +357,7 @@ static const uint8_t *e4m3_check(const uint8_t *slab, uint32_t row, const struct
         return slab + 64;
 }
 
-/* Returns where the codes begin. */
+/* Returns where the blocks of 32 columns begin. */
 static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint32_t row,
                                    const struct block *b)
 {
@@ -372,13 +379,45 @@ static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint
                 }
                 return slab + 3 * 128;
         }
-        for (uint32_t i = 0; i < 16 && (type == ROW_Q6_K || type == ROW_Q3_K); i++)
-                assert_int_equal((int8_t)slab[i * 32 + row], b->scales[i]);
-        for (uint32_t i = 0; i < 16 && type == ROW_Q2_K; i++) {
-                assert_int_equal(slab[i * 32 + row] & 15, b->scales[i]);
-                assert_int_equal(slab[i * 32 + row] >> 4, b->leasts[i]);
+        return slab;
+}
+
+/* What stands before the codes of 32 columns: two runs of 16.  Returns where the codes begin. */
+static const uint8_t *runs_check(enum row_type type, const uint8_t *at, uint32_t row,
+                                 const struct block *b, uint32_t first)
+{
+        if (type != ROW_Q6_K && type != ROW_Q3_K && type != ROW_Q2_K)
+                return at;
+        for (uint32_t i = 0; i < 2; i++) {
+                uint8_t run = at[i * 32 + row];
+
+                if (type == ROW_Q2_K) {
+                        assert_int_equal(run & 15, b->scales[first + i]);
+                        assert_int_equal(run >> 4, b->leasts[first + i]);
+                } else {
+                        assert_int_equal((int8_t)run, b->scales[first + i]);
+                }
         }
-        return type == ROW_Q6_K || type == ROW_Q3_K || type == ROW_Q2_K ? slab + 512 : slab;
+        return at + 2 * 32;
+}
+
+static void columns_check(enum row_type type, const uint8_t *at, uint32_t row,
+                          const struct block *b, uint32_t column)
+{
+        at = runs_check(type, at, row, b, column / 16);
+        for (uint32_t i = 0; i < 32; i++)
+                assert_int_equal(code_at(type, at, row, i), b->codes[column + i]);
+}
+
+static void slab_check(enum row_type type, const uint8_t *slab, size_t bytes, uint32_t row,
+                       const struct block *b)
+{
+        const uint32_t blocks = block_format(type)->numbers / 32;
+        const uint8_t *at = scales_check(type, slab, row, b);
+        const size_t block_bytes = (bytes - (size_t)(at - slab)) / blocks;
+
+        for (uint32_t i = 0; i < blocks; i++)
+                columns_check(type, at + i * block_bytes, row, b, i * 32);
 }
 
 static void blocks_lie_where_the_header_says(void **state)
@@ -395,19 +434,11 @@ static void blocks_lie_where_the_header_says(void **state)
                         put_row(&w, row);
                 for (uint32_t at = 0; at < 3 * PANEL; at++) {
                         const size_t slab_bytes = w.panel_bytes / 3;
-                        const uint8_t *slab = w.panel + at / PANEL * slab_bytes, *codes;
                         const uint32_t row = at % PANEL;
                         struct block b;
 
                         f->take(w.file + row * w.row_bytes + at / PANEL * f->bytes, &b);
-                        codes = scales_check(type, slab, row, &b);
-                        for (uint32_t i = 0; i < f->numbers; i++) {
-                                size_t part =
-                                        (slab_bytes - (size_t)(codes - slab)) / (f->numbers / 32);
-
-                                assert_int_equal(code_at(type, codes + i / 32 * part, row, i % 32),
-                                                 b.codes[i]);
-                        }
+                        slab_check(type, w.panel + at / PANEL * slab_bytes, slab_bytes, row, &b);
                 }
                 weights_free(&w);
         }
