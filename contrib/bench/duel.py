@@ -94,13 +94,14 @@ def cell(values):
     return f"{short(statistics.median(values))} ({short(min(values))}-{short(max(values))})"
 
 
-def duel(rounds, mine, theirs, unit):
-    """In every other round the peer begins."""
+def duel(rounds, parts, mine, theirs, unit):
+    """Rounds of each part of the rows.  In every other round the peer begins."""
     result = Duel()
-    for number in range(rounds):
-        if number % 2:
-            result.add_theirs(theirs())
-        result.add_mine(mine())
-        if number % 2 == 0:
-            result.add_theirs(theirs())
+    for part in parts:
+        for number in range(rounds):
+            if number % 2:
+                result.add_theirs(theirs(part))
+            result.add_mine(mine(part))
+            if number % 2 == 0:
+                result.add_theirs(theirs(part))
     result.show(unit)

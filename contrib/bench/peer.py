@@ -54,23 +54,28 @@ def flash(text, on):
 
 
 def repack(text, on):
-    line = next((line for line in text.splitlines() if has_flag(line, "-rtr")), None)
+    """How this program is told to lay weights out anew when it loads them, or not to; None: it cannot be told.  A fork
+    does it when told, others unless told not to."""
+    line = next((line for line in text.splitlines() if has_flag(line, "-rtr") or has_flag(line, "--repack")), None)
     if line is None:
         return None
+    flag = "-rtr" if has_flag(line, "-rtr") else "--repack"
     if re.search(r"0 *[|,] *1", line):
-        return ["-rtr", "1" if on else "0"]
-    return ["-rtr"] if on else []
+        return [flag, "1" if on else "0"]
+    if has_flag(line, "--no-repack"):
+        return [flag if on else "--no-repack"]
+    return [flag] if on else []
 
 
 def variants(text, flashes=(True, False)):
     """Name and flags of each way to run a program with this help."""
     found = {}
-    for fa, rtr in itertools.product(flashes, (False, True)):
-        fa_flags, rtr_flags = flash(text, fa), repack(text, rtr)
-        if rtr and rtr_flags is None:
+    for fa, rp in itertools.product(flashes, (False, True)):
+        fa_flags, rp_flags = flash(text, fa), repack(text, rp)
+        if rp and rp_flags is None:
             continue
-        flags = (fa_flags or []) + (rtr_flags or [])
-        name = " ".join((["fa"] if fa and fa_flags is not None else []) + (["rtr"] if rtr else []))
+        flags = (fa_flags or []) + (rp_flags or [])
+        name = " ".join((["fa"] if fa and fa_flags is not None else []) + (["repack"] if rp else []))
         if flags not in found.values():
             found[name or "plain"] = flags
     return found
@@ -170,34 +175,34 @@ def hopeful(found):
 
 
 class Peer:
-    """The programs in a folder.  measure() is one round of them in every variant; of a model that has had one, in those
-    that might be the best at something.  `part` is what the name of each row has in it that they are asked for."""
+    """The programs in a folder.  measure() is one round of them in every variant, for the rows whose names have `part`
+    in them; of a model and a part that have had one, in the variants that might be the best at something."""
 
-    def __init__(self, folder, threads, tokens, deep, part):
-        self.threads, self.tokens, self.deep, self.part = threads, tokens, deep, part
+    def __init__(self, name, folder, threads, tokens, deep):
+        self.name, self.threads, self.tokens, self.deep = name, threads, tokens, deep
         self.bench, self.batched = find(folder, "llama-bench"), find(folder, "llama-batched-bench")
-        self.asked_again = {}  # names of variants, by model and program
+        self.asked_again = {}  # names of variants, by model, program and part
         if not self.bench and not self.batched:
             raise Failed(f"{folder} has neither llama-bench nor llama-batched-bench")
 
-    def asked(self, row):
-        return self.part in row and (self.deep or " at " not in row)
+    def ask(self, program, flags, model, part):
+        def asked(row):
+            return part in row and (self.deep or " at " not in row)
 
-    def ask(self, program, flags, model):
         measure = bench if program == self.bench else batches
-        return measure(program, flags, model, self.threads, self.tokens, self.asked)
+        return measure(program, flags, model, self.threads, self.tokens, asked)
 
-    def measure(self, model):
+    def measure(self, model, part):
         """Yields the name of a variant, a row's name and tokens/s; or of what failed, None and why."""
         for program in filter(None, (self.bench, self.batched)):
-            again, found = self.asked_again.get((model, program)), {}
+            again, found = self.asked_again.get((model, program, part)), {}
             for name, flags in variants(help_of(program)).items():
                 if again is not None and name not in again:
                     continue
                 try:
-                    found[name] = self.ask(program, flags, model)
-                    yield from ((name, row, value) for row, value in found[name].items())
+                    found[name] = self.ask(program, flags, model, part)
+                    yield from ((self.name + name, row, value) for row, value in found[name].items())
                 except Failed as failed:
-                    yield name, None, str(failed)
+                    yield self.name + name, None, str(failed)
             if again is None:
-                self.asked_again[model, program] = hopeful(found)
+                self.asked_again[model, program, part] = hopeful(found)

@@ -27,6 +27,16 @@ HELP_PLAIN_BENCH = """
   -fa, --flash-attn <0|1>                   (default: 0)
 """
 
+HELP_NEW_BENCH = """
+  -fa, --flash-attn <on|off|auto>                   (default: auto)
+  --repack <0|1>                                    (default: 1)
+"""
+
+HELP_NEW_COMMON = """
+-fa,   --flash-attn [on|off|auto]       set Flash Attention use ('on', 'off', or 'auto', default: 'auto')
+--repack, -nr, --no-repack              whether to enable weight repacking (default: enabled)
+"""
+
 HELP_OLD_COMMON = """
   -fa,   --flash-attn             enable Flash Attention (default: disabled)
 """
@@ -145,12 +155,16 @@ class TestPeer(unittest.TestCase):
 
     def test_all_variants_are_those_that_the_help_names(self):
         self.assertEqual(peer.variants(HELP_FORK_BENCH),
-                         {"fa": ["-fa", "1", "-rtr", "0"], "fa rtr": ["-fa", "1", "-rtr", "1"],
-                          "plain": ["-fa", "0", "-rtr", "0"], "rtr": ["-fa", "0", "-rtr", "1"]})
+                         {"fa": ["-fa", "1", "-rtr", "0"], "fa repack": ["-fa", "1", "-rtr", "1"],
+                          "plain": ["-fa", "0", "-rtr", "0"], "repack": ["-fa", "0", "-rtr", "1"]})
         self.assertEqual(peer.variants(HELP_FORK_COMMON),
-                         {"fa": ["-fa", "on"], "fa rtr": ["-fa", "on", "-rtr"],
-                          "plain": ["-fa", "off"], "rtr": ["-fa", "off", "-rtr"]})
+                         {"fa": ["-fa", "on"], "fa repack": ["-fa", "on", "-rtr"],
+                          "plain": ["-fa", "off"], "repack": ["-fa", "off", "-rtr"]})
         self.assertEqual(peer.variants(HELP_PLAIN_BENCH), {"fa": ["-fa", "1"], "plain": ["-fa", "0"]})
+        self.assertEqual(peer.variants(HELP_NEW_BENCH, flashes=(True,)),
+                         {"fa": ["-fa", "on", "--repack", "0"], "fa repack": ["-fa", "on", "--repack", "1"]})
+        self.assertEqual(peer.variants(HELP_NEW_COMMON, flashes=(True,)),
+                         {"fa": ["-fa", "on", "--no-repack"], "fa repack": ["-fa", "on", "--repack"]})
         self.assertEqual(peer.variants(HELP_OLD_COMMON), {"fa": ["-fa"], "plain": []})
         self.assertEqual(peer.variants("nothing of this"), {"plain": []})
 
@@ -179,9 +193,9 @@ class TestPeer(unittest.TestCase):
         peer.help_of = lambda program: HELP_PLAIN_BENCH
         peer.run = lambda command: ran.append(command[1:]) or (PLAIN_BENCH, FORK_BATCHES)
         try:
-            for theirs.part, theirs.deep in (("one", False), ("16384", True), ("prompt", True), ("of 8", False)):
-                theirs.ask("bench", [], "m")
-                theirs.ask("batched", [], "m")
+            for part, theirs.deep in (("one", False), ("16384", True), ("prompt", True), ("of 8", False)):
+                theirs.ask("bench", [], "m", part)
+                theirs.ask("batched", [], "m", part)
         finally:
             peer.run, peer.help_of = run, help_of
         self.assertEqual([command[8:] if "json" in command else command[-1:] for command in ran],
@@ -194,16 +208,18 @@ class TestPeer(unittest.TestCase):
 
         asked = []
         theirs = peer.Peer.__new__(peer.Peer)
-        theirs.bench, theirs.batched, theirs.asked_again = "/bin/true", None, {}
+        theirs.name, theirs.bench, theirs.batched, theirs.asked_again = "a fork: ", "/bin/true", None, {}
         help_of, peer.help_of = peer.help_of, lambda program: HELP_PLAIN_BENCH
-        theirs.ask = lambda program, flags, model: asked.append((model, flags[1])) or {"one stream": 5 + int(flags[1])}
+        theirs.ask = lambda program, flags, model, part: asked.append((model, flags[1])) or {part: 5 + int(flags[1])}
         try:
-            told = [list(theirs.measure(model)) for model in "aaba"]
+            told = [list(theirs.measure(model, "one stream")) for model in "aaba"]
+            told += [list(theirs.measure("a", "prompt"))]
         finally:
             peer.help_of = help_of
-        self.assertEqual(asked, [("a", "1"), ("a", "0"), ("a", "1"), ("b", "1"), ("b", "0"), ("a", "1")])
-        self.assertEqual(told[0], [("fa", "one stream", 6), ("plain", "one stream", 5)])
-        self.assertEqual(told[3], [("fa", "one stream", 6)])
+        self.assertEqual(asked, [("a", "1"), ("a", "0"), ("a", "1"), ("b", "1"), ("b", "0"), ("a", "1"), ("a", "1"), ("a", "0")])
+        self.assertEqual(told[0], [("a fork: fa", "one stream", 6), ("a fork: plain", "one stream", 5)])
+        self.assertEqual(told[3], [("a fork: fa", "one stream", 6)])
+        self.assertEqual(told[4][1], ("a fork: plain", "prompt", 5))
 
     def test_a_server_is_asked_for_every_row(self):
         with ThreadingHTTPServer(("127.0.0.1", 0), Slots) as http:
