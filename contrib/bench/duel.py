@@ -63,9 +63,11 @@ class Duel:
                 self.theirs[row][variant].append(value)
 
     def best(self, row):
-        """The variant that is best at this, and its figures: few tokens/s are bad, few milliseconds are good."""
+        """The variant that is best at this, and its figures: few tokens/s are bad, few milliseconds are good.  Of those
+        that took part in as many rounds as any."""
         less_is_better = "first token" in row
-        medians = {v: statistics.median(f) for v, f in self.theirs[row].items()}
+        rounds = max(map(len, self.theirs[row].values()), default=0)
+        medians = {v: statistics.median(f) for v, f in self.theirs[row].items() if len(f) == rounds}
         if not medians:
             return None
         name = (min if less_is_better else max)(medians, key=medians.get)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 PROMPT, BATCHES, BATCH_PROMPT = 512, (4, 8, 16, 32), 128
 DEPTHS = (4096, 16384)
-HOPEFUL = 0.9  # of the best of a row: what a variant has to come to, at one row at least, to be asked again
+HOPEFUL = 0.8  # of the best of a row: what a variant has to come to, at one row at least, to be asked again
 
 LEAVINGS = tempfile.gettempdir()  # they write logs to where they are started
 
@@ -56,15 +56,19 @@ def flash(text, on):
 def repack(text, on):
     """How this program is told to lay weights out anew when it loads them, or not to; None: it cannot be told.  A fork
     does it when told, others unless told not to."""
-    line = next((line for line in text.splitlines() if has_flag(line, "-rtr") or has_flag(line, "--repack")), None)
-    if line is None:
-        return None
-    flag = "-rtr" if has_flag(line, "-rtr") else "--repack"
-    if re.search(r"0 *[|,] *1", line):
-        return [flag, "1" if on else "0"]
-    if has_flag(line, "--no-repack"):
-        return [flag if on else "--no-repack"]
-    return [flag] if on else []
+    def has(flag):
+        return lambda line: has_flag(line, flag)
+
+    lines = text.splitlines()
+    line = next(filter(has("-rtr"), lines), None)
+    if line is not None:
+        return ["-rtr", "1" if on else "0"] if re.search(r"0 *[|,] *1", line) else ["-rtr"] if on else []
+    line = next(filter(has("--repack"), lines), None)
+    if line is not None and re.search(r"0 *[|,] *1", line):
+        return ["--repack", "1" if on else "0"]
+    if any(map(has("--no-repack"), lines)):
+        return [] if on else ["--no-repack"]
+    return None
 
 
 def variants(text, flashes=(True, False)):
@@ -164,6 +168,17 @@ def batches(program, flags, model, threads, tokens, asked):
     return parse_batches(out + "\n" + err)
 
 
+def named(arguments):
+    """Of arguments [NAME=]DIR: what the names of a peer's variants begin with, and its folder."""
+    found = []
+    for argument in arguments:
+        name, is_named, folder = argument.partition("=")
+        found.append((f"{name}: ", folder) if is_named else ("", argument))
+    if len({name for name, _ in found}) < len(found):
+        raise Failed("several peers want names of their own: NAME=DIR")
+    return found
+
+
 def hopeful(found):
     """Of the figures of each variant, by row: the names of those that might be the best at some row."""
     best = {}
@@ -178,8 +193,8 @@ class Peer:
     """The programs in a folder.  measure() is one round of them in every variant, for the rows whose names have `part`
     in them; of a model and a part that have had one, in the variants that might be the best at something."""
 
-    def __init__(self, name, folder, threads, tokens, deep):
-        self.name, self.threads, self.tokens, self.deep = name, threads, tokens, deep
+    def __init__(self, prefix, folder, threads, tokens, deep):
+        self.prefix, self.threads, self.tokens, self.deep = prefix, threads, tokens, deep
         self.bench, self.batched = find(folder, "llama-bench"), find(folder, "llama-batched-bench")
         self.asked_again = {}  # names of variants, by model, program and part
         if not self.bench and not self.batched:
@@ -201,8 +216,8 @@ class Peer:
                     continue
                 try:
                     found[name] = self.ask(program, flags, model, part)
-                    yield from ((self.name + name, row, value) for row, value in found[name].items())
+                    yield from ((self.prefix + name, row, value) for row, value in found[name].items())
                 except Failed as failed:
-                    yield self.name + name, None, str(failed)
+                    yield self.prefix + name, None, str(failed)
             if again is None:
                 self.asked_again[model, program, part] = hopeful(found)

@@ -122,8 +122,8 @@ class Server:
 
 
 class PeerServer:
-    def __init__(self, name, folder, threads):
-        self.name, self.threads, self.program = name, threads, find(folder, "llama-server")
+    def __init__(self, prefix, folder, threads):
+        self.prefix, self.threads, self.program = prefix, threads, find(folder, "llama-server")
         if not self.program:
             raise Failed(f"{folder} has no llama-server")
 
@@ -132,6 +132,6 @@ class PeerServer:
         for name, flags in variants(help_of(self.program), flashes=(True,)).items():
             try:
                 with Server(self.program, flags, model, self.threads) as server:
-                    yield from ((self.name + name, row, value) for row, value in server.measure().items())
+                    yield from ((self.prefix + name, row, value) for row, value in server.measure().items())
             except Failed as failed:
-                yield self.name + name, None, str(failed)
+                yield self.prefix + name, None, str(failed)

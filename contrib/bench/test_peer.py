@@ -1,3 +1,5 @@
+import contextlib
+import io
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -164,7 +166,7 @@ class TestPeer(unittest.TestCase):
         self.assertEqual(peer.variants(HELP_NEW_BENCH, flashes=(True,)),
                          {"fa": ["-fa", "on", "--repack", "0"], "fa repack": ["-fa", "on", "--repack", "1"]})
         self.assertEqual(peer.variants(HELP_NEW_COMMON, flashes=(True,)),
-                         {"fa": ["-fa", "on", "--no-repack"], "fa repack": ["-fa", "on", "--repack"]})
+                         {"fa": ["-fa", "on", "--no-repack"], "fa repack": ["-fa", "on"]})
         self.assertEqual(peer.variants(HELP_OLD_COMMON), {"fa": ["-fa"], "plain": []})
         self.assertEqual(peer.variants("nothing of this"), {"plain": []})
 
@@ -181,10 +183,29 @@ class TestPeer(unittest.TestCase):
     def test_the_better_variant_is_taken_by_its_median(self):
         result = duel.Duel()
         result.add_theirs([("fa", "one stream", v) for v in (50, 51, 90)] +
-                          [("rtr", "one stream", v) for v in (60, 61, 62)] +
-                          [("fa", "one stream, first token", 300), ("rtr", "one stream, first token", 400)])
-        self.assertEqual(result.best("one stream"), ("rtr", [60, 61, 62], False))
+                          [("repack", "one stream", v) for v in (60, 61, 62)] +
+                          [("fa", "one stream, first token", 300), ("repack", "one stream, first token", 400)])
+        self.assertEqual(result.best("one stream"), ("repack", [60, 61, 62], False))
         self.assertEqual(result.best("one stream, first token"), ("fa", [300], True))
+
+    def test_one_lucky_round_is_not_the_best_of_several(self):
+        result = duel.Duel()
+        result.add_theirs([("fa", "one stream", 50), ("plain", "one stream", 51), ("fa", "one stream", 25)])
+        self.assertEqual(result.best("one stream"), ("fa", [50, 25], False))
+
+    def test_each_part_has_its_rounds_and_who_begins_changes(self):
+        ran = []
+        with contextlib.redirect_stdout(io.StringIO()):
+            duel.duel(2, ["a", "b"], lambda part: ran.append(f"our {part}") or {},
+                      lambda part: ran.append(f"their {part}") or (), "tokens/s")
+        self.assertEqual(ran, ["our a", "their a", "their a", "our a", "our b", "their b", "their b", "our b"])
+
+    def test_several_peers_have_names(self):
+        self.assertEqual(peer.named(["/a"]), [("", "/a")])
+        self.assertEqual(peer.named(["/a", "ik=/b=c"]), [("", "/a"), ("ik: ", "/b=c")])
+        for wrong in (["/a", "/b"], ["x=/a", "x=/b"]):
+            with self.assertRaises(peer.Failed):
+                peer.named(wrong)
 
     def test_only_rows_that_are_asked_for_are_measured(self):
         ran, theirs = [], peer.Peer.__new__(peer.Peer)
@@ -199,27 +220,30 @@ class TestPeer(unittest.TestCase):
         finally:
             peer.run, peer.help_of = run, help_of
         self.assertEqual([command[8:] if "json" in command else command[-1:] for command in ran],
-                         [["-p", "0", "-n", "32"], ["-p", "0", "-n", "32", "-d", "16384"], ["-p", "512", "-n", "0"], ["8"]])
+                         [["-p", "0", "-n", "32"], ["-p", "0", "-n", "32", "-d", "16384"],
+                          ["-p", "512", "-n", "0"], ["8"]])
 
     def test_who_is_best_nowhere_nor_near_it_is_not_asked_again(self):
-        first = {"fa": {"one stream": 40, "batch of 8": 50}, "rtr": {"one stream": 36, "batch of 8": 80},
-                 "plain": {"one stream": 35, "batch of 8": 71}, "deep": {"one stream at 4096": 1}}
-        self.assertEqual(peer.hopeful(first), {"fa", "rtr", "deep"})
+        first = {"fa": {"one stream": 40, "batch of 8": 50}, "repack": {"one stream": 36, "batch of 8": 80},
+                 "plain": {"one stream": 31, "batch of 8": 63}, "deep": {"one stream at 4096": 1}}
+        self.assertEqual(peer.hopeful(first), {"fa", "repack", "deep"})
 
         asked = []
         theirs = peer.Peer.__new__(peer.Peer)
-        theirs.name, theirs.bench, theirs.batched, theirs.asked_again = "a fork: ", "/bin/true", None, {}
+        theirs.prefix, theirs.bench, theirs.batched = "a fork: ", "/bin/true", None
+        theirs.asked_again = {}
         help_of, peer.help_of = peer.help_of, lambda program: HELP_PLAIN_BENCH
-        theirs.ask = lambda program, flags, model, part: asked.append((model, flags[1])) or {part: 5 + int(flags[1])}
+        theirs.ask = lambda program, flags, model, part: asked.append((model, flags[1])) or {part: 4 + 2 * int(flags[1])}
         try:
             told = [list(theirs.measure(model, "one stream")) for model in "aaba"]
             told += [list(theirs.measure("a", "prompt"))]
         finally:
             peer.help_of = help_of
-        self.assertEqual(asked, [("a", "1"), ("a", "0"), ("a", "1"), ("b", "1"), ("b", "0"), ("a", "1"), ("a", "1"), ("a", "0")])
-        self.assertEqual(told[0], [("a fork: fa", "one stream", 6), ("a fork: plain", "one stream", 5)])
+        self.assertEqual(asked, [("a", "1"), ("a", "0"), ("a", "1"), ("b", "1"), ("b", "0"), ("a", "1"),
+                                 ("a", "1"), ("a", "0")])
+        self.assertEqual(told[0], [("a fork: fa", "one stream", 6), ("a fork: plain", "one stream", 4)])
         self.assertEqual(told[3], [("a fork: fa", "one stream", 6)])
-        self.assertEqual(told[4][1], ("a fork: plain", "prompt", 5))
+        self.assertEqual(told[4][1], ("a fork: plain", "prompt", 4))
 
     def test_a_server_is_asked_for_every_row(self):
         with ThreadingHTTPServer(("127.0.0.1", 0), Slots) as http:
