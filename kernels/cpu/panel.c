@@ -1,7 +1,7 @@
 /*
  * Blocks of a file become slabs by moving dwords: four bytes of a row stay together, so what is left to do is
  * to shift and mask, four codes at a time.  Each function below is one format's block, where it stands in a
- * file, and one row's place in a slab, where its dwords are SLAB_QUADS apart.
+ * file, and one row's place in a slab, where its dwords are SLAB_QUADS apart if nothing else is said.
  */
 #include "kernels/cpu/panel.h"
 
@@ -120,8 +120,8 @@ PANEL_INLINE void put_six_bits(uint8_t *to, const uint8_t *from)
         }
 }
 
-/* Of a row's byte for each of 16 runs, of blocks of so many bytes: that of run `i`. */
-PANEL_INLINE uint8_t *run_at(uint8_t *first, uint32_t bytes, uint32_t i)
+/* Where a row's byte for the run of 16 columns `i` is: two are in each block, and blocks have so many bytes. */
+PANEL_INLINE uint8_t *run_byte(uint8_t *first, uint32_t bytes, uint32_t i)
 {
         return first + i / 2 * bytes + i % 2 * PANEL;
 }
@@ -133,14 +133,14 @@ PANEL_INLINE void put_signed_six_bits(uint8_t *to, uint32_t bytes, const uint8_t
                 uint32_t low = from[i % 8] >> i / 8 * 4 & 15,
                          high = from[8 + i % 4] >> i / 4 * 2 & 3;
 
-                *run_at(to, bytes, i) = (uint8_t)((low | high << 4) - 32);
+                *run_byte(to, bytes, i) = (uint8_t)((low | high << 4) - 32);
         }
 }
 
 PANEL_INLINE void put_run_bytes(uint8_t *to, uint32_t bytes, const uint8_t *from)
 {
         for (uint32_t i = 0; i < 16; i++)
-                *run_at(to, bytes, i) = from[i];
+                *run_byte(to, bytes, i) = from[i];
 }
 
 /* 2^(e - 128) as a bfloat: the two least ones have no exponent of their own. */
@@ -171,7 +171,7 @@ PANEL_INLINE void put_block(const enum row_type type, uint8_t *slab, uint32_t ro
         const struct slab *s = &slabs[type];
         const uint32_t bytes = slab_block_bytes(s);
         uint8_t *scale = slab + row * 2, *least = scale + SLAB_SCALES;
-        uint8_t *runs = slab + slab_runs_at(s), *block = slab + slab_blocks_at(s);
+        uint8_t *runs = slab + slab_six_bits_at(s), *block = slab + slab_blocks_at(s);
         uint8_t *low = block + slab_low_at(s) + row * 4;
         uint8_t *high = block + slab_high_at(s, 0) + row * 4;
 
@@ -405,7 +405,7 @@ static void get_block(enum row_type type, const uint8_t *slab, uint32_t row, str
         memset(b->scales, 1, sizeof(b->scales));
         memset(b->leasts, s->has_leasts, sizeof(b->leasts));
         if (s->runs == RUNS_SIX_BITS)
-                get_six_bits(slab + slab_runs_at(s) + row * 4, b);
+                get_six_bits(slab + slab_six_bits_at(s) + row * 4, b);
         for (uint32_t i = 0; i < s->columns / 32; i++, blocks += slab_block_bytes(s)) {
                 for (uint32_t half = 0; half < 2 && s->runs >= RUNS_SIGNED; half++)
                         get_run(s, blocks[half * PANEL + row], 2 * i + half, b);

@@ -1,11 +1,14 @@
 /*
  * Panels: 32 weight rows, interleaved so that each row has lanes of its own.
  *
- * A panel is one run of slabs, and all in it is in the order in which a product with one row reads it, line by
- * line, so that memory sees a single forward stream.  A slab is so many columns of all 32 rows.  In it stand first
- * numbers for each row, then the codes, of 32 columns at a time, in quads: four neighbouring columns of a row are four
- * bytes, and those of the 32 rows are 128.  So a vector holds one quad of several rows, each lane sums its own row
- * with the columns ascending, and no sum is ever taken across lanes.
+ * A panel is one run of slabs, in the order in which a product reads them, so that memory sees a single forward
+ * stream.  A slab is so many columns of all 32 rows.  In it stand first numbers for each row, then the codes.  Those of
+ * 32 columns, and what else belongs to them, are a block, and a product is done with a block before it reads the
+ * next: what stood elsewhere, to be read beside it, would make two streams.
+ *
+ * Codes are in quads: four neighbouring columns of a row are four bytes, and those of the 32 rows are 128.  So a vector
+ * holds one quad of several rows, each lane sums its own row with the columns ascending, and no sum is ever taken
+ * across lanes.
  *
  *      F32     1 column    [32] f32
  *      F16     1           [32] f16
@@ -26,8 +29,9 @@
  *
  *      bytes     8 quads                                                       1024 bytes of 32 columns
  *      nibbles   4 quads: quad j in the lower halves of bytes, quad j + 4 in the upper ones     512
- *      pairs     two bits of each, in two dwords of a row [2][32]: bits 8 i + 2 j of the first one are
- *                those of column 4 j + i, of the second one those of 16 columns further         256
+ *      pairs     two bits of each, above nibbles, below fifths, in two dwords of a row [2][32]: bits
+ *                8 i + 2 j of the first one are those of column 4 j + i, of the second one those of
+ *                16 columns further                                                             256
  *      fifths    one more bit of each, the uppermost: bit 8 i + j of a row's dword is that of
  *                column 4 j + i                                                                 128
  *      runs      eight scales and eight least values of six bits, in three dwords of a row [3][32]:
@@ -92,19 +96,19 @@ static const struct slab slabs[ROW_TYPE_N] = {
         [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_leasts = true },
 };
 
-/* Where blocks of 32 columns begin; the six bits of runs stand before them. */
-static inline uint32_t slab_runs_at(const struct slab *s)
+/* Where the six bits of runs begin, if there are any, and where the first block does. */
+static inline uint32_t slab_six_bits_at(const struct slab *s)
 {
         return SLAB_SCALES * (1u + s->has_leasts);
 }
 
 static inline uint32_t slab_blocks_at(const struct slab *s)
 {
-        return slab_runs_at(s) + (s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS : 0);
+        return slab_six_bits_at(s) + (s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS : 0);
 }
 
-/* In such a block, where the upper bits of codes are, of the columns' first half or second one, where the lower bits
- * are, and how many bytes it has.  It begins with the runs' whole scales. */
+/* In a block, which begins with its whole scales of runs if there are any: where the lower bits of codes are, and where they
+ * end, where the upper bits are of the columns' first half or second one, and how many bytes it has. */
 static inline uint32_t slab_low_at(const struct slab *s)
 {
         return (s->runs >= RUNS_SIGNED ? 2 * PANEL : 0) + (s->high == HIGH_NONE ? 0 : SLAB_QUADS);

@@ -246,7 +246,7 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 dots[t][g] = less;
                         }
                 }
-                if (tokens == 1) /* as memory has them; more rows want registers for dots */
+                if (tokens == 1) /* which would wait for them; more rows want registers for dots */
                         runs_load(type, width, row, run, block, half);
                 quads_dots(type, tokens, width, row, dots, NULL, block, half * 4, 4, acts, stride);
                 if (tokens > 1)
