@@ -14,7 +14,6 @@
 
 #include "tests/e2e/talk.h"
 
-#define GONE_MS 10000
 #define SKIPPED 77
 
 /* ---- the guest's own process: no cmocka here, whose fail() would run the parent's test on ---- */
@@ -232,7 +231,7 @@ void guest_end(struct guest *guest)
         static const struct question farewell;
 
         guest_ask(guest, &farewell);
-        assert_int_equal(process_wait(guest->pid, GONE_MS), 0);
+        assert_int_equal(process_wait(guest->pid), 0);
         close(guest->to);
         close(guest->from);
         *guest = (struct guest){ 0 };
@@ -241,7 +240,7 @@ void guest_end(struct guest *guest)
 void guests_are_gone(const struct house *house)
 {
         struct talk *talk = talk_greet_by(house, TALK_SOCKET);
-        uint64_t end = now_ms() + GONE_MS;
+        uint64_t end = now_ms() + REST_MS;
 
         while (reply_shows_others(talk_ask(talk, "op=s", "status"))) {
                 assert_true(now_ms() < end);

@@ -20,9 +20,6 @@
 #include "tests/e2e/talk.h"
 
 #define ARGV_MAX 64
-#define START_MS 60000
-#define REST_MS  15000
-#define STOP_MS  60000
 #define SKIPPED  77
 
 /* What is held, by the names that status gives it, and how much of it an idle daemon holds. */
@@ -146,14 +143,14 @@ char *file_text(const char *path)
 
 /* ---- processes ---- */
 
-int process_wait(pid_t pid, uint32_t ms)
+int process_wait(pid_t pid)
 {
-        uint64_t end = now_ms() + ms;
+        uint64_t end = now_ms() + PATIENCE_MS;
         int status;
 
         while (waitpid(pid, &status, WNOHANG) == 0) {
                 if (now_ms() > end)
-                        fail_msg("process %d has not ended within %u ms", (int)pid, ms);
+                        fail_msg("process %d has not ended within %u ms", (int)pid, PATIENCE_MS);
                 sleep_ms(2);
         }
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -161,7 +158,7 @@ int process_wait(pid_t pid, uint32_t ms)
 
 void assert_no_process_left(void)
 {
-        uint64_t end = now_ms() + 5000;
+        uint64_t end = now_ms() + PATIENCE_MS;
         pid_t pid;
 
         while ((pid = waitpid(-1, NULL, WNOHANG)) >= 0) {
@@ -205,7 +202,7 @@ struct ran run(const struct house *house, const char *input, const char *const *
                 execv(argv[0], (char *const *)argv);
                 _exit(126);
         }
-        ran.status = process_wait(pid, STOP_MS);
+        ran.status = process_wait(pid);
         ran.out = file_text(out);
         ran.err = file_text(err);
         ran.out_bytes = stat(out, &file) ? 0 : (size_t)file.st_size;
@@ -359,7 +356,7 @@ void house_start(struct house *house, const char *const *flags)
         /* daemons of tests that run at once would all be on the same cores */
         const char *all[ARGV_MAX] = { "--model",     given("BABBLE"), "--socket",
                                       house->socket, "--pin",         "off" };
-        uint64_t end = now_ms() + START_MS;
+        uint64_t end = now_ms() + PATIENCE_MS;
         const char *library = getenv("SMV_TEST_CUDA_LIBRARY");
         const char *layers = getenv("SMV_TEST_GPU_LAYERS");
         size_t count = 6;
@@ -454,7 +451,7 @@ int house_wait(struct house *house)
         int status;
 
         house->fine = false;
-        status = process_wait(house->pid, STOP_MS);
+        status = process_wait(house->pid);
         house->pid = 0;
         if (house_said(house, "Sanitizer") || house_said(house, "runtime error:"))
                 fail_msg("%s", "a sanitizer has reported");

@@ -61,8 +61,8 @@ bool house_said(const struct house *house, const char *words);
 /* The whole file, NUL-ended; the caller's to free. */
 char *file_text(const char *path);
 
-/* Of a process: its exit status, -signal; fails after `ms`. */
-int process_wait(pid_t pid, uint32_t ms);
+/* Of a process: its exit status, -signal; fails if it does not end in time. */
+int process_wait(pid_t pid);
 /* Runs `argv`, with stdin from `input` (NULL: empty); its exit status. */
 struct ran {
         int status; /* as process_wait() */
@@ -91,6 +91,12 @@ const char *quick_model(const struct house *house, const char *context);
 #define ENDLESS_HOUSE(house, ...)                                                                  \
         HOUSE(house, "--model", quick_model(house, CONTEXT_LONG), "--kv-bytes", "512M", __VA_ARGS__)
 
+/*
+ * What has not come by then never will.  Sanitizers and busy machines are slow, and a virtual
+ * machine may stand still for ten seconds and more while its clock goes on.
+ */
+#define PATIENCE_MS 120000
+#define REST_MS     45000 /* less than --stall-ms: what is given back was not given up for a stall */
 uint64_t now_ms(void);
 void sleep_ms(uint32_t ms);
 

@@ -151,6 +151,7 @@ uint64_t kept_begin(struct smv_client *client, const struct smv_generate *ask)
 
 void kept_wait_status(const struct house *house, const char *path, uint64_t value)
 {
-        for (uint64_t end = now_ms() + 60000; house_status(house, path) != value; sleep_ms(10))
+        for (uint64_t end = now_ms() + PATIENCE_MS; house_status(house, path) != value;
+             sleep_ms(10))
                 assert_true(now_ms() < end);
 }

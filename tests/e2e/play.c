@@ -10,12 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 20000 /* more than this is a hang */
-#define PROMPT      "once there was a samovar"
-#define TOKENS      8
-#define IDS         32 /* of a talk, and a bit for each */
-#define FIRST       2
-#define TOKENIZE    3
+#define PROMPT   "once there was a samovar"
+#define TOKENS   8
+#define IDS      32 /* of a talk, and a bit for each */
+#define FIRST    2
+#define TOKENIZE 3
 
 static struct stream *alone; /* what the probe gets when nothing fails */
 static struct plays_sum sum;

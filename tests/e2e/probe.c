@@ -101,7 +101,7 @@ static void print(const char *words, struct samples *samples)
 void probe_end(struct probe *probe, const char *words)
 {
         __atomic_store_n(&probe->stop, 1, __ATOMIC_RELAXED);
-        assert_int_equal(process_wait(probe->pid, 60000), 0);
+        assert_int_equal(process_wait(probe->pid), 0);
         printf("# latency %s:", words);
         print("an answer", &probe->answers);
         print("; a token", &probe->tokens);

@@ -11,8 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define FDS_MAX     253
-#define PATIENCE_MS 60000
+#define FDS_MAX 253
 
 /* ---- hello ---- */
 
@@ -170,7 +169,7 @@ uint64_t blocks_of(int fd)
 
 void wait_status(const struct house *house, const char *path, uint64_t value)
 {
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
 
         while (house_status(house, path) != value) {
                 if (now_ms() > end)
@@ -196,7 +195,7 @@ pid_t child(void)
 void child_kill(pid_t pid)
 {
         kill(pid, SIGKILL);
-        assert_int_equal(process_wait(pid, 10000), -SIGKILL);
+        assert_int_equal(process_wait(pid), -SIGKILL);
 }
 
 ssize_t send_with(int fd, const void *bytes, size_t count, const int *fds, size_t n)

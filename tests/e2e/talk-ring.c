@@ -14,8 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define BELL_MS  60000 /* a bell that has not rung by then never will */
-#define SLICE_MS 5     /* a sleeper on a futex hears no reply: so often it looks at the socket */
+#define SLICE_MS 5 /* a sleeper on a futex hears no reply: so often it looks at the socket */
 
 struct talk_ring {
         const struct smv_ring *page;
@@ -242,7 +241,7 @@ void talk_ring_get_up(struct talk *talk)
         if (!ring || ring->gone)
                 return;
         if (ring->lying && talk->bells_must_ring && talk->transport == TALK_KICK &&
-            load_tail(ring) != ring->head && poll(&bell, 1, BELL_MS) <= 0)
+            load_tail(ring) != ring->head && poll(&bell, 1, PATIENCE_MS) <= 0)
                 fail_msg("%s", "records have come and the bell has not rung");
         ring->lying = false;
         wish(ring, SMV_WAKE_NEVER);

@@ -16,13 +16,12 @@
 #include "tests/e2e/faults.h"
 #include "tests/e2e/harness.h"
 
-#define PERSISTENT  20
-#define BEYOND      3
-#define PATIENCE_MS 20000
-#define PROMPT      "once there was a samovar"
-#define TOKENS      40     /* of each stream */
-#define LARGE       200000 /* bytes of a text, more than the library has room for at first */
-#define STREAMS     9      /* more than the library has room for at first */
+#define PERSISTENT 20
+#define BEYOND     3
+#define PROMPT     "once there was a samovar"
+#define TOKENS     40     /* of each stream */
+#define LARGE      200000 /* bytes of a text, more than the library has room for at first */
+#define STREAMS    9      /* more than the library has room for at first */
 
 struct seen {
         uint32_t id;

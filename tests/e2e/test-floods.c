@@ -161,7 +161,7 @@ static void daemon_that_may_pass_no_descriptors_says_so(void **state)
         pid = child();
         if (!pid)
                 fill_sockets_as(OTHER, ready, MANY);
-        for (uint64_t end = now_ms() + 10000; !access(ready, F_OK); sleep_ms(2))
+        for (uint64_t end = now_ms() + PATIENCE_MS; !access(ready, F_OK); sleep_ms(2))
                 assert_true(now_ms() < end);
         talk = talk_open(house);
         raw_hello(talk, "ring", "kick", RAW_RING_BYTES);
@@ -369,7 +369,7 @@ static bool become_another(struct house *house)
 
 static void wait_alone(const struct house *house)
 {
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
         struct talk *talk = talk_greet(house);
 
         while (reply_shows_others(talk_ask(talk, "op=s", "status"))) {

@@ -274,7 +274,7 @@ static void ring_cannot_be_opened_for_writing_by_another_user(void **state)
                 assert_errno(fchmod(ring->control, 0666), EPERM, "fchmod C");
                 _exit(0);
         }
-        assert_int_equal(process_wait(pid, 10000), 0);
+        assert_int_equal(process_wait(pid), 0);
         raw_close(ring);
         house_stop(house);
 }

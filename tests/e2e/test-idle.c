@@ -125,7 +125,8 @@ static void stalled_it_sleeps_too(void **state)
 
                 talk_generate(talk, &want);
         }
-        for (end = now_ms() + 60000; house_status(house, "requests.stalled") < 2; sleep_ms(100))
+        for (end = now_ms() + PATIENCE_MS; house_status(house, "requests.stalled") < 2;
+             sleep_ms(100))
                 assert_true(now_ms() < end);
         expect_quiet(house, scaled(2, 20), "stalled");
         talk_close(talk);

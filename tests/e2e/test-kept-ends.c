@@ -182,7 +182,7 @@ static void to_another_user_it_does_not_exist(void **state)
         pid = fork();
         if (!pid)
                 _exit(be_a_stranger(house, kept, handle));
-        assert_int_equal(process_wait(pid, 20000), 0);
+        assert_int_equal(process_wait(pid), 0);
         assert_int_equal(smv_handle_close(client, handle), 0);
         kept_drop(client, kept);
         smv_close(client);

@@ -67,7 +67,7 @@ static uint32_t read_by_mortals(const struct house *house, const struct smv_gene
                         usleep(random_below(20000));
                         kill(pid, SIGKILL);
                 }
-                status = process_wait(pid, 60000);
+                status = process_wait(pid);
                 if (status && status != -SIGKILL)
                         fail_msg("a reader ended with %d", status);
                 killed += status != 0;
@@ -393,7 +393,7 @@ static void the_command_goes_on_where_another_died(void **state)
                       "1", "--seed", "5", "--max", "600", "--keep", "60", "Once", (char *)NULL);
                 _exit(9);
         }
-        for (end = now_ms() + 20000; !kept; sleep_ms(1)) {
+        for (end = now_ms() + PATIENCE_MS; !kept; sleep_ms(1)) {
                 err = file_text(out);
                 if (strchr(err, '\n'))
                         sscanf(err, "samovar: kept as %llu", &kept);
@@ -401,7 +401,7 @@ static void the_command_goes_on_where_another_died(void **state)
                 assert_true(now_ms() < end);
         }
         kill(pid, SIGKILL);
-        assert_int_equal(process_wait(pid, 5000), -SIGKILL);
+        assert_int_equal(process_wait(pid), -SIGKILL);
         close(ends[0]);
         close(ends[1]);
         snprintf(number, sizeof(number), "%llu", kept);

@@ -28,7 +28,7 @@ static void assert_refuses(struct house *house, const char *const *flags, const 
         int status;
 
         truncate(house->log, 0);
-        status = process_wait(house_spawn(house, flags, -1), 60000);
+        status = process_wait(house_spawn(house, flags, -1));
         log = file_text(house->log);
         if (status != 1 || !strstr(log, words) || !strstr(log, more))
                 fail_msg("status %d; wanted \"%s\" and \"%s\" in: %s", status, words, more, log);
@@ -393,7 +393,7 @@ static void sigterm_under_load_leaves_nobody_without_an_end(void **state)
                 for (size_t t = 0; t < 3; t++)
                         talks[t] = talk_greet(house);
                 ask_and_stop(house, talks);
-                for (end = now_ms() + 60000; !have_hung_up(talks); talks_turn(talks, 3, 100))
+                for (end = now_ms() + PATIENCE_MS; !have_hung_up(talks); talks_turn(talks, 3, 100))
                         assert_true(now_ms() < end); /* who is not read is waited for */
                 for (size_t t = 0; t < 3; t++) {
                         ended += judge(talks[t], &refused);

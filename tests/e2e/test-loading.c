@@ -348,7 +348,7 @@ static void at_a_terminal_the_command_shows_how_far_it_is(void **state)
         atomic_store(&reads->mood, READ_SLOWLY);
         read_terminal(master, seen + count, sizeof(seen) - count, NULL);
         close(master);
-        assert_int_equal(process_wait(pid, 20000), 0);
+        assert_int_equal(process_wait(pid), 0);
         assert_non_null(strstr(seen, "\rloading [#"));
         assert_non_null(strstr(seen, "% of 0.0 GB"));
         assert_string_equal(seen + strlen(seen) - 4, "\r\x1b[K");
@@ -356,7 +356,7 @@ static void at_a_terminal_the_command_shows_how_far_it_is(void **state)
         pid = ask_at_terminal(house, &master);
         assert_int_equal(read_terminal(master, seen, sizeof(seen), NULL), 0);
         close(master);
-        assert_int_equal(process_wait(pid, 20000), 0);
+        assert_int_equal(process_wait(pid), 0);
         end(house);
 
         begin(house, "plain", READ_HELD);

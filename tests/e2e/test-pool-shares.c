@@ -12,8 +12,6 @@
 #define ALICE 65533u
 #define BOB   65534u
 
-#define PATIENCE_MS 60000
-
 /* A pool of 128 blocks of 16 KiB. */
 #define SMALL FAST, "--threads", "1", "--ctx", "2048", "--kv-bytes", "2M"
 

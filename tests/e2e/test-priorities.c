@@ -27,7 +27,7 @@ static const struct want brief = { .prompt = "All the guests",
 
 static const struct stream *await_tokens(struct talk *talk, uint32_t id, size_t count)
 {
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
 
         for (;;) {
                 const struct stream *stream = talk_stream(talk, id);
@@ -79,7 +79,7 @@ static void background_gives_way_and_goes_on_with_the_same_tokens(void **state)
 /* While `quick` waits `slow` goes on, until it goes by itself. */
 static void expect_no_way_given(struct talk *talk, uint32_t slow, const struct want *quick)
 {
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
         uint32_t id = talk_generate(talk, quick);
 
         while (talk_status(talk, "requests.waiting") != 1)
@@ -132,7 +132,7 @@ static void who_does_not_read_gives_way_and_finds_every_token_later(void **state
         struct house *house = *state;
         struct talk *sleeper, *other;
         struct stream *alone;
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
         uint32_t slow;
 
         QUICK_HOUSE(house, "--max-seqs", "1", "--ring-bytes", "64K", "--grace-ms", "50");

@@ -84,7 +84,7 @@ static size_t file_bytes(const char *path)
 
 static void wait_bytes(const char *path, size_t bytes)
 {
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
 
         while (file_bytes(path) < bytes) {
                 assert_true(now_ms() < end);
@@ -102,7 +102,7 @@ static void wait_stopped(pid_t pid)
 
 static void wait_status(const struct house *house, const char *path, uint64_t value)
 {
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
 
         for (; house_status(house, path) != value; sleep_ms(5))
                 assert_true(now_ms() < end);
@@ -116,7 +116,7 @@ static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
 
         ENDLESS_HOUSE(house, FAST, "--ring-bytes", "64K");
         third_pid = start_stream(house, "Three is company", "alone", TOKENS, 0, alone);
-        assert_int_equal(process_wait(third_pid, 120000), 0);
+        assert_int_equal(process_wait(third_pid), 0);
 
         killed_pid = start_stream(house, "One", "killed", ENDLESS, 0, killed);
         stopped_pid = start_stream(house, "Two", "stopped", TOKENS, STOPS, stopped);
@@ -125,8 +125,8 @@ static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
         wait_stopped(stopped_pid);
         wait_bytes(third, 20);
         kill(killed_pid, SIGKILL);
-        assert_int_equal(process_wait(killed_pid, 5000), -SIGKILL);
-        assert_int_equal(process_wait(third_pid, 120000), 0);
+        assert_int_equal(process_wait(killed_pid), -SIGKILL);
+        assert_int_equal(process_wait(third_pid), 0);
 
         expected = file_text(alone);
         text = file_text(third);
@@ -139,7 +139,7 @@ static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
         assert_true(house_status(house, "blocks.held") > 0);
         assert_int_equal(waitpid(stopped_pid, NULL, WNOHANG), 0);
         kill(stopped_pid, SIGKILL); /* it never woke */
-        assert_int_equal(process_wait(stopped_pid, 5000), -SIGKILL);
+        assert_int_equal(process_wait(stopped_pid), -SIGKILL);
         free(expected);
         free(text);
         house_stop(house);
@@ -154,12 +154,12 @@ static void one_that_was_stopped_goes_on_where_it_was(void **state)
 
         HOUSE(house, FAST, "--ring-bytes", "64K");
         pid = start_stream(house, "Two", "alone", TOKENS, 0, alone);
-        assert_int_equal(process_wait(pid, 120000), 0);
+        assert_int_equal(process_wait(pid), 0);
         pid = start_stream(house, "Two", "stopped", TOKENS, STOPS, stopped);
         wait_stopped(pid);
         wait_status(house, "requests.stalled", 1);
         kill(pid, SIGCONT);
-        assert_int_equal(process_wait(pid, 120000), 0);
+        assert_int_equal(process_wait(pid), 0);
         expected = file_text(alone);
         text = file_text(stopped);
         assert_string_equal(text, expected);
@@ -256,7 +256,7 @@ static void killed_clients_leave_nothing(void **state)
 
                 if (*pid) {
                         kill(*pid, SIGKILL);
-                        assert_int_equal(process_wait(*pid, 5000), -SIGKILL);
+                        assert_int_equal(process_wait(*pid), -SIGKILL);
                 }
                 counts[doing]++;
                 random_below(2); /* so that children differ */
@@ -271,7 +271,7 @@ static void killed_clients_leave_nothing(void **state)
                 if (!pids[i])
                         continue;
                 kill(pids[i], SIGKILL);
-                assert_int_equal(process_wait(pids[i], 5000), -SIGKILL);
+                assert_int_equal(process_wait(pids[i]), -SIGKILL);
         }
         honest_end(&honest);
         printf("# %u clients killed:", times);

@@ -345,7 +345,7 @@ static void ends_that_find_no_room_wait_to_be_read(void **state)
 {
         static const uint32_t prompt[] = { 'h', 'i' };
         const struct want small = { .prompt = "Tea", .max_tokens = 5, .ignore_eos = true };
-        uint64_t end = now_ms() + 60000, before, waiting;
+        uint64_t end = now_ms() + PATIENCE_MS, before, waiting;
         struct house *house = *state;
         struct bytes_out asks = { 0 };
         struct talk *talk, *other;

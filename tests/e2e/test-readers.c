@@ -101,7 +101,7 @@ static void stop_in_mid_stream(struct house *house, const char *doorbell, enum s
                                struct stream *alone[STREAMS])
 {
         bool forever = reason == SMV_END_STALLED;
-        uint64_t end = now_ms() + 60000;
+        uint64_t end = now_ms() + PATIENCE_MS;
         struct honest honest;
         struct probe *probe;
         int status;
@@ -122,7 +122,7 @@ static void stop_in_mid_stream(struct house *house, const char *doorbell, enum s
         probe_end(probe, "a stopped reader");
         assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
         kill(pid, SIGCONT);
-        assert_int_equal(process_wait(pid, 60000), 0);
+        assert_int_equal(process_wait(pid), 0);
         honest_end(&honest);
 }
 
@@ -200,7 +200,7 @@ static struct raw_ring *hold_ends_back(struct house *house)
         const struct want want = {
                 .prompt = "a", .as_ids = true, .max_tokens = 1, .ignore_eos = true
         }; /* as ids: with the scribe it would be cancelled before it began */
-        uint64_t end = now_ms() + 60000, waiting = 0;
+        uint64_t end = now_ms() + PATIENCE_MS, waiting = 0;
         uint32_t count = 0;
 
         while (waiting < 16) {
@@ -231,7 +231,7 @@ static void reader_that_does_not_say_that_it_has_read_does_not_keep_the_daemon(v
         tail = __atomic_load_n(&ring->page->tail, __ATOMIC_SEQ_CST);
         __atomic_store_n(&ring->own->head, tail, __ATOMIC_SEQ_CST);
         kill(house->pid, SIGTERM);
-        for (uint64_t end = now_ms() + 15000; now_ms() < end && !ring->talk->hung_up;)
+        for (uint64_t end = now_ms() + REST_MS; now_ms() < end && !ring->talk->hung_up;)
                 talk_turn(ring->talk, 100);
         assert_true(ring->talk->hung_up);
         assert_int_equal(house_wait(house), 0);

@@ -63,7 +63,7 @@ static struct talk *ask_all(const struct house *house, uint32_t *ids)
 static struct talk *fall_asleep(const struct house *house, uint32_t *ids)
 {
         struct talk *talk = ask_all(house, ids), *asking = talk_greet_by(house, TALK_SOCKET);
-        uint64_t end = now_ms() + 60000, steps = 0, before;
+        uint64_t end = now_ms() + PATIENCE_MS, steps = 0, before;
 
         do {
                 assert_true(now_ms() < end);
@@ -170,7 +170,7 @@ static void reader_that_never_wakes_is_ended_as_stalled(void **state)
         talk = ask_all(house, ids);
         honest_look_for(&honest, 400);
         honest_end(&honest);
-        for (end = now_ms() + 60000; house_status(house, "requests.live"); sleep_ms(100))
+        for (end = now_ms() + PATIENCE_MS; house_status(house, "requests.live"); sleep_ms(100))
                 assert_true(now_ms() < end);
         for (uint32_t i = 0; i < STREAMS; i++) {
                 const struct stream *stream = talk_end(talk, ids[i]);
