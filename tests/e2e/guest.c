@@ -240,7 +240,7 @@ void guest_end(struct guest *guest)
 void guests_are_gone(const struct house *house)
 {
         struct talk *talk = talk_greet_by(house, TALK_SOCKET);
-        uint64_t end = now_ms() + REST_MS;
+        uint64_t end = now_ms() + PATIENCE_MS;
 
         while (reply_shows_others(talk_ask(talk, "op=s", "status"))) {
                 assert_true(now_ms() < end);

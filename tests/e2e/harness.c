@@ -417,7 +417,7 @@ static bool at_rest(const struct house *house, const struct gauges *now, size_t 
 void house_rest(struct house *house)
 {
         struct talk *talk = talk_greet_by(house, TALK_SOCKET); /* a ring would be held */
-        uint64_t end = now_ms() + REST_MS;
+        uint64_t end = now_ms() + PATIENCE_MS;
         struct gauges now;
         size_t bad = 0;
         bool others;

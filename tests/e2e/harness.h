@@ -93,10 +93,10 @@ const char *quick_model(const struct house *house, const char *context);
 
 /*
  * What has not come by then never will.  Sanitizers and busy machines are slow, and a virtual
- * machine may stand still for ten seconds and more while its clock goes on.
+ * machine may stand still for ten seconds and more while its clock goes on.  But less than the
+ * daemon's --stall-ms: what comes then was not let go because a reader had stalled.
  */
-#define PATIENCE_MS 120000
-#define REST_MS     45000 /* less than --stall-ms: what is given back was not given up for a stall */
+#define PATIENCE_MS 50000
 uint64_t now_ms(void);
 void sleep_ms(uint32_t ms);
 

@@ -231,7 +231,7 @@ static void reader_that_does_not_say_that_it_has_read_does_not_keep_the_daemon(v
         tail = __atomic_load_n(&ring->page->tail, __ATOMIC_SEQ_CST);
         __atomic_store_n(&ring->own->head, tail, __ATOMIC_SEQ_CST);
         kill(house->pid, SIGTERM);
-        for (uint64_t end = now_ms() + REST_MS; now_ms() < end && !ring->talk->hung_up;)
+        for (uint64_t end = now_ms() + PATIENCE_MS; now_ms() < end && !ring->talk->hung_up;)
                 talk_turn(ring->talk, 100);
         assert_true(ring->talk->hung_up);
         assert_int_equal(house_wait(house), 0);
