@@ -15,7 +15,7 @@
  * positions, in every layout.
  *
  *      scale    max |x| / 127 of the head's numbers x; 0 where that is less than 2^-126,
- *               NaN where some x is not finite
+ *               NaN (of bits 0x7fc00000) where some x is not finite
  *      integer  x / scale to nearest, ties to even: -127 .. 127; 0 where scale is 0 or NaN
  *
  * KV_FP8: the same with E4M3 (rows.h) for integers: a number keeps four bits of its own, where an integer

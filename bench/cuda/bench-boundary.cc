@@ -43,7 +43,6 @@ template <bool EAGER> static KERNEL(THREADS) chain_link(link_args a)
         }
         if (EAGER)
                 wait_for_predecessor();
-        let_successor_begin();
         before = a.in[(blockIdx.x + 1) % gridDim.x * WARPS + warp];
         for (uint32_t at = RING; at < a.loads; at += RING) {
                 UNROLL

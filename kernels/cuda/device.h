@@ -127,7 +127,8 @@ void device_emulate(const launch *launch, const void *kernel, const void *args)
 {
         const emu_shape shape = { { launch->x, launch->y, launch->z },
                                   { launch->threads, 1, 1 },
-                                  launch->shared };
+                                  launch->shared,
+                                  launch->early };
         struct both {
                 const void *kernel, *args;
         } both = { kernel, args };

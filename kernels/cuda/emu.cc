@@ -17,7 +17,7 @@
 #define POISON       0xff
 #define COPY_BYTES   16u
 
-enum fiber_state { READY, MEETING, AT_BARRIER, ENDED };
+enum fiber_state { READY, MEETING, AT_BARRIER, AT_PREDECESSOR, ENDED };
 
 struct copy {
         void *to;
@@ -27,6 +27,7 @@ struct copy {
 struct fiber {
         void *stack_pointer;
         fiber_state state;
+        bool waited; /* for the kernel's predecessor */
         unsigned lane, warp;
         emu_index index;
         std::vector<copy> open;
@@ -42,12 +43,20 @@ struct warp {
         alignas(16) emu_given given[2];
 };
 
+struct predecessor {
+        void (*run)(void *arg); /* NULL: it has run */
+        void *arg;
+};
+
 struct block {
         std::vector<fiber> fibers;
         std::vector<warp> warps;
-        unsigned alive, at_barrier;
+        unsigned alive, at_barrier, at_predecessor;
+        size_t first_stack; /* the first fiber's, in stacks */
         void (*kernel)(const void *args);
         const void *args;
+        bool early;
+        struct predecessor predecessor;
 };
 
 /* A host thread's, for as long as it lives. */
@@ -68,12 +77,19 @@ static thread_local unsigned schedule;
 static thread_local uint64_t dice;
 static thread_local block *here;
 static thread_local fiber *now;
+static thread_local predecessor next_predecessor;
+static thread_local size_t stacks_taken; /* by the blocks of kernels that have begun */
 static thread_local void *scheduler_stack_pointer;
 static thread_local fiber_stacks stacks;
 
 void emu_use(unsigned number)
 {
         schedule = number;
+}
+
+void emu_begin_early(void (*predecessor)(void *arg), void *arg)
+{
+        next_predecessor = { predecessor, arg };
 }
 
 unsigned emu_lane(void)
@@ -168,6 +184,7 @@ static void live(void)
 #endif
         here->kernel(here->args);
         assert(now->open.empty() && now->batches.empty()); /* copies that nobody waited for */
+        assert(now->waited || !here->early);               /* for the predecessor */
         now->state = ENDED;
         here->alive--;
         here->warps[now->warp].alive &= ~(1u << now->lane);
@@ -201,6 +218,16 @@ void emu_barrier(void)
                 return;
         }
         now->state = AT_BARRIER;
+        leave(false);
+}
+
+void emu_wait_for_predecessor(void)
+{
+        now->waited = true;
+        if (!here->predecessor.run)
+                return;
+        now->state = AT_PREDECESSOR;
+        here->at_predecessor++;
         leave(false);
 }
 
@@ -269,7 +296,7 @@ static bool run_warp(unsigned number)
 
                 if (at >= here->fibers.size() || here->fibers[at].state != READY)
                         continue;
-                go_on(&here->fibers[at], stacks.all[at]);
+                go_on(&here->fibers[at], stacks.all[here->first_stack + at]);
                 ran = true;
         }
         return ran;
@@ -290,6 +317,32 @@ static bool run_warps(void)
         return ran;
 }
 
+/* Another kernel, while the threads of this one's first block wait for it. */
+static void run_predecessor(void)
+{
+        const predecessor predecessor = here->predecessor;
+        const emu_index at = emu_block, block_size = emu_block_size, grid_size = emu_grid_size;
+        const uint64_t my_dice = dice;
+        const unsigned my_schedule = schedule;
+        uint8_t *const shared = emu_shared;
+        block *const self = here;
+
+        here = nullptr;
+        predecessor.run(predecessor.arg);
+        here = self;
+        emu_shared = shared;
+        schedule = my_schedule;
+        dice = my_dice;
+        emu_grid_size = grid_size;
+        emu_block_size = block_size;
+        emu_block = at;
+        here->predecessor = {};
+        here->at_predecessor = 0;
+        for (fiber &fiber : here->fibers)
+                if (fiber.state == AT_PREDECESSOR)
+                        fiber.state = READY;
+}
+
 static void run_block(void)
 {
         while (here->alive) {
@@ -299,6 +352,10 @@ static void run_block(void)
                         ready |= fiber.state == READY; /* dice may have missed it */
                 if (ready)
                         continue;
+                if (here->at_predecessor) {
+                        run_predecessor();
+                        continue;
+                }
                 fprintf(stderr,
                         "emu: block %u,%u,%u: %u threads go on, %u are at a barrier, and none "
                         "can\n",
@@ -317,7 +374,7 @@ static void begin_block(const emu_shape *shape, unsigned number)
                       number / shape->grid.x / shape->grid.y };
         dice = 0x9e3779b97f4a7c15u * (schedule + 1) + number;
         here->alive = (unsigned)here->fibers.size();
-        here->at_barrier = 0;
+        here->at_barrier = here->at_predecessor = 0;
         for (warp &warp : here->warps)
                 warp.there = warp.alive = warp.turn = 0;
         for (fiber &fiber : here->fibers) {
@@ -325,8 +382,9 @@ static void begin_block(const emu_shape *shape, unsigned number)
                 fiber.warp = at / EMU_LANES;
                 fiber.index = { at % shape->block.x, at / shape->block.x % shape->block.y,
                                 at / shape->block.x / shape->block.y };
+                fiber.waited = false;
                 here->warps[fiber.warp].alive |= 1u << fiber.lane;
-                prepare(&fiber, stacks.all[at]);
+                prepare(&fiber, stacks.all[here->first_stack + at]);
                 at++;
         }
 }
@@ -339,6 +397,19 @@ static unsigned nth_block(unsigned i, unsigned count)
         return (i + schedule * (count / 2 + 1)) % count;
 }
 
+/* Returns the first one.  Others are taken while their threads wait for this kernel. */
+static size_t take_stacks(unsigned threads)
+{
+        size_t first = stacks_taken;
+
+        stacks_taken += threads;
+        while (stacks.all.size() < stacks_taken) {
+                stacks.all.push_back((uint8_t *)aligned_alloc(64, STACK_BYTES));
+                assert(stacks.all.back());
+        }
+        return first;
+}
+
 void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const void *args)
 {
         unsigned threads = shape->block.x * shape->block.y * shape->block.z;
@@ -347,10 +418,7 @@ void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const voi
         block block;
 
         assert(!here && threads && threads <= THREADS_MAX);
-        while (stacks.all.size() < threads) {
-                stacks.all.push_back((uint8_t *)aligned_alloc(64, STACK_BYTES));
-                assert(stacks.all.back());
-        }
+        block.first_stack = take_stacks(threads);
         if (shape->shared && posix_memalign(&shared, SHARED_ALIGN, shape->shared))
                 abort();
         emu_shared = (uint8_t *)shared;
@@ -360,11 +428,16 @@ void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const voi
         block.warps.resize((threads + EMU_LANES - 1) / EMU_LANES);
         block.kernel = kernel;
         block.args = args;
+        block.early = shape->early;
+        block.predecessor = next_predecessor;
+        next_predecessor = {};
         here = &block;
         for (unsigned i = 0; i < blocks; i++) {
                 begin_block(shape, nth_block(i, blocks));
                 run_block();
         }
+        assert(!block.predecessor.run); /* some thread has waited for it */
         here = nullptr;
+        stacks_taken -= threads;
         free(shared);
 }

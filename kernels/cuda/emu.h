@@ -13,6 +13,8 @@
  *      a copy that is begun (copy_begin() of lane.h) poisons its destination at once and is
  *      made when it is waited for: neither a wait too few nor a write too early goes unseen
  *      a barrier that some threads of a block do not come to: all wait, and that is told
+ *      a kernel that may begin before its predecessor has ended, and has a thread that does not
+ *      wait for it: the program aborts.  See emu_begin_early() for reads that come too early
  *
  * What does not: time, bank conflicts, and memory that is seen late by other blocks.  Blocks
  * run one after the other, in an order of the schedule; one that waits for another hangs.
@@ -32,6 +34,7 @@ struct emu_index {
 struct emu_shape {
         emu_index grid, block; /* blocks; threads of each, 1024 at most */
         size_t shared;         /* bytes, for each block */
+        bool early;            /* may begin before its predecessor has ended */
 };
 
 /*
@@ -44,6 +47,14 @@ void emu_use(unsigned schedule);
 /* Returns when all blocks have run; aborts, telling why, where they cannot. */
 void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const void *args);
 
+/*
+ * The next emu_run() of this host thread begins before its predecessor has run.  The threads of the
+ * block that comes first run until they wait; then predecessor() is called, which may run another
+ * kernel; then they go on.  A kernel that reads its predecessor's results before it waits reads what
+ * was there before.
+ */
+void emu_begin_early(void (*predecessor)(void *arg), void *arg);
+
 /* ---- for kernels, by way of lane.h ---- */
 
 /* Not thread_local, which is asked each time whether it must be made. */
@@ -52,6 +63,7 @@ extern __thread uint8_t *emu_shared;
 
 unsigned emu_lane(void);
 void emu_barrier(void);
+void emu_wait_for_predecessor(void);
 
 #define EMU_LANES 32u
 #define EMU_BYTES 64u /* that a lane gives, at most */

@@ -4,7 +4,8 @@
 
 #include "kernels/cuda/lane.h"
 
-#define WARPS 4u
+#define WARPS     4u
+#define SCALE_NAN 0x7fc00000u /* page.h's */
 
 enum kind { HEAD_Q, HEAD_K, HEAD_V };
 
@@ -100,9 +101,11 @@ template <kv_type T> DEVICE void put_bytes(const place *to, const float *waits, 
 
                 most = other > most ? other : most;
         }
-        scale = float_of(most < 0x7f800000 ? most : 0x7fc00000) / top;
+        scale = divide(float_of(most), top);
         if (scale < 0x1p-126f)
                 scale = 0;
+        if (most >= 0x7f800000)
+                scale = float_of(SCALE_NAN); /* chosen last: a GPU's division makes another NaN */
         for (uint32_t i = lane_number() * 4; i < count; i += LANES * 4) {
                 uint32_t four = 0;
 

@@ -230,6 +230,20 @@ DEVICE void sine_and_cosine(float angle, float *ret_sine, float *ret_cosine)
 #endif
 }
 
+/* a / b.  Whatever NaN goes in, a GPU's arithmetic makes this one of it, and not the CPU's. */
+#define NAN_BITS 0x7fffffffu
+
+DEVICE float divide(float a, float b)
+{
+#ifdef __CUDACC__
+        return a / b;
+#else
+        float quotient = a / b;
+
+        return quotient != quotient ? float_of(NAN_BITS) : quotient;
+#endif
+}
+
 /* ---- lanes of a warp, all of which come ---- */
 
 DEVICE unsigned lane_number(void)
@@ -354,6 +368,8 @@ template <bool HALVES> static void lane_products(emu_given *given)
 
                         for (unsigned k = 0; k < 16; k++)
                                 one->c[i] += a[row][k] * b[k][column];
+                        if (one->c[i] != one->c[i])
+                                one->c[i] = float_of(NAN_BITS);
                 }
         }
 }
@@ -510,21 +526,19 @@ DEVICE void order_writes(void)
 /* ---- kernels that overlap ---- */
 
 /*
- * A kernel may begin before the one before it in its stream has ended, to fetch what does not
- * depend on that one: weights.  It reads nothing else, and writes nothing, before this.
+ * A kernel may begin before its predecessor in the stream has ended, to fetch what does not depend
+ * on it: weights.  Every thread calls this, and before that it reads nothing else and writes nothing.
+ *
+ * Then the successor may begin as well.  It gets multiprocessors only once all blocks of this kernel
+ * are on theirs, and it waits here until this kernel has ended.
  */
 DEVICE void wait_for_predecessor(void)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
         asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-/* From here on, the next one may begin. */
-DEVICE void let_successor_begin(void)
-{
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
         asm volatile("griddepcontrol.launch_dependents;");
+#elif !defined(__CUDACC__)
+        emu_wait_for_predecessor();
 #endif
 }
 

@@ -13,16 +13,17 @@
 
 /*
  * The lane's eight columns of x, of one group, and of row g of a tile of eight rows: those at 8t ..; or
- * where a product is to have all of 16 columns that share a scale, at 4t .. and 16 + 4t .. .
+ * where a product is to have all of 16 columns that share a scale, at 4t .. and 16 + 4t .. .  Rows
+ * past `count`, those of the step, are zeros: a step of one row reads one row, not the eight of a tile.
  */
 template <linear_format FORMAT>
-DEVICE uint4 see(const linear_args &a, unsigned row, unsigned step, unsigned group)
+DEVICE uint4 see(const linear_args &a, unsigned count, unsigned row, unsigned step, unsigned group)
 {
         unsigned column = (step * GROUPS_OF(FORMAT) + group) * GROUP;
         uint4 zeros = { 0, 0, 0, 0 };
 
         row += lane_number() / 4;
-        if (row >= a.rows_max || (FORMAT == LINEAR_INT4 && column >= a.x_columns))
+        if (row >= count || (FORMAT == LINEAR_INT4 && column >= a.x_columns))
                 return zeros;
         if (FORMAT == LINEAR_K6) {
                 const uint16_t *from =
@@ -75,7 +76,8 @@ DEVICE void multiply_group(float sums[4], const uint32_t w[2][4], const uint4 &x
  */
 template <linear_format FORMAT, unsigned TILES>
 DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], const held<FORMAT> &w,
-                          const linear_args &a, unsigned row, unsigned step, unsigned next)
+                          const linear_args &a, unsigned count, unsigned row, unsigned step,
+                          unsigned next)
 {
         constexpr unsigned GROUPS = GROUPS_OF(FORMAT);
         told<FORMAT> told;
@@ -93,11 +95,11 @@ DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], cons
                         uint4 mine = x[here % GROUPS];
 
                         if (then < GROUPS * TILES)
-                                x[here % GROUPS] =
-                                        see<FORMAT>(a, row + then % TILES * 8, step, then / TILES);
+                                x[here % GROUPS] = see<FORMAT>(a, count, row + then % TILES * 8,
+                                                               step, then / TILES);
                         else if (next * GROUPS * GROUP < a.w.columns)
-                                x[here % GROUPS] = see<FORMAT>(a, row + then % TILES * 8, next,
-                                                               then / TILES - GROUPS);
+                                x[here % GROUPS] = see<FORMAT>(a, count, row + then % TILES * 8,
+                                                               next, then / TILES - GROUPS);
                         multiply_group<FORMAT>(sums[tile], wide, mine, by);
                 }
         }
@@ -210,19 +212,20 @@ multiply(linear_args a)
         float sums[TILES][4] = {};
         uint4 x[GROUPS] = {};
         addends of = { (const float *)shared(), blockDim.x / LANES, SUMS_OF(TILES) };
+        unsigned count;
 
         UNROLL
         for (unsigned i = 0; i < RING; i++)
                 if (first + i * stride < steps)
                         hold(&ring[i], rows, first + i * stride);
         wait_for_predecessor();
-        let_successor_begin(); /* it writes nothing before all of this has ended */
+        count = *a.count;
+        if (row >= count)
+                return;
         UNROLL
         for (unsigned i = 0; i < GROUPS; i++)
                 if (first < steps)
-                        x[i] = see<FORMAT>(a, row + i % TILES * 8, first, i / TILES);
-        if (row >= *a.count)
-                return;
+                        x[i] = see<FORMAT>(a, count, row + i % TILES * 8, first, i / TILES);
         for (unsigned at = first; at < steps; at += RING * stride) {
                 UNROLL
                 for (unsigned i = 0; i < RING; i++) {
@@ -230,7 +233,8 @@ multiply(linear_args a)
 
                         if (step >= steps)
                                 break;
-                        multiply_step<FORMAT, TILES>(sums, x, ring[i], a, row, step, step + stride);
+                        multiply_step<FORMAT, TILES>(sums, x, ring[i], a, count, row, step,
+                                                     step + stride);
                         if (step + RING * stride < steps)
                                 hold(&ring[i], rows, step + RING * stride);
                 }

@@ -24,8 +24,7 @@
  * products.  The first steps of w are on their way before the kernel waits for the one
  * before it.
  *
- * Rows of x at or past *count, up to rows_max, are read but disturb nobody, and nothing is stored
- * for them.
+ * Rows of x at or past *count, up to rows_max, are not read, and nothing is stored for them.
  *
  * It can not: read rows of x in another order than they lie in (who wants some of them gathers
  * them), and be quick for hundreds of rows: each chunk fetches w again, and multiplies 64 rows

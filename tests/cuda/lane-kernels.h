@@ -48,6 +48,7 @@ struct convert_args {
         uint32_t *less,
                 *less_half; /* two bfloats, two halves, from which two others are subtracted */
         uint32_t *scaled;   /* two bfloats times 2^120 and 2^-2 */
+        uint32_t *quotient; /* bits of a float by 448 */
 };
 
 KERNEL(96) lanes(lanes_args a);
@@ -190,7 +191,6 @@ KERNEL(32) count(count_args a)
         wait_for_predecessor();
         a.sums[block] = load_once(&a.weights[block]).z;
         order_writes();
-        let_successor_begin();
         if (add_atomically(a.tickets, 1) + 1 < gridDim.x)
                 return;
         for (unsigned i = 0; i < gridDim.x; i++)
@@ -210,6 +210,7 @@ KERNEL(256) convert(convert_args a)
                 a.less[i] = subtract_bfloats(bits, bits >> 16 | bits << 16);
                 a.less_half[i] = subtract_halves(bits, bits >> 16 | bits << 16);
                 a.scaled[i] = scale_bfloats(bits, 0x3e807b80);
+                a.quotient[i] = bits_of(divide(float_of(bits), 448));
         }
 }
 

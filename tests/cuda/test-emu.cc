@@ -272,6 +272,65 @@ static void what_is_written_or_read_too_early_shows(void **)
         assert_false(is_right(overwrite<WRITTEN_UNDER_WAY>, THREADS * 16, right));
 }
 
+/* ---- kernels that begin before their predecessor has ended ---- */
+
+#define BROUGHT 3u /* blocks of the predecessor */
+
+struct early_args {
+        uint32_t *brought; /* (BROUGHT, THREADS) */
+        uint32_t *sums;    /* (2, THREADS) */
+};
+
+static KERNEL(THREADS) bring(early_args a)
+{
+        memset(shared() + threadIdx.x * 4, 0, 4);
+        block_meets();
+        a.brought[blockIdx.x * THREADS + threadIdx.x] = threadIdx.x + 1;
+}
+
+/* Adds up what its predecessor brought; LATE: it reads only after it has waited. */
+template <bool LATE> static KERNEL(THREADS) add_brought(early_args a)
+{
+        uint32_t sum = 0, *mine = (uint32_t *)shared() + threadIdx.x;
+
+        *mine = threadIdx.x;
+        if (LATE)
+                wait_for_predecessor();
+        for (unsigned block = 0; block < BROUGHT; block++)
+                sum += a.brought[block * THREADS + (threadIdx.x ^ 63)];
+        if (!LATE)
+                wait_for_predecessor();
+        block_meets();
+        a.sums[blockIdx.x * THREADS + threadIdx.x] = sum + *mine - threadIdx.x;
+}
+
+static void run_bring(void *args)
+{
+        run_now(5, { BROUGHT, 1, 1, THREADS, THREADS * 4, false }, bring,
+                *(const early_args *)args);
+}
+
+static bool adds_what_was_brought(void (*kernel)(early_args), unsigned schedule)
+{
+        uint32_t brought[BROUGHT * THREADS] = {}, sums[2 * THREADS] = {};
+        early_args args = { brought, sums };
+        bool right = true;
+
+        emu_begin_early(run_bring, &args);
+        run_now(schedule, { 2, 1, 1, THREADS, THREADS * 4, true }, kernel, args);
+        for (unsigned i = 0; i < 2 * THREADS; i++)
+                right = right && sums[i] == BROUGHT * ((i % THREADS ^ 63) + 1);
+        return right;
+}
+
+static void a_read_before_the_predecessor_has_ended_shows(void **)
+{
+        for (unsigned schedule = 0; schedule < EMU_SCHEDULES; schedule++) {
+                assert_true(adds_what_was_brought(add_brought<true>, schedule));
+                assert_false(adds_what_was_brought(add_brought<false>, schedule));
+        }
+}
+
 /* ---- mistakes that end it ---- */
 
 static KERNEL(THREADS) split_at_barrier(work_args)
@@ -307,6 +366,12 @@ static KERNEL(THREADS) forgotten_copy(work_args a)
         copies_end();
 }
 
+static KERNEL(THREADS) wait_of_some(work_args)
+{
+        if (threadIdx.x % 2)
+                wait_for_predecessor();
+}
+
 static KERNEL(THREADS) read_past_shared(work_args a)
 {
         a.out[threadIdx.x] = ((uint32_t *)shared())[threadIdx.x + 1];
@@ -334,6 +399,11 @@ static void deed_forgotten_copy(void)
         is_right(forgotten_copy, THREADS * 16, some);
 }
 
+static void deed_wait_of_some(void)
+{
+        run_now(0, { 1, 1, 1, THREADS, 0, true }, wait_of_some, work_args{ nullptr, some });
+}
+
 static void deed_read_past_shared(void)
 {
         is_right(read_past_shared, THREADS * 4, some);
@@ -355,6 +425,11 @@ static void a_copy_that_nobody_waited_for_is_told(void **)
         assert_true(is_deadly(deed_forgotten_copy, "batches.empty()"));
 }
 
+static void a_thread_that_does_not_wait_for_the_predecessor_is_told(void **)
+{
+        assert_true(is_deadly(deed_wait_of_some, "now->waited"));
+}
+
 static void reading_past_shared_memory_is_told_by_address_sanitizer(void **)
 {
         if (!WITH_ASAN)
@@ -373,9 +448,11 @@ int main(void)
                 cmocka_unit_test(lanes_that_do_not_meet_show),
                 cmocka_unit_test(a_wait_for_one_batch_too_few_shows),
                 cmocka_unit_test(what_is_written_or_read_too_early_shows),
+                cmocka_unit_test(a_read_before_the_predecessor_has_ended_shows),
                 cmocka_unit_test(a_barrier_that_some_do_not_come_to_is_told),
                 cmocka_unit_test(lanes_that_meet_for_different_things_are_told),
                 cmocka_unit_test(a_copy_that_nobody_waited_for_is_told),
+                cmocka_unit_test(a_thread_that_does_not_wait_for_the_predecessor_is_told),
                 cmocka_unit_test(reading_past_shared_memory_is_told_by_address_sanitizer),
         };
 

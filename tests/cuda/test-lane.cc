@@ -134,7 +134,7 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
 {
         const uint32_t many = 0x18000;
         std::vector<uint32_t> in(many), halves(many), bfloats(many), less(many), less_half(many);
-        std::vector<uint32_t> scaled(many);
+        std::vector<uint32_t> scaled(many), quotients(many);
         std::vector<float> from_halves(many), from_bfloats(many);
         uint64_t state = SEED + 7;
 
@@ -142,7 +142,8 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
                 in[i] = i < 0x10000 ? i | i << 16 : (uint32_t)next_random(&state);
         run_now(0, one_block(256, 0), convert,
                 convert_args{ many, in.data(), halves.data(), bfloats.data(), from_halves.data(),
-                              from_bfloats.data(), less.data(), less_half.data(), scaled.data() });
+                              from_bfloats.data(), less.data(), less_half.data(), scaled.data(),
+                              quotients.data() });
         for (uint32_t i = 0; i < many; i++) {
                 float f = float_of(in[i]);
                 float low = from_bfloats[i], high = float_of(in[i] & 0xffff0000u);
@@ -153,6 +154,7 @@ static void kernels_turn_numbers_into_others_as_they_should(void **)
                 assert_true(same(low, value_of(&bfloat, in[i] & 0xffff)));
                 assert_int_equal(less[i],
                                  nearest(&bfloat, low - high) | nearest(&bfloat, high - low) << 16);
+                assert_int_equal(quotients[i], f != f ? NAN_BITS : bits_of(f / 448));
                 assert_int_equal(scaled[i], nearest(&bfloat, low * 0x1p120f) |
                                                     nearest(&bfloat, high * 0x1p-2f) << 16);
                 low = from_halves[i];
@@ -251,6 +253,20 @@ static void products_of_matrices_are_products_of_matrices(void **)
         check_products<true>(&half);
 }
 
+/* In row 0 infinity times 0, in row 1 a NaN of the CPU's, in row 2 a negative one among the sums. */
+static void a_product_that_is_not_a_number_has_the_bits_of_the_gpus_nan(void **)
+{
+        uint16_t a[512] = {}, b[256] = {};
+        float c[256] = {}, out[256];
+
+        a[0] = 0x7f80;
+        a[16] = 0x7fc0;
+        c[16] = float_of(0xffc00001);
+        run_now(0, one_block(64, 0), product_of_bfloats, product_args{ a, b, c, out });
+        for (unsigned i = 0; i < 256; i++)
+                assert_int_equal(bits_of(out[i]), i < 17 ? NAN_BITS : 0);
+}
+
 /* Of matrix i, a lane has two numbers of row lane/4; turned, of column lane/4. */
 static void four_matrices_are_loaded_straight_and_turned(void **)
 {
@@ -331,6 +347,7 @@ int main(void)
                 cmocka_unit_test(kernels_turn_numbers_into_others_as_they_should),
                 cmocka_unit_test(each_lane_gets_what_the_lane_it_names_has),
                 cmocka_unit_test(products_of_matrices_are_products_of_matrices),
+                cmocka_unit_test(a_product_that_is_not_a_number_has_the_bits_of_the_gpus_nan),
                 cmocka_unit_test(four_matrices_are_loaded_straight_and_turned),
                 cmocka_unit_test(
                         copies_come_batch_by_batch_when_they_are_waited_for_and_zeros_for_nothing),
