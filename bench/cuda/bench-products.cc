@@ -202,7 +202,8 @@ static void multiply(bench *b, operands *o, way way, unsigned set)
 
 /*
  * wide() multiplies pieces of a matrix, each as large as its scratch.  Before that, cuBLASLt has to
- * choose an algorithm for each shape.  wide_serves() asks it to, but refuses fewer than WIDE_ROWS rows.
+ * choose an algorithm for each shape.  wide_serves() asks it to, but refuses fewer than WIDE_ROWS
+ * rows.
  */
 static bool library_serves(const operands *o)
 {
@@ -248,7 +249,7 @@ static void first_numbers(bench *b, operands *o, way way, float ret_numbers[COMP
         memcpy(ret_numbers, words, sizeof(words));
 }
 
-/* The kernel gives a row among many the same bits as that row alone; cuBLASLt rounds differently. */
+/* The kernel gives a row among many the bits of that row alone; cuBLASLt rounds differently. */
 static void check_first(bench *b, operands *o, way way, const char *what)
 {
         float numbers[COMPARED], most = 0, apart = 0;

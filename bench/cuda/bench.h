@@ -4,8 +4,9 @@
  *
  *      bench-device [--tiny] [--predict] [--bandwidth GB/S] PART ...
  *
- * It is a program for a GPU (contrib/gpu/build).  With --tiny it also runs on the emulated device, where
- * times mean nothing and all else is checked.  --predict needs no device and prints predictions only.
+ * It is a program for a GPU (contrib/gpu/build).  With --tiny it also runs on the emulated device,
+ * where times mean nothing and all else is checked.  --predict needs no device and prints only
+ * predictions.
  *
  * A figure is the median of some samples, with the lowest and the highest; a sample is so much work
  * that the host's clock around it errs by less than a hundredth.  What is computed is checked.

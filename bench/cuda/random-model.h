@@ -37,8 +37,8 @@ double random_numbers(const struct random_shape *shape);
 double random_bytes_of_number(enum row_type type);
 
 /*
- * In so many threads, with rows and wants as conf says.  0 or a negative errno; it is to be closed in
- * any case, before the backend is.
+ * In so many threads, with rows and wants as conf says.  0 or a negative errno; it is to be closed
+ * in any case, before the backend is.
  */
 int random_open(struct random_model *m, struct kernels *k, const struct random_shape *shape,
                 const struct kernels_conf *conf, uint32_t pages, unsigned threads);
