@@ -171,7 +171,8 @@ static void tell_decode(bench *b, uint32_t head_dim, uint32_t slots, uint32_t co
 {
         const shape s = { slots, 1, b->tiny ? 40 : context, head_dim };
         double bytes = (double)slots * context * KV_HEADS * head_dim * 4;
-        double predicted = bytes / LIMIT_MEMORY / 0.95 + 4e-6;
+        prediction predicted = predict_each(
+                [=](const card &card) { return (bytes / card.memory / 0.95 + 4e-6) * 1e6; });
         figure f = {};
         char what[100];
 
@@ -179,7 +180,7 @@ static void tell_decode(bench *b, uint32_t head_dim, uint32_t slots, uint32_t co
                  slots > 1 ? "s" : "", context);
         if (b->device)
                 f = figure_times(time_attention(b, &s), 1e6);
-        figure_tell("attention", what, "us", predicted * 1e6, b->device ? &f : nullptr,
+        figure_tell("attention", what, "us", predicted, b->device ? &f : nullptr,
                     b->device ? bytes / b->bandwidth / (f.median * 1e-6) : 0);
 }
 
@@ -194,8 +195,8 @@ static void tell_prompt(bench *b, uint32_t head_dim, uint32_t rows, double predi
         snprintf(what, sizeof(what), "head_dim %u, a prompt of %u", head_dim, rows);
         if (b->device)
                 f = figure_times(figure_rate(time_attention(b, &s), operations), 1e-12);
-        figure_tell("attention", what, "TFLOP/s", predicted, b->device ? &f : nullptr,
-                    f.median * 1e12 / LIMIT_PRODUCTS);
+        figure_tell("attention", what, "TFLOP/s", prediction_of_all(predicted),
+                    b->device ? &f : nullptr, f.median * 1e12 / b->card->products);
 }
 
 void bench_attention(bench *b)
@@ -206,7 +207,7 @@ void bench_attention(bench *b)
         } prompts[] = { { 512, 180 }, { 1024, 240 }, { 2048, 300 }, { 4096, 350 }, { 8192, 400 } };
 
         for (uint32_t head_dim : { 128u, 64u }) {
-                for (uint32_t slots : { 1u, 8u, 32u, 64u, 256u })
+                for (uint32_t slots : { 1u, 8u, 32u, 64u, 128u, 256u })
                         for (uint32_t context : { 256u, 1024u, 4096u, 8192u })
                                 if (!b->tiny || (slots == 1 && context == 256))
                                         tell_decode(b, head_dim, slots, context);

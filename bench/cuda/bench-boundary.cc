@@ -167,7 +167,8 @@ static void tell_way(const chain *c, const way *w, unsigned megabytes, std::vect
                 f = { f.median - bytes_take, f.lowest - bytes_take, f.highest - bytes_take };
                 f = figure_times(f, 1e6);
         }
-        figure_tell("boundary", what, "us", w->predicted * 1e6, b->device ? &f : nullptr, 0);
+        figure_tell("boundary", what, "us", prediction_of_all(w->predicted * 1e6),
+                    b->device ? &f : nullptr, 0);
 }
 
 void bench_boundary(bench *b)

@@ -32,6 +32,14 @@ void bench_check(bool good, const char *what)
         exit(1);
 }
 
+void bench_note(bench *b, bool good, const char *what)
+{
+        if (good)
+                return;
+        fprintf(stderr, "bench-device: what was computed is wrong: %s\n", what);
+        b->wrong = true;
+}
+
 void *bench_new(bench *b, size_t bytes)
 {
         void *memory;
@@ -148,6 +156,7 @@ void bench_fill(bench *b, fill kind, void *to, size_t bytes)
 static void open_device(bench *b)
 {
         bench_must(device_open(0, &b->device), "a GPU");
+        b->card = card_of(device_name(b->device));
         bench_must(device_moment_new(b->device, &b->moment), "a moment");
         fprintf(stderr, "bench-device: %s, %u multiprocessors, %zu MiB free\n",
                 device_name(b->device), device_processors(b->device),
@@ -168,6 +177,7 @@ static bool measure(bench *b, const char *name)
 {
         for (const auto &part : parts)
                 if (!strcmp(part.name, name)) {
+                        b->samples = BENCH_SAMPLES;
                         part.measure(b);
                         return true;
                 }
@@ -176,8 +186,8 @@ static bool measure(bench *b, const char *name)
 
 int main(int argc, char **argv)
 {
-        bench b = { nullptr, false, LIMIT_MEMORY, nullptr };
-        bool predict = false;
+        bench b = {};
+        bool predict = false, has_bandwidth = false;
         int i = 1;
 
         for (; i < argc && argv[i][0] == '-'; i++)
@@ -185,18 +195,22 @@ int main(int argc, char **argv)
                         b.tiny = true;
                 else if (!strcmp(argv[i], "--predict"))
                         predict = true;
-                else if (!strcmp(argv[i], "--bandwidth") && i + 1 < argc)
+                else if (!strcmp(argv[i], "--bandwidth") && i + 1 < argc) {
                         b.bandwidth = atof(argv[++i]) * 1e9;
-                else
+                        has_bandwidth = true;
+                } else
                         return refuse();
-        if (i == argc || !(b.bandwidth > 0))
+        if (i == argc || (has_bandwidth && !(b.bandwidth > 0)))
                 return refuse();
+        b.card = card_of(nullptr);
         if (!predict)
                 open_device(&b);
+        if (!has_bandwidth)
+                b.bandwidth = b.card->memory;
         for (; i < argc; i++)
                 if (!measure(&b, argv[i]))
                         return refuse();
         device_moment_delete(b.device, b.moment);
         device_close(b.device);
-        return 0;
+        return b.wrong;
 }

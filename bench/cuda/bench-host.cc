@@ -71,8 +71,8 @@ static void tell_copy(bench *b, ends *e, direction way)
                 f = figure_rate(bench_time(b, [&] { put_copy(b, e, way); }), much);
                 f = figure_times(f, 1e-9);
         }
-        figure_tell("host", what, "GB/s", predicted * 1e-9, b->device ? &f : nullptr,
-                    f.median * 1e9 / limit);
+        figure_tell("host", what, "GB/s", prediction_of_all(predicted * 1e-9),
+                    b->device ? &f : nullptr, f.median * 1e9 / limit);
 }
 
 static void tell_copies(bench *b, size_t bytes)
@@ -133,7 +133,8 @@ static void tell_replay(bench *b, unsigned nodes)
                 });
                 device_recording_delete(b->device, recording);
         }
-        figure_tell("host", what, "us", 3 + 0.01 * nodes, b->device ? &f : nullptr, 0);
+        figure_tell("host", what, "us", prediction_of_all(3 + 0.01 * nodes),
+                    b->device ? &f : nullptr, 0);
 }
 
 void bench_host(bench *b)
@@ -145,8 +146,8 @@ void bench_host(bench *b)
                         tell_copies(b, kib << 10);
         if (b->device)
                 f = time_calls(b, [&] { put_nothing(b); });
-        figure_tell("host", "the host's time for one launch", "us", 2.5, b->device ? &f : nullptr,
-                    0);
+        figure_tell("host", "the host's time for one launch", "us", prediction_of_all(2.5),
+                    b->device ? &f : nullptr, 0);
         for (unsigned nodes : { 1u, 82u, 162u, 322u })
                 tell_replay(b, nodes);
 }

@@ -85,47 +85,48 @@ static void tell_read(bench *b, const reading *r, const uint8_t *from, size_t by
         snprintf(what, sizeof(what), "read, %u KiB under way on each multiprocessor, %u block%s",
                  r->blocks * r->depth * READERS * 16 >> 10, r->blocks, r->blocks > 1 ? "s" : "");
         if (!b->device) {
-                figure_tell("memory", what, "GB/s", 0, nullptr, 0);
+                figure_tell("memory", what, "GB/s", {}, nullptr, 0);
                 return;
         }
         f = figure_rate(read_through(b, r, from, bytes / 16, 1), (double)bytes);
         *best = f.median > *best ? f.median : *best;
         f = figure_times(f, 1e-9);
-        figure_tell("memory", what, "GB/s", 0, &f, f.median * 1e9 / LIMIT_MEMORY);
+        figure_tell("memory", what, "GB/s", {}, &f, f.median * 1e9 / b->card->memory);
+}
+
+static prediction predict_memory(void)
+{
+        return predict_each([](const card &card) { return card.memory * 1e-9; });
 }
 
 static void tell_copy(bench *b, uint8_t *to, const uint8_t *from, size_t bytes)
 {
-        figure f;
+        figure f = {};
 
-        if (!b->device) {
-                figure_tell("memory", "copy, both ways counted", "GB/s", LIMIT_MEMORY * 1e-9,
-                            nullptr, 0);
-                return;
+        if (b->device) {
+                f = bench_time(b, [&] {
+                        bench_must(device_copy(b->device, STREAM_STEPS, to, from, bytes), "a copy");
+                });
+                f = figure_times(figure_rate(f, 2.0 * (double)bytes), 1e-9);
         }
-        f = bench_time(b, [&] {
-                bench_must(device_copy(b->device, STREAM_STEPS, to, from, bytes), "a copy");
-        });
-        f = figure_times(figure_rate(f, 2.0 * (double)bytes), 1e-9);
-        figure_tell("memory", "copy, both ways counted", "GB/s", LIMIT_MEMORY * 1e-9, &f,
-                    f.median * 1e9 / LIMIT_MEMORY);
+        figure_tell("memory", "copy, both ways counted", "GB/s", predict_memory(),
+                    b->device ? &f : nullptr, f.median * 1e9 / b->card->memory);
 }
 
 static void tell_cached(bench *b, const uint8_t *from, size_t bytes)
 {
+        const prediction predicted = predict_each([](const card &card) { return card.l2 * 1e-9; });
         const reading r = { 4, 4, read_all<4> };
         const unsigned passes = b->tiny ? 2 : 64;
-        figure f;
+        figure f = {};
 
-        if (!b->device) {
-                figure_tell("memory", "read out of the L2 cache", "GB/s", LIMIT_L2 * 1e-9, nullptr,
-                            0);
-                return;
+        if (b->device) {
+                f = figure_rate(read_through(b, &r, from, bytes / 16, passes),
+                                (double)bytes * passes);
+                f = figure_times(f, 1e-9);
         }
-        f = figure_rate(read_through(b, &r, from, bytes / 16, passes), (double)bytes * passes);
-        f = figure_times(f, 1e-9);
-        figure_tell("memory", "read out of the L2 cache", "GB/s", LIMIT_L2 * 1e-9, &f,
-                    f.median * 1e9 / LIMIT_L2);
+        figure_tell("memory", "read out of the L2 cache", "GB/s", predicted,
+                    b->device ? &f : nullptr, f.median * 1e9 / b->card->l2);
 }
 
 void bench_memory(bench *b)
@@ -145,8 +146,8 @@ void bench_memory(bench *b)
         for (const reading &r : readings)
                 tell_read(b, &r, from, bytes, &best);
         f = { best * 1e-9, best * 1e-9, best * 1e-9 };
-        figure_tell("memory", "read, best", "GB/s", LIMIT_MEMORY * 1e-9, b->device ? &f : nullptr,
-                    best / LIMIT_MEMORY);
+        figure_tell("memory", "read, best", "GB/s", predict_memory(), b->device ? &f : nullptr,
+                    best / b->card->memory);
         tell_cached(b, from, once / 2);
         if (b->device) {
                 bench_delete(b, from);

@@ -22,9 +22,9 @@ static const struct {
         { "drawn, top_k 40, 5 logprobs", { 1, 1, 0, 40, 0, 4, 1, 6 }, 8 },
 };
 
-static double predict(uint32_t wants, unsigned readings)
+static double predict(const card &card, uint32_t wants, unsigned readings)
 {
-        double row = (double)VOCAB * 4, first = row * wants / LIMIT_MEMORY;
+        double row = (double)VOCAB * 4, first = row * wants / card.memory;
         double block = row / OF_BLOCK * ((wants + 131) / 132);
 
         return (first > block ? first : block) * readings + PREDICTED_GAP;
@@ -78,7 +78,9 @@ void bench_pick(bench *b)
                         if (b->device)
                                 f = figure_times(time_picks(b, logits, &kind.how, wants, vocab),
                                                  1e6);
-                        figure_tell("pick", what, "us", predict(wants, kind.readings) * 1e6,
+                        figure_tell("pick", what, "us", predict_each([&](const card &card) {
+                                            return predict(card, wants, kind.readings) * 1e6;
+                                    }),
                                     b->device ? &f : nullptr, 0);
                 }
         if (b->device)

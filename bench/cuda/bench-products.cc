@@ -1,16 +1,27 @@
 /*
- * Rows times weights (linear.h), 1 to 64 rows, for the matrices of two models; each time other weights than
- * the last times, so that they come out of memory.
+ * Rows times weights, 1 to 256 rows, for the matrices of two models: by the kernel (linear.h), and
+ * by cuBLASLt (wide.h).  Each product reads other weights than the ones before it, so that they
+ * come out of memory.
  */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <vector>
 
 #include "bench/cuda/bench.h"
+#include "kernels/cuda/cuda.h"
 #include "kernels/cuda/linear.h"
+#include "kernels/cuda/wide.h"
 
-#define ROWS_MAX 64u
+#define ROWS_MAX 256u
+#define CHUNK    64u /* rows for which the kernel reads the weights once */
 #define SETS_MAX 64u
 #define CACHED   ((size_t)300 << 20) /* five times what the largest L2 cache holds */
+#define NODES    32u                 /* products of a recording */
+#define SAMPLES  5u                  /* there are hundreds of figures */
+#define COMPARED 16u                 /* numbers of a result that are checked */
+#define NEAR     0.03f /* of the largest number: cuBLASLt gets weights rounded to bfloats */
 
 struct product {
         const char *name;
@@ -18,33 +29,47 @@ struct product {
         linear_epilogue epilogue;
 };
 
-static const product products[] = {
-        { "1B qkv", 3072, 2048, LINEAR_STORE },     { "1B o", 2048, 2048, LINEAR_ADD },
-        { "1B gate|up", 16384, 2048, LINEAR_GATE }, { "1B down", 2048, 8192, LINEAR_ADD },
+static const std::vector<product> of_8b = {
         { "8B qkv", 6144, 4096, LINEAR_STORE },     { "8B o", 4096, 4096, LINEAR_ADD },
         { "8B gate|up", 28672, 4096, LINEAR_GATE }, { "8B down", 4096, 14336, LINEAR_ADD },
+        { "8B head", 128256, 4096, LINEAR_STORE },
+};
+static const std::vector<product> of_1b = {
+        { "1B qkv", 3072, 2048, LINEAR_STORE },
+        { "1B o", 2048, 2048, LINEAR_ADD },
+        { "1B gate|up", 16384, 2048, LINEAR_GATE },
+        { "1B down", 2048, 8192, LINEAR_ADD },
 };
 
-static const struct {
+struct named_format {
         linear_format format;
         const char *name;
         double bytes; /* of a number */
-} formats[] = {
-        { LINEAR_BFLOAT, "bf16", 2 },        { LINEAR_INT8, "Q8_0", 1.0625 },
-        { LINEAR_INT4, "Q4_0", 0.5625 },     { LINEAR_K4, "Q4_K", 0.5625 },
-        { LINEAR_K5, "Q5_K", 0.6875 },       { LINEAR_K6, "Q6_K", 0.8203125 },
-        { LINEAR_E4M3, "F8_E4M3", 1.03125 },
 };
 
-#define FORMATS (sizeof(formats) / sizeof(*formats))
+/* The most important first, in case the time runs out. */
+static const std::vector<named_format> formats = {
+        { LINEAR_BFLOAT, "bf16", 2 },        { LINEAR_INT4, "Q4_0", 0.5625 },
+        { LINEAR_E4M3, "F8_E4M3", 1.03125 }, { LINEAR_K4, "Q4_K", 0.5625 },
+        { LINEAR_INT8, "Q8_0", 1.0625 },     { LINEAR_K5, "Q5_K", 0.6875 },
+        { LINEAR_K6, "Q6_K", 0.8203125 },
+};
+#define FORMATS_OF_1B 2u
+
+enum way { BY_KERNEL, BY_LIBRARY };
+static const char *const ways[] = { "kernel", "cuBLASLt" };
 
 struct operands {
         linear_args args;
         linear_matrix sets[SETS_MAX];
         unsigned count;
+        uint32_t *rows; /* on the device */
         uint16_t *x, *out;
         float *y, *sums;
         unsigned *arrived;
+        blas *library; /* NULL: there is none */
+        wide_scratch scratch;
+        float alone[COMPARED]; /* the first numbers that one row alone comes to */
 };
 
 static void make_sets(bench *b, operands *o, size_t bytes, size_t scales)
@@ -64,36 +89,53 @@ static void make_sets(bench *b, operands *o, size_t bytes, size_t scales)
         o->args.w = o->sets[0];
 }
 
-static void operands_open(bench *b, operands *o, const product *p, linear_format format)
+static void make_scratch(bench *b, operands *o)
+{
+        linear_args *a = &o->args;
+        size_t sums, arrived, weights;
+
+        linear_room(b->device, &a->w, ROWS_MAX, &sums, &arrived);
+        o->sums = a->sums = bench_array<float>(b, FILL_FLOATS, sums + 1);
+        o->arrived = a->arrived = (unsigned *)bench_new(b, (arrived + 1) * sizeof(unsigned));
+        bench_must(
+                device_clear(b->device, STREAM_STEPS, o->arrived, (arrived + 1) * sizeof(unsigned)),
+                "to clear");
+        if (!o->library)
+                return;
+        wide_room(&a->w, a->epilogue, ROWS_MAX, WIDE_BYTES, &weights, &sums);
+        o->scratch = { WIDE_BYTES, nullptr, nullptr };
+        if (weights)
+                o->scratch.weights = (uint16_t *)bench_new(b, weights * sizeof(uint16_t));
+        if (sums)
+                o->scratch.sums = (float *)bench_new(b, sums * sizeof(float));
+}
+
+static void operands_open(bench *b, operands *o, const product *p, linear_format format,
+                          blas *library)
 {
         linear_args *a = &o->args;
         uint32_t k = b->tiny ? 256 : p->k, n = b->tiny ? 64 : p->n;
-        size_t sums, arrived;
+        bool gate = p->epilogue == LINEAR_GATE;
 
         *o = {};
+        o->library = library;
         a->epilogue = p->epilogue;
         a->w.format = format;
         a->w.rows = n;
         a->w.columns = k;
-        a->n = p->epilogue == LINEAR_GATE ? n / 2 : n;
+        a->n = gate ? n / 2 : n;
         a->x_columns = k;
         a->y_columns = n;
-        a->out_columns = (n + 63) / 64 * 64;
+        a->out_columns = (a->n + 63) / 64 * 64;
         make_sets(b, o, n * linear_row_bytes(format, k), n * linear_row_scales(format, k) * 2);
-        o->x = bench_array<uint16_t>(b, FILL_BFLOATS, (size_t)ROWS_MAX * k);
-        o->y = bench_array<float>(b, FILL_FLOATS, (size_t)ROWS_MAX * n);
-        o->out = bench_array<uint16_t>(b, FILL_BFLOATS, (size_t)ROWS_MAX * a->out_columns);
-        linear_room(b->device, &a->w, ROWS_MAX, &sums, &arrived);
-        o->sums = bench_array<float>(b, FILL_FLOATS, sums + 1);
-        o->arrived = (unsigned *)bench_new(b, (arrived + 1) * sizeof(unsigned));
-        bench_must(
-                device_clear(b->device, STREAM_STEPS, o->arrived, (arrived + 1) * sizeof(unsigned)),
-                "to clear");
-        a->x = o->x;
-        a->sums = o->sums;
-        a->arrived = o->arrived;
-        a->y = p->epilogue == LINEAR_GATE ? nullptr : o->y;
-        a->out = p->epilogue == LINEAR_GATE ? o->out : nullptr;
+        a->x = o->x = bench_array<uint16_t>(b, FILL_BFLOATS, (size_t)ROWS_MAX * k);
+        if (gate)
+                a->out = o->out =
+                        bench_array<uint16_t>(b, FILL_BFLOATS, (size_t)ROWS_MAX * a->out_columns);
+        else
+                a->y = o->y = bench_array<float>(b, FILL_FLOATS, (size_t)ROWS_MAX * n);
+        a->count = o->rows = (uint32_t *)bench_new(b, sizeof(*o->rows));
+        make_scratch(b, o);
 }
 
 static void operands_close(bench *b, operands *o)
@@ -102,86 +144,213 @@ static void operands_close(bench *b, operands *o)
                 bench_delete(b, (void *)o->sets[i].weights);
                 bench_delete(b, (void *)o->sets[i].scales);
         }
-        bench_delete(b, o->x);
-        bench_delete(b, o->y);
-        bench_delete(b, o->out);
-        bench_delete(b, o->sums);
-        bench_delete(b, o->arrived);
+        for (void *memory :
+             { (void *)o->x, (void *)o->y, (void *)o->out, (void *)o->rows, (void *)o->sums,
+               (void *)o->arrived, (void *)o->scratch.weights, (void *)o->scratch.sums })
+                bench_delete(b, memory);
 }
 
-/* Bytes or operations, whichever takes longer, and the beginning; x costs from 32 rows on. */
-static double predict(const product *p, double bytes_of_number, uint32_t rows)
+/* ---- predictions ---- */
+
+/*
+ * Bytes or operations, whichever takes longer, and the beginning; x costs from 32 rows on.  Each
+ * chunk of rows reads x for every 16 rows of weights, out of the cache: 8 bytes a weight.
+ */
+static double predict_kernel(const card &card, const product *p, double bytes_of_number,
+                             uint32_t rows)
 {
         double numbers = (double)p->n * p->k;
-        double bytes = numbers * bytes_of_number / LIMIT_MEMORY / (rows < 32 ? 1 : 0.94);
-        double operations = 2 * numbers * rows / LIMIT_PRODUCTS;
+        double bytes = numbers * bytes_of_number / card.memory / (rows < 32 ? 1 : 0.94);
+        double operations = 2 * numbers * rows / card.products;
 
+        if (rows > CHUNK)
+                bytes = rows / CHUNK * numbers * 8 / card.l2;
         return (bytes > operations ? bytes : operations) + PREDICTED_GAP;
 }
 
-static figure time_rows(bench *b, operands *o, uint32_t rows)
+/* Packed weights are read and written as bfloats before, sums of a gate are read and written. */
+static double predict_library(const card &card, const product *p, const named_format *f,
+                              uint32_t rows)
 {
-        uint32_t *count = bench_sent<uint32_t>(b, { rows });
-        unsigned nodes = b->tiny ? 2 : o->count < 32 ? 32 : o->count;
-        auto put = [&](unsigned i) {
-                o->args.w = o->sets[i % o->count];
-                bench_must(linear(b->device, &o->args), "a product");
-        };
-        figure f;
+        double numbers = (double)p->n * p->k, around = 0;
+        double bytes = numbers * 2 / card.memory;
+        double operations = 2 * numbers * rows / card.products;
+        bool packed = f->format != LINEAR_BFLOAT, gate = p->epilogue == LINEAR_GATE;
 
+        if (packed)
+                around += numbers * (f->bytes + 2) / card.memory + PREDICTED_GAP;
+        if (gate)
+                around += (double)rows * p->n * 8 / card.memory + PREDICTED_GAP;
+        return around + (bytes > operations ? bytes : operations) + PREDICTED_GAP;
+}
+
+/* ---- products ---- */
+
+static void set_rows(bench *b, operands *o, uint32_t rows)
+{
         o->args.rows_max = rows < 8 ? 8 : rows; /* as the backend's buckets are */
-        o->args.count = count;
-        put(0);
+        bench_send(b, o->rows, &rows, sizeof(rows));
+}
+
+static void multiply(bench *b, operands *o, way way, unsigned set)
+{
+        o->args.w = o->sets[set % o->count];
+        bench_must(way == BY_KERNEL ? linear(b->device, &o->args)
+                                    : wide(b->device, o->library, &o->args, &o->scratch),
+                   "a product");
+}
+
+/*
+ * wide() multiplies pieces of a matrix, each as large as its scratch.  Before that, cuBLASLt has to
+ * choose an algorithm for each shape.  wide_serves() asks it to, but refuses fewer than WIDE_ROWS
+ * rows.
+ */
+static bool library_serves(const operands *o)
+{
+        const linear_args *a = &o->args;
+        bool packed = a->w.format != LINEAR_BFLOAT, gate = a->epilogue == LINEAR_GATE;
+        uint32_t n = a->w.rows, fits = (uint32_t)(WIDE_BYTES / 2 / a->w.columns) / 128 * 128;
+        uint32_t piece = packed && fits < n ? fits : n;
+
+        for (uint32_t count : { piece, n % piece }) {
+                const blas_shape shape = { a->rows_max,
+                                           count,
+                                           a->x_columns,
+                                           a->x_columns,
+                                           packed ? a->x_columns : a->w.columns,
+                                           gate ? piece : a->y_columns,
+                                           a->epilogue == LINEAR_ADD,
+                                           false };
+                int r = count ? blas_serves(o->library, &shape) : 1;
+
+                bench_must(r < 0 ? r : 0, "a product by cuBLASLt");
+                if (!r)
+                        return false;
+        }
+        return true;
+}
+
+/* What the first weights make of the first row, whatever was in y before. */
+static void first_numbers(bench *b, operands *o, way way, float ret_numbers[COMPARED])
+{
+        bool gate = o->args.epilogue == LINEAR_GATE;
+        void *result = gate ? (void *)o->out : o->y;
+        uint32_t words[COMPARED];
+        uint16_t bfloats[COMPARED];
+
+        bench_must(device_clear(b->device, STREAM_STEPS, result, sizeof(words)), "to clear");
+        multiply(b, o, way, 0);
+        if (gate) {
+                bench_fetch(b, bfloats, result, sizeof(bfloats));
+                for (unsigned i = 0; i < COMPARED; i++)
+                        words[i] = (uint32_t)bfloats[i] << 16;
+        } else
+                bench_fetch(b, words, result, sizeof(words));
+        memcpy(ret_numbers, words, sizeof(words));
+}
+
+/* The kernel gives a row among many the bits of that row alone; cuBLASLt rounds differently. */
+static void check_first(bench *b, operands *o, way way, const char *what)
+{
+        float numbers[COMPARED], most = 0, apart = 0;
+        bool same, is_number = true;
+        char wrong[200];
+
+        first_numbers(b, o, way, numbers);
+        same = !memcmp(numbers, o->alone, sizeof(numbers));
+        for (unsigned i = 0; i < COMPARED; i++) {
+                most = fmaxf(most, fabsf(o->alone[i]));
+                apart = fmaxf(apart, fabsf(numbers[i] - o->alone[i]));
+                is_number = is_number && isfinite(numbers[i]);
+        }
+        snprintf(wrong, sizeof(wrong), "%s: the first row is not what it is alone", what);
+        bench_note(b, is_number && most > 0 && (way == BY_KERNEL ? same : apart <= NEAR * most),
+                   wrong);
+}
+
+static figure time_rows(bench *b, operands *o, way way)
+{
+        unsigned most = o->count < NODES ? NODES : o->count, nodes;
+        double began = figure_clock();
+
+        multiply(b, o, way, 1);
         bench_wait(b);
-        f = bench_time_recorded(b, nodes, put);
-        bench_delete(b, count);
-        return f;
+        nodes = (unsigned)(FIGURE_SAMPLE / (figure_clock() - began));
+        nodes = nodes < o->count ? o->count : nodes < most ? nodes : most;
+        return bench_time_recorded(b, b->tiny ? 2 : nodes,
+                                   [&](unsigned i) { multiply(b, o, way, i); });
 }
 
-/* The first row's bits are its own: among `rows` as alone. */
-static void check_alone(bench *b, operands *o)
+static void tell_rows(bench *b, const product *p, const named_format *format, operands *o,
+                      uint32_t rows, way way)
 {
-        std::vector<float> among(16), alone(16);
-
-        if (o->args.epilogue != LINEAR_STORE)
-                return;
-        bench_fetch(b, among.data(), o->y, 64);
-        time_rows(b, o, 1);
-        bench_fetch(b, alone.data(), o->y, 64);
-        for (unsigned i = 0; i < 16; i++)
-                bench_check(among[i] == alone[i] && among[i] != 0,
-                            "a row among many, and the same row alone");
-}
-
-static void tell_rows(bench *b, const product *p, unsigned which, operands *o, uint32_t rows)
-{
-        double bytes = (double)p->n * p->k * formats[which].bytes;
-        double predicted = predict(p, formats[which].bytes, rows);
+        double bytes = (double)p->n * p->k * format->bytes;
+        prediction predicted = predict_each([=](const card &card) {
+                return 1e6 * (way == BY_KERNEL ? predict_kernel(card, p, format->bytes, rows)
+                                               : predict_library(card, p, format, rows));
+        });
         figure f = {};
         char what[100];
 
-        snprintf(what, sizeof(what), "%s, %u x %u, %s, %u row%s", p->name, p->n, p->k,
-                 formats[which].name, rows, rows > 1 ? "s" : "");
-        if (b->device)
-                f = figure_times(time_rows(b, o, rows), 1e6);
-        figure_tell("products", what, "us", predicted * 1e6, b->device ? &f : nullptr,
+        snprintf(what, sizeof(what), "%s, %u x %u, %s, %u row%s, %s", p->name, p->n, p->k,
+                 format->name, rows, rows > 1 ? "s" : "", ways[way]);
+        if (b->device) {
+                set_rows(b, o, rows);
+                if (way == BY_LIBRARY && !library_serves(o)) {
+                        fprintf(stderr, "bench-device: %s: cuBLASLt has no such product\n", what);
+                        return;
+                }
+                check_first(b, o, way, what);
+                f = figure_times(time_rows(b, o, way), 1e6);
+        }
+        figure_tell("products", what, "us", predicted, b->device ? &f : nullptr,
                     b->device ? bytes / b->bandwidth / (f.median * 1e-6) : 0);
+}
+
+static void tell_product(bench *b, const product *p, const named_format *format, blas *library)
+{
+        operands o;
+
+        if (b->device) {
+                operands_open(b, &o, p, format->format, library);
+                set_rows(b, &o, 1);
+                first_numbers(b, &o, BY_KERNEL, o.alone);
+        }
+        for (uint32_t rows : { 1u, 2u, 4u, 8u, 16u, 32u, 64u, 128u, 256u }) {
+                if (b->tiny && rows != 1 && rows != 8)
+                        continue;
+                tell_rows(b, p, format, &o, rows, BY_KERNEL);
+                if (rows >= 8 && (library || !b->device))
+                        tell_rows(b, p, format, &o, rows, BY_LIBRARY);
+        }
+        if (b->device)
+                operands_close(b, &o);
+}
+
+static blas *open_library(bench *b)
+{
+        blas *library = nullptr;
+        int r = blas_open(b->device, &library);
+
+        if (r != -ENOENT) {
+                bench_must(r, "cuBLASLt");
+                return library;
+        }
+        fputs("bench-device: no cuBLASLt here, so its products are not measured\n", stderr);
+        figure_tell("products", "cuBLASLt", "-", {}, nullptr, 0);
+        return nullptr;
 }
 
 void bench_products(bench *b)
 {
-        for (const product &p : products)
-                for (unsigned which = 0; which < FORMATS; which++) {
-                        operands o;
+        blas *library = b->device ? open_library(b) : nullptr;
 
-                        if (b->device)
-                                operands_open(b, &o, &p, formats[which].format);
-                        for (uint32_t rows : { 1u, 2u, 4u, 8u, 16u, 32u, 64u })
-                                if (!b->tiny || rows == 1 || rows == 8)
-                                        tell_rows(b, &p, which, &o, rows);
-                        if (!b->device)
-                                continue;
-                        check_alone(b, &o);
-                        operands_close(b, &o);
-                }
+        b->samples = SAMPLES;
+        for (const named_format &format : formats)
+                for (const product &p : of_8b)
+                        tell_product(b, &p, &format, library);
+        for (unsigned i = 0; i < FORMATS_OF_1B; i++)
+                for (const product &p : of_1b)
+                        tell_product(b, &p, &formats[i], library);
+        blas_close(library);
 }

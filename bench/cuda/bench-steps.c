@@ -1,13 +1,18 @@
 /*
- * Whole steps of models that have the shapes of real ones and random weights, by the operators that the
- * daemon's engine calls: prompts read, and decodes that are fed by their own picks, one step behind.
+ * Whole steps of models that have the shapes of real ones and random weights, by the operators that
+ * the daemon's engine calls: prompts, and decodes that are fed by their own picks, one step behind.
  *
- *      bench-steps [--tiny] [--predict] [--threads N] --library FILE MODEL ...
+ *      bench-steps [--tiny] [--quick] [--predict] [--threads N] --library FILE MODEL ...
  *
- * Each step is measured as launches and as a recording (rehearse() of kernels.h).  Lines are those of
- * figure.h.  All rows of a step are the same sequence, in pages of their own; that they all pick the same
- * token is checked, and that both ways do.
+ * Each step is measured as launches and as a recording (rehearse() of kernels.h).  --quick measures
+ * recordings only, with fewer samples.  Lines are those of figure.h.
+ *
+ * All rows of a step are the same sequence, in pages of their own.  So all rows should pick the
+ * same token, and the same token in both ways.  If some rows do not, the program says how many and
+ * goes on; its exit status is then 1.
  */
+#include <dlfcn.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +26,7 @@
 #define PROMPT    2048u
 #define BATCH_MAX 256u
 #define SEGMENTS  7u
+#define QUICK     3u     /* segments with --quick */
 #define SEGMENT   0.1    /* seconds, at least */
 #define LAUNCH    2.5e-6 /* of the host's time, predicted */
 #define PER_LAYER 8u     /* launches */
@@ -32,39 +38,49 @@
 enum way { LAUNCHED, RECORDED };
 static const char *const ways[] = { "launched", "recorded" };
 
-static const uint32_t batches[] = { 1, 8, 64, 256 };
+static const uint32_t batches[] = { 1, 8, 32, 64, 128, 256 };
 #define BATCHES (sizeof(batches) / sizeof(*batches))
 
 static const struct named {
         const char *name;
         struct random_shape shape;
-        double expected[BATCHES]; /* tokens/s that were aimed at; 0: what predict() says */
-        double prompt;
+        /* Tokens/s on each card: of decodes, 0 where predict() has a formula; of a prompt. */
+        double expected[CARDS][BATCHES], prompt[CARDS];
 } models[] = {
         { "Llama-3.2-1B, bf16",
           { 16, 2048, 8192, 32, 8, 64, 128256, ROW_BF16, true, false },
-          { 1500, 0, 46e3, 75e3 },
-          317e3 },
+          { [CARD_H200] = { 1500, 0, 0, 46e3, 0, 75e3 } },
+          { 317e3, 317e3 } },
         { "Llama-3.1-8B, bf16",
           { 32, 4096, 14336, 32, 8, 128, 128256, ROW_BF16, false, false },
-          { 264, 0, 10.0e3, 16.9e3 },
-          44e3 },
+          { { 159, 1200, 3000, 3600, 9200, 0 }, { 264, 0, 0, 10.0e3, 0, 16.9e3 } },
+          { 33e3, 44e3 } },
         { "Qwen3-0.6B, bf16",
           { 28, 1024, 3072, 16, 8, 128, 151936, ROW_BF16, true, true },
-          { 2050, 0, 0, 0 },
-          700e3 },
+          { [CARD_H200] = { 2050 } },
+          { 700e3, 700e3 } },
         { "Llama-3.1-8B, Q4_0",
           { 32, 4096, 14336, 32, 8, 128, 128256, ROW_Q4_0, false, false },
-          { 715, 0, 0, 0 },
-          44e3 },
+          { { 350, 2500, 3700, 0, 6200, 0 }, { 715 } },
+          { 30e3, 44e3 } },
+        { "Llama-3.1-8B, Q4_K",
+          { 32, 4096, 14336, 32, 8, 128, 128256, ROW_Q4_K, false, false },
+          { { 295, 0, 3700, 0, 6200, 0 } },
+          { 30e3, 44e3 } },
+        { "Llama-3.1-8B, F8_E4M3",
+          { 32, 4096, 14336, 32, 8, 128, 128256, ROW_F8_E4M3, false, false },
+          { { 260, 1900, 3500, 0, 6200, 0 } },
+          { 30e3, 44e3 } },
         { "Llama-3.2-1B, Q8_0",
           { 16, 2048, 8192, 32, 8, 64, 128256, ROW_Q8_0, true, false },
-          { 0, 0, 0, 0 },
-          317e3 },
+          { { 0 } },
+          { 317e3, 317e3 } },
 };
 
 struct bench {
-        bool tiny, predict;
+        bool tiny, quick, predict;
+        bool wrong; /* rows picked otherwise */
+        const struct card *card;
         const char *library;
         unsigned threads;
         const struct named *named;
@@ -89,11 +105,12 @@ static void must(int error, const char *what)
 /* ---- what was thought beforehand ---- */
 
 /* Seconds of a step that do nothing but read weights, or multiply, and read K and V. */
-static double limit(const struct random_shape *s, uint32_t batch, uint32_t context)
+static double limit(const struct card *card, const struct random_shape *s, uint32_t batch,
+                    uint32_t context)
 {
         double numbers = random_numbers(s), bytes = numbers * random_bytes_of_number(s->type);
-        double read = bytes / LIMIT_MEMORY, multiply = 2 * numbers * batch / LIMIT_PRODUCTS;
-        double kv = 4.0 * s->layers * s->kv_heads * s->head_dim * context * batch / LIMIT_MEMORY;
+        double read = bytes / card->memory, multiply = 2 * numbers * batch / card->products;
+        double kv = 4.0 * s->layers * s->kv_heads * s->head_dim * context * batch / card->memory;
 
         return (read > multiply ? read : multiply) + kv;
 }
@@ -102,17 +119,27 @@ static double limit(const struct random_shape *s, uint32_t batch, uint32_t conte
  * Five boundaries a layer, and 85 parts of 100 where there is much to do beside weights.  Launches cost
  * the host more than the device, until there are many rows.
  */
-static double predict(const struct bench *b, unsigned batch)
+static double predict_on(const struct bench *b, unsigned card, unsigned batch)
 {
         const struct random_shape *s = &b->named->shape;
-        double seconds = limit(s, batches[batch], CONTEXT) + (5 * s->layers + 2) * PREDICTED_GAP;
+        double seconds = limit(&cards[card], s, batches[batch], CONTEXT) +
+                         (5 * s->layers + 2) * PREDICTED_GAP;
         double host = (PER_LAYER * s->layers + 6) * LAUNCH;
 
         if (b->way == LAUNCHED && host > seconds)
                 return batches[batch] / host;
-        if (b->named->expected[batch])
-                return b->named->expected[batch];
+        if (b->named->expected[card][batch])
+                return b->named->expected[card][batch];
         return batches[batch] / seconds * (batches[batch] < 64 ? 1 : 0.85);
+}
+
+static struct prediction predict(const struct bench *b, unsigned batch)
+{
+        struct prediction prediction;
+
+        for (unsigned i = 0; i < CARDS; i++)
+                prediction.on[i] = predict_on(b, i, batch);
+        return prediction;
 }
 
 /* ---- steps ---- */
@@ -183,8 +210,9 @@ static double read_prompt(struct bench *b)
         free(rows);
         free(pages);
         if (token == PICK_NOT_FINITE) {
-                fprintf(stderr, "bench-steps: what a prompt came to is not finite\n");
-                exit(1);
+                fprintf(stderr, "bench-steps: %s: the logits of a prompt are not finite\n",
+                        b->named->name);
+                b->wrong = true;
         }
         return began;
 }
@@ -195,6 +223,8 @@ struct decoding {
         struct step_run runs[BATCH_MAX];
         uint32_t want[BATCH_MAX], tokens[BATCH_MAX];
         struct pick picks[BATCH_MAX];
+        bool is_apart[BATCH_MAX]; /* the row picked otherwise, once at least */
+        uint32_t apart;           /* rows that did */
 };
 
 static void put_decode(struct bench *b, struct decoding *d)
@@ -217,15 +247,27 @@ static void put_decode(struct bench *b, struct decoding *d)
         d->done++;
 }
 
+/* Counts the rows that did not pick the expected token; a line on stderr tells of the first. */
+static void judge(struct bench *b, struct decoding *d, uint32_t expected)
+{
+        for (uint32_t i = 0; i < d->batch; i++) {
+                bool good = d->tokens[i] == expected && expected != PICK_NOT_FINITE;
+
+                if (good || d->is_apart[i])
+                        continue;
+                if (!d->apart++)
+                        fprintf(stderr,
+                                "bench-steps: %s, %u at once, %s: row %u picked %d, not %d\n",
+                                b->named->name, d->batch, ways[b->way], i, (int)d->tokens[i],
+                                (int)expected);
+                d->is_apart[i] = true;
+        }
+}
+
 static void take(struct bench *b, struct decoding *d, uint64_t number)
 {
         must(b->k->collect(b->k, number, d->tokens), "a token");
-        for (uint32_t i = 0; i < d->batch; i++)
-                if (d->tokens[i] != d->tokens[0] || d->tokens[i] == PICK_NOT_FINITE) {
-                        fprintf(stderr, "bench-steps: row %u picked %u, row 0 %u\n", i,
-                                d->tokens[i], d->tokens[0]);
-                        exit(1);
-                }
+        judge(b, d, d->tokens[0]);
 }
 
 /* The first steps of a batch, which are the same whichever way they go to the device. */
@@ -236,22 +278,24 @@ static void compare(struct bench *b, struct decoding *d, unsigned which)
                 take(b, d, b->number);
                 if (b->way == LAUNCHED)
                         b->picked[which][i] = d->tokens[0];
-                if (b->picked[which][i] == d->tokens[0])
-                        continue;
-                fprintf(stderr, "bench-steps: step %u picked %u when launched, recorded %u\n", i,
-                        b->picked[which][i], d->tokens[0]);
-                exit(1);
+                else if (!b->quick)
+                        judge(b, d, b->picked[which][i]);
         }
+}
+
+static uint32_t segments(const struct bench *b)
+{
+        return b->tiny ? 2 : b->quick ? QUICK : SEGMENTS;
 }
 
 /* Tokens a second, and what a step costs the host. */
 static struct figure decode(struct bench *b, struct decoding *d, struct figure *ret_host)
 {
         double rates[SEGMENTS], host[SEGMENTS];
-        uint32_t segments = b->tiny ? 2 : SEGMENTS;
+        uint32_t count = segments(b);
 
         put_decode(b, d);
-        for (uint32_t s = 0; s < segments; s++) {
+        for (uint32_t s = 0; s < count; s++) {
                 double began = figure_clock(), sum = 0;
                 uint32_t steps = 0;
 
@@ -265,11 +309,24 @@ static struct figure decode(struct bench *b, struct decoding *d, struct figure *
                 host[s] = sum / steps * 1e6;
         }
         take(b, d, b->number);
-        *ret_host = figure_of(host, segments);
-        return figure_of(rates, segments);
+        *ret_host = figure_of(host, count);
+        return figure_of(rates, count);
 }
 
 /* ---- figures ---- */
+
+static void tell_apart(struct bench *b, const struct decoding *d, uint32_t batch)
+{
+        const struct figure f = { d->apart, d->apart, d->apart };
+        char what[160];
+
+        if (!d->apart)
+                return;
+        snprintf(what, sizeof(what), "%s, %u at once, %s, rows that picked otherwise",
+                 b->named->name, batch, ways[b->way]);
+        figure_tell("steps", what, "rows", prediction_of_all(0), &f, 0);
+        b->wrong = true;
+}
 
 static void tell_decodes(struct bench *b, unsigned which)
 {
@@ -289,16 +346,19 @@ static void tell_decodes(struct bench *b, unsigned which)
         snprintf(what, sizeof(what), "%s, %u at once, context %u, %s", b->named->name, batch,
                  CONTEXT, ways[b->way]);
         figure_tell("steps", what, "tokens/s", predict(b, which), b->predict ? NULL : &f,
-                    f.median / batch * limit(&b->named->shape, batch, CONTEXT));
+                    f.median / batch * limit(b->card, &b->named->shape, batch, CONTEXT));
         snprintf(what, sizeof(what), "%s, %u at once, the host's time for a step, %s",
                  b->named->name, batch, ways[b->way]);
         expected = b->way == RECORDED ? REPLAY : (PER_LAYER * b->named->shape.layers + 6) * LAUNCH;
-        figure_tell("steps", what, "us", expected * 1e6, b->predict ? NULL : &host, 0);
+        figure_tell("steps", what, "us", prediction_of_all(expected * 1e6),
+                    b->predict ? NULL : &host, 0);
+        tell_apart(b, d, batch);
         free(d);
 }
 
 static void tell_prompts(struct bench *b)
 {
+        struct prediction predicted;
         double samples[SEGMENTS];
         uint32_t count = b->tiny ? 2 : 3;
         struct figure f = { 0, 0, 0 };
@@ -312,8 +372,9 @@ static void tell_prompts(struct bench *b)
         }
         snprintf(what, sizeof(what), "%s, a prompt of %u, %s", b->named->name, PROMPT,
                  ways[b->way]);
-        figure_tell("steps", what, "tokens/s", b->named->prompt, b->predict ? NULL : &f,
-                    f.median / (LIMIT_PRODUCTS / 2 / random_numbers(&b->named->shape)));
+        memcpy(predicted.on, b->named->prompt, sizeof(predicted.on));
+        figure_tell("steps", what, "tokens/s", predicted, b->predict ? NULL : &f,
+                    f.median / (b->card->products / 2 / random_numbers(&b->named->shape)));
 }
 
 static void tell_rehearsal(struct bench *b)
@@ -327,10 +388,17 @@ static void tell_rehearsal(struct bench *b)
         began = figure_clock() - began;
         f = (struct figure){ began, began, began };
         snprintf(what, sizeof(what), "%s, rehearsal", b->named->name);
-        figure_tell("steps", what, "s", REHEARSAL, b->predict ? NULL : &f, 0);
+        figure_tell("steps", what, "s", prediction_of_all(REHEARSAL), b->predict ? NULL : &f, 0);
 }
 
-static void open_model(struct bench *b)
+static void close_model(struct bench *b)
+{
+        random_close(&b->model);
+        b->k->close(b->k);
+}
+
+/* False: the GPU has too little memory for it. */
+static bool open_model(struct bench *b)
 {
         const struct kernels_conf conf = {
                 .rows_max = b->prompt > b->batch_max ? b->prompt : b->batch_max,
@@ -341,18 +409,30 @@ static void open_model(struct bench *b)
                 .library = b->library,
         };
         double began = figure_clock();
+        char what[160];
+        int r;
 
         must(kernels_open("cuda", &conf, &b->k), "the backend");
-        must(random_open(&b->model, b->k, &b->shape, &conf,
-                         b->prompt_pages + b->batch_max * b->slot_pages, b->threads),
-             "a model");
-        fprintf(stderr, "bench-steps: %s: made in %.1f s\n", b->named->name,
-                figure_clock() - began);
+        r = random_open(&b->model, b->k, &b->shape, &conf,
+                        b->prompt_pages + b->batch_max * b->slot_pages, b->threads);
+        if (r != -ENOMEM) {
+                must(r, "a model");
+                fprintf(stderr, "bench-steps: %s: made in %.1f s\n", b->named->name,
+                        figure_clock() - began);
+                return true;
+        }
+        close_model(b);
+        snprintf(what, sizeof(what), "%s, does not fit into the GPU's memory", b->named->name);
+        fprintf(stderr, "bench-steps: %s\n", what);
+        figure_tell("steps", what, "-", prediction_of_all(0), NULL, 0);
+        return false;
 }
 
 static void set_sizes(struct bench *b)
 {
         static const struct random_shape tiny = { 2, 64, 128, 4, 2, 32, 128, ROW_BF16, true, true };
+        static const struct random_shape of_large_blocks = { 2,  256, 256,      8,    2,
+                                                             32, 128, ROW_BF16, true, true };
 
         b->shape = b->named->shape;
         b->context = CONTEXT;
@@ -362,7 +442,7 @@ static void set_sizes(struct bench *b)
         if (b->tiny) {
                 enum row_type type = b->shape.type;
 
-                b->shape = tiny;
+                b->shape = row_bytes(type, tiny.columns) ? tiny : of_large_blocks;
                 b->shape.type = type;
                 b->context = 33;
                 b->prompt = 40;
@@ -377,9 +457,9 @@ static void measure(struct bench *b)
 {
         set_sizes(b);
         b->number = 0;
-        if (!b->predict)
-                open_model(b);
-        for (b->way = LAUNCHED; b->way <= RECORDED; b->way++) {
+        if (!b->predict && !open_model(b))
+                return;
+        for (b->way = b->quick ? RECORDED : LAUNCHED; b->way <= RECORDED; b->way++) {
                 if (b->way == RECORDED)
                         tell_rehearsal(b);
                 tell_prompts(b);
@@ -388,16 +468,30 @@ static void measure(struct bench *b)
                 for (unsigned i = 0; i < BATCHES; i++)
                         tell_decodes(b, i);
         }
-        if (b->predict)
-                return;
-        random_close(&b->model);
-        b->k->close(b->k);
+        if (!b->predict)
+                close_model(b);
+}
+
+/* By the name that the driver has for the first GPU, which the backend opens. */
+static const struct card *card_here(void)
+{
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+        int (*init)(unsigned flags) = NULL, (*name_of)(char *name, int bytes, int device) = NULL;
+        char name[100] = "";
+
+        if (driver) {
+                *(void **)&init = dlsym(driver, "cuInit");
+                *(void **)&name_of = dlsym(driver, "cuDeviceGetName");
+        }
+        if (init && name_of && !init(0) && name_of(name, sizeof(name), 0))
+                name[0] = 0;
+        return card_of(name);
 }
 
 static int refuse(void)
 {
-        fputs("usage: bench-steps [--tiny] [--predict] [--threads N] --library FILE MODEL "
-              "...\nmodels:\n",
+        fputs("usage: bench-steps [--tiny] [--quick] [--predict] [--threads N] --library FILE "
+              "MODEL ...\nmodels:\n",
               stderr);
         for (size_t i = 0; i < sizeof(models) / sizeof(*models); i++)
                 fprintf(stderr, "    \"%s\"\n", models[i].name);
@@ -406,12 +500,14 @@ static int refuse(void)
 
 int main(int argc, char **argv)
 {
-        struct bench b = { .threads = 8 };
+        struct bench b = { .threads = 8, .card = card_of(NULL) };
         int i = 1;
 
         for (; i < argc && argv[i][0] == '-'; i++)
                 if (!strcmp(argv[i], "--tiny"))
                         b.tiny = true;
+                else if (!strcmp(argv[i], "--quick"))
+                        b.quick = true;
                 else if (!strcmp(argv[i], "--predict"))
                         b.predict = true;
                 else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
@@ -422,6 +518,8 @@ int main(int argc, char **argv)
                         return refuse();
         if (i == argc || !b.threads || (!b.library && !b.predict))
                 return refuse();
+        if (!b.predict)
+                b.card = card_here();
         for (; i < argc; i++) {
                 b.named = NULL;
                 for (size_t m = 0; m < sizeof(models) / sizeof(*models); m++)
@@ -431,5 +529,5 @@ int main(int argc, char **argv)
                         return refuse();
                 measure(&b);
         }
-        return 0;
+        return b.wrong;
 }

@@ -4,12 +4,13 @@
  *
  *      bench-device [--tiny] [--predict] [--bandwidth GB/S] PART ...
  *
- * A program for a GPU (contrib/gpu/build), and with --tiny one for the emulated device, where its times mean
- * nothing and all else is checked.  --predict needs no device and tells what was thought beforehand.
+ * It is a program for a GPU (contrib/gpu/build).  With --tiny it also runs on the emulated device,
+ * where times mean nothing and all else is checked.  --predict needs no device and prints only
+ * predictions.
  *
  * A figure is the median of some samples, with the lowest and the highest; a sample is so much work
- * that the host's clock around it errs by less than a hundredth.  What is computed is checked: where
- * two ways should come to the same, and do not, the program ends.
+ * that the host's clock around it errs by less than a hundredth.  What is computed is checked.
+ * bench_check() ends the program; bench_note() lets it go on, and its exit status is 1 at the end.
  */
 #ifndef BENCH_CUDA_BENCH_H
 #define BENCH_CUDA_BENCH_H
@@ -22,8 +23,10 @@
 
 struct bench {
         struct device *device; /* NULL: only what was predicted is told */
-        bool tiny;
+        bool tiny, wrong;      /* wrong: a result was noted as such */
+        const struct card *card;
         double bandwidth; /* of memory that is read, as it was measured, or as predicted: bytes/s */
+        unsigned samples; /* of each figure; BENCH_SAMPLES at most */
         struct moment *moment;
 };
 
@@ -39,6 +42,7 @@ void bench_host(bench *b);      /* bench-host.cc */
 /* Ends the program, with device_why(). */
 void bench_must(int error, const char *what);
 void bench_check(bool good, const char *what); /* of what was computed */
+void bench_note(bench *b, bool good, const char *what);
 void *bench_new(bench *b, size_t bytes);
 void bench_delete(bench *b, void *memory);
 void bench_send(bench *b, void *to, const void *from, size_t bytes);
@@ -66,15 +70,27 @@ template <class T> T *bench_sent(bench *b, const std::vector<T> &from)
         return array;
 }
 
+/* ---- predictions ---- */
+
+/* What `predict()` says of each card. */
+template <class Predict> prediction predict_each(Predict predict)
+{
+        prediction prediction;
+
+        for (size_t i = 0; i < CARDS; i++)
+                prediction.on[i] = predict(cards[i]);
+        return prediction;
+}
+
 /* ---- time ---- */
 
-#define BENCH_ROUNDS 9u
+#define BENCH_SAMPLES 9u
 
 /* Seconds for one `put()`, which puts something on STREAM_STEPS. */
 template <class Put> figure bench_time(bench *b, Put put)
 {
-        unsigned rounds = b->tiny ? 2 : BENCH_ROUNDS, times = 1;
-        double samples[BENCH_ROUNDS];
+        unsigned count = b->tiny ? 2 : b->samples, times = 1;
+        double samples[BENCH_SAMPLES];
         auto sample = [&] {
                 double began = figure_clock();
 
@@ -88,9 +104,9 @@ template <class Put> figure bench_time(bench *b, Put put)
         bench_wait(b);
         while (!b->tiny && sample() * times < FIGURE_SAMPLE)
                 times *= 2;
-        for (unsigned i = 0; i < rounds; i++)
+        for (unsigned i = 0; i < count; i++)
                 samples[i] = sample();
-        return figure_of(samples, rounds);
+        return figure_of(samples, count);
 }
 
 /* put(0) .. put(count - 1), kept; each must have been put once before, or have no need of it. */

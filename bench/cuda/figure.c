@@ -2,7 +2,30 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
+
+const struct card cards[CARDS] = {
+        [CARD_H100] = { "H100", 3.0e12, 790e12, 5.5e12 },
+        [CARD_H200] = { "H200", 4.3e12, 790e12, 5.5e12 },
+};
+
+const struct card *card_of(const char *device)
+{
+        for (size_t i = 0; device && i < CARDS; i++)
+                if (strstr(device, cards[i].name))
+                        return &cards[i];
+        return &cards[CARD_H200];
+}
+
+struct prediction prediction_of_all(double value)
+{
+        struct prediction prediction;
+
+        for (size_t i = 0; i < CARDS; i++)
+                prediction.on[i] = value;
+        return prediction;
+}
 
 double figure_clock(void)
 {
@@ -41,11 +64,12 @@ static void tell(double number)
         printf(number ? "\t%.4g" : "\t-", number);
 }
 
-void figure_tell(const char *part, const char *what, const char *unit, double predicted,
+void figure_tell(const char *part, const char *what, const char *unit, struct prediction predicted,
                  const struct figure *f, double share)
 {
         printf("%s\t%s\t%s", part, what, unit);
-        tell(predicted);
+        for (size_t i = 0; i < CARDS; i++)
+                tell(predicted.on[i]);
         tell(f ? f->median : 0);
         tell(f ? f->lowest : 0);
         tell(f ? f->highest : 0);

@@ -1,11 +1,12 @@
 /*
  * One line for each figure, which contrib/gpu/report makes a page of:
  *
- *      part TAB what TAB unit TAB predicted TAB median TAB lowest TAB highest TAB share
+ *      part TAB what TAB unit TAB predicted on an H100 TAB predicted on an H200
+ *           TAB median TAB lowest TAB highest TAB share
  *
- * predicted is what was thought before anything had run, from the physical limits of an H200 (below);
- * share is what part of a limit was reached.  What there is none of is "-".  A line is out as soon as it is
- * known.
+ * Predictions were made before anything ran on a GPU.  The share is the part of a limit that was
+ * reached, of the card that the program runs on.  A field without a value is "-".  Each line is
+ * written as soon as it is known.
  */
 #ifndef BENCH_CUDA_FIGURE_H
 #define BENCH_CUDA_FIGURE_H
@@ -17,11 +18,28 @@
 extern "C" {
 #endif
 
-/* An H200: bytes/s that were measured by others, of memory copied; bfloats multiplied, operations/s. */
-#define LIMIT_MEMORY   4.3e12
-#define LIMIT_PRODUCTS 790e12
-#define LIMIT_L2       5.5e12 /* a guess */
-/* What is predicted that a kernel costs beyond its bytes, where the one after it begins early. */
+/* The limits of a GPU, as others have measured them. */
+struct card {
+        const char *name;
+        double memory;   /* bytes/s of a copy, both directions counted */
+        double products; /* operations/s, of bfloats */
+        double l2;       /* bytes/s, a guess */
+};
+
+enum { CARD_H100, CARD_H200, CARDS };
+extern const struct card cards[CARDS];
+
+/* By the name that the driver has for a device; an unknown device, or NULL, counts as an H200. */
+const struct card *card_of(const char *device);
+
+/* 0: none. */
+struct prediction {
+        double on[CARDS];
+};
+
+struct prediction prediction_of_all(double value); /* the same on each card */
+
+/* What is predicted that a kernel costs beyond its bytes, where the next kernel begins early. */
 #define PREDICTED_GAP 0.9e-6
 
 #define FIGURE_SAMPLE 4e-3 /* seconds that a sample takes, at least */
@@ -33,11 +51,11 @@ struct figure {
 double figure_clock(void);                              /* seconds */
 struct figure figure_of(double *samples, size_t count); /* they are sorted */
 struct figure figure_times(struct figure f, double factor);
-/* What a second makes of it: bytes/s of so many bytes.  The lowest time becomes the highest rate. */
+/* Turns seconds into a rate of `much` a second.  The lowest time becomes the highest rate. */
 struct figure figure_rate(struct figure seconds, double much);
 
-/* predicted or share 0: there is none; f NULL: nothing was measured. */
-void figure_tell(const char *part, const char *what, const char *unit, double predicted,
+/* f NULL: nothing was measured; share 0: there is none. */
+void figure_tell(const char *part, const char *what, const char *unit, struct prediction predicted,
                  const struct figure *f, double share);
 
 #ifdef __cplusplus

@@ -10,7 +10,7 @@
 #define PIECE     (2u << 20)  /* bytes of them that are put at once */
 #define AMPLITUDE 0.03f       /* of weights */
 #define EPS       1e-5f
-#define BLOCK     32u /* numbers of a block of Q8_0 and Q4_0 */
+#define BLOCK     256u /* numbers, whole blocks of each type */
 
 double random_numbers(const struct random_shape *s)
 {
@@ -44,11 +44,70 @@ static uint16_t bfloat_of(float f)
         return (uint16_t)(bits >> 16);
 }
 
-/* Whole blocks of any type; those of integers begin with a half, here 2^-12 (Q8_0) or 2^-8 (Q4_0). */
+static void fill_bfloat(uint8_t *at)
+{
+        int16_t number;
+        uint16_t bfloat;
+
+        memcpy(&number, at, 2);
+        bfloat = bfloat_of((float)number / 32768 * AMPLITUDE);
+        memcpy(at, &bfloat, 2);
+}
+
+/* A half, which is 2^-12 or 2^-8, before 32 integers. */
+static void fill_q8_0(uint8_t *at)
+{
+        const uint16_t scale = 0x0c00;
+
+        memcpy(at, &scale, 2);
+}
+
+static void fill_q4_0(uint8_t *at)
+{
+        const uint16_t scale = 0x1c00;
+
+        memcpy(at, &scale, 2);
+}
+
+/*
+ * Halves of 2^-13 and 7.5 * 2^-13, then six bits of each run's scale and least value
+ * (kernels/blocks.c).  The two are made equal, so that the weights' mean is 0: 7.5 is the mean of
+ * the codes.
+ */
+static void fill_q4_k(uint8_t *at)
+{
+        const uint16_t halves[] = { 0x0800, 0x1380 };
+
+        memcpy(at, halves, 4);
+        for (unsigned i = 4; i < 8; i++) {
+                at[i + 4] = at[i];
+                at[i + 8] = (uint8_t)((at[i + 8] & 15) * 0x11);
+        }
+}
+
+/* A float before 128 codes.  A code whose exponent and fraction are all ones is NaN. */
+static void fill_e4m3(uint8_t *at)
+{
+        const float scale = 0x1p-13f;
+
+        memcpy(at, &scale, 4);
+        for (unsigned i = 4; i < 132; i++)
+                if ((at[i] & 0x7f) == 0x7f)
+                        at[i] ^= 1;
+}
+
+/* Blocks of a type are random bits, of which some are set to make the numbers small and finite. */
 static void fill(enum row_type type, uint8_t *noise, size_t bytes)
 {
-        const uint16_t scale = type == ROW_Q8_0 ? 0x0c00 : 0x1c00;
-        size_t block = row_bytes(type, BLOCK);
+        static const struct {
+                size_t bytes;
+                void (*fill)(uint8_t *block);
+        } blocks[ROW_TYPE_N] = {
+                [ROW_BF16] = { 2, fill_bfloat },    [ROW_Q8_0] = { 34, fill_q8_0 },
+                [ROW_Q4_0] = { 18, fill_q4_0 },     [ROW_Q4_K] = { 144, fill_q4_k },
+                [ROW_F8_E4M3] = { 132, fill_e4m3 },
+        };
+        const size_t block = blocks[type].bytes;
         uint64_t dice = 20261122;
 
         for (size_t at = 0; at + 8 <= bytes; at += 8) {
@@ -56,18 +115,8 @@ static void fill(enum row_type type, uint8_t *noise, size_t bytes)
 
                 memcpy(noise + at, &bits, 8);
         }
-        if (type == ROW_BF16)
-                for (size_t at = 0; at + 2 <= bytes; at += 2) {
-                        int16_t number;
-                        uint16_t bfloat;
-
-                        memcpy(&number, noise + at, 2);
-                        bfloat = bfloat_of((float)number / 32768 * AMPLITUDE);
-                        memcpy(noise + at, &bfloat, 2);
-                }
-        else
-                for (size_t at = 0; at + 2 <= bytes; at += block)
-                        memcpy(noise + at, &scale, 2);
+        for (size_t at = 0; at + block <= bytes; at += block)
+                blocks[type].fill(noise + at);
 }
 
 /* ---- matrices ---- */

@@ -11,7 +11,7 @@
 
 struct random_shape {
         uint32_t layers, columns, ff, heads, kv_heads, head_dim, vocab;
-        enum row_type type; /* of all matrices: ROW_BF16, ROW_Q8_0 or ROW_Q4_0 */
+        enum row_type type; /* of all matrices: ROW_BF16, Q8_0, Q4_0, Q4_K or F8_E4M3 */
         bool tied;          /* the head is the table of tokens */
         bool head_norms;    /* of q and k */
 };
@@ -37,8 +37,8 @@ double random_numbers(const struct random_shape *shape);
 double random_bytes_of_number(enum row_type type);
 
 /*
- * In so many threads, with rows and wants as conf says.  0 or a negative errno; it is to be closed in any case, before
- * the backend is.
+ * In so many threads, with rows and wants as conf says.  0 or a negative errno; it is to be closed
+ * in any case, before the backend is.
  */
 int random_open(struct random_model *m, struct kernels *k, const struct random_shape *shape,
                 const struct kernels_conf *conf, uint32_t pages, unsigned threads);
