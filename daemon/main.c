@@ -161,6 +161,10 @@ static void tell_backend(struct house *house)
                 log_info("backend name=%s why=%s", to, o->fewer);
         else if (house->kernels->memory)
                 log_info("backend name=%s", to);
+        if (house->kernels->about)
+                log_info("backend-uses %s", house->kernels->about);
+        if (house->kernels->missing)
+                log_warn("backend-lacks why=%s", house->kernels->missing);
 }
 
 static int open_kernels(struct house *house)

@@ -309,6 +309,11 @@ struct kernels {
          * kv_page_bytes() says.  Fails as making it would. */
         int (*memory)(struct kernels *k, const struct kernels_needs *needs,
                       struct kernels_memory *ret_memory);
+
+        /* What it found on this machine, for the log: "NVIDIA H200, cuBLASLt 13.1.0 (FILE)"; or NULL. */
+        const char *about;
+        /* What it did not find, what that costs and what to do, in a sentence; or NULL. */
+        const char *missing;
 };
 
 /*

@@ -11,7 +11,7 @@
 #include "kernels/kernels.h"
 
 #define LIBRARY_OPEN    "samovar_backend_open"
-#define LIBRARY_VERSION 4u /* of kernels.h, as both know it */
+#define LIBRARY_VERSION 5u /* of kernels.h, as both know it */
 
 typedef int library_open_fn(uint32_t version, const struct kernels_conf *conf,
                             struct kernels **ret_kernels, char *why, size_t why_bytes);

@@ -200,34 +200,13 @@ static void multiply(bench *b, operands *o, way way, unsigned set)
                    "a product");
 }
 
-/*
- * wide() multiplies pieces of a matrix, each as large as its scratch.  Before that, cuBLASLt has to
- * choose an algorithm for each shape.  wide_serves() asks it to, but refuses fewer than WIDE_ROWS
- * rows.
- */
+/* Has cuBLASLt choose an algorithm, too. */
 static bool library_serves(const operands *o)
 {
-        const linear_args *a = &o->args;
-        bool packed = a->w.format != LINEAR_BFLOAT, gate = a->epilogue == LINEAR_GATE;
-        uint32_t n = a->w.rows, fits = (uint32_t)(WIDE_BYTES / 2 / a->w.columns) / 128 * 128;
-        uint32_t piece = packed && fits < n ? fits : n;
+        int r = wide_serves(o->library, &o->args, &o->scratch);
 
-        for (uint32_t count : { piece, n % piece }) {
-                const blas_shape shape = { a->rows_max,
-                                           count,
-                                           a->x_columns,
-                                           a->x_columns,
-                                           packed ? a->x_columns : a->w.columns,
-                                           gate ? piece : a->y_columns,
-                                           a->epilogue == LINEAR_ADD,
-                                           false };
-                int r = count ? blas_serves(o->library, &shape) : 1;
-
-                bench_must(r < 0 ? r : 0, "a product by cuBLASLt");
-                if (!r)
-                        return false;
-        }
-        return true;
+        bench_must(r < 0 ? r : 0, "a product by cuBLASLt");
+        return r;
 }
 
 /* What the first weights make of the first row, whatever was in y before. */
@@ -336,7 +315,7 @@ static blas *open_library(bench *b)
                 bench_must(r, "cuBLASLt");
                 return library;
         }
-        fputs("bench-device: no cuBLASLt here, so its products are not measured\n", stderr);
+        fprintf(stderr, "bench-device: products of cuBLASLt are not measured: %s\n", blas_why());
         figure_tell("products", "cuBLASLt", "-", {}, nullptr, 0);
         return nullptr;
 }

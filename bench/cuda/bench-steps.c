@@ -11,7 +11,6 @@
  * same token, and the same token in both ways.  If some rows do not, the program says how many and
  * goes on; its exit status is then 1.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -413,6 +412,9 @@ static bool open_model(struct bench *b)
         int r;
 
         must(kernels_open("cuda", &conf, &b->k), "the backend");
+        b->card = card_of(b->k->about);
+        if (b->k->missing)
+                fprintf(stderr, "bench-steps: %s\n", b->k->missing);
         r = random_open(&b->model, b->k, &b->shape, &conf,
                         b->prompt_pages + b->batch_max * b->slot_pages, b->threads);
         if (r != -ENOMEM) {
@@ -472,22 +474,6 @@ static void measure(struct bench *b)
                 close_model(b);
 }
 
-/* By the name that the driver has for the first GPU, which the backend opens. */
-static const struct card *card_here(void)
-{
-        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-        int (*init)(unsigned flags) = NULL, (*name_of)(char *name, int bytes, int device) = NULL;
-        char name[100] = "";
-
-        if (driver) {
-                *(void **)&init = dlsym(driver, "cuInit");
-                *(void **)&name_of = dlsym(driver, "cuDeviceGetName");
-        }
-        if (init && name_of && !init(0) && name_of(name, sizeof(name), 0))
-                name[0] = 0;
-        return card_of(name);
-}
-
 static int refuse(void)
 {
         fputs("usage: bench-steps [--tiny] [--quick] [--predict] [--threads N] --library FILE "
@@ -518,8 +504,6 @@ int main(int argc, char **argv)
                         return refuse();
         if (i == argc || !b.threads || (!b.library && !b.predict))
                 return refuse();
-        if (!b.predict)
-                b.card = card_here();
         for (; i < argc; i++) {
                 b.named = NULL;
                 for (size_t m = 0; m < sizeof(models) / sizeof(*models); m++)

@@ -1,6 +1,9 @@
 /*
  * cuBLASLt, where it is installed.  The only file that knows it.
  *
+ * Where it is: the loader finds an installed one.  Otherwise it lies in CUDA's own folder, or came with
+ * PyTorch as a package of Python.  Then its path is the first of `places` that opens.
+ *
  * It sees matrices by columns, so ours are turned over to it: rows of w times columns of x make
  * columns of y.  Whatever it makes for itself it makes while it chooses; the workspace is ours, so that
  * a product can be recorded.  Once loaded it stays: its kernels are known to the driver until the
@@ -12,6 +15,8 @@
 #include <cublasLt.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <glob.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +27,7 @@
 
 /* What we call of it, by its names there. */
 struct functions {
+        decltype(cublasLtGetVersion) *version;
         decltype(cublasLtCreate) *create;
         decltype(cublasLtDestroy) *destroy;
         decltype(cublasLtGetStatusString) *words;
@@ -53,7 +59,30 @@ struct blas {
         void *workspace;
         chosen *chosen;
         size_t count;
+        char about[512];
 };
+
+static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
+
+/* Patterns of folders, behind a variable's value where the environment has it. */
+static const struct {
+        const char *variable, *pattern;
+} places[] = {
+        { "CUDA_HOME", "/lib64" },
+        { "CUDA_HOME", "/targets/x86_64-linux/lib" },
+        { nullptr, "/usr/local/cuda*/lib64" },
+        { nullptr, "/usr/local/cuda*/targets/x86_64-linux/lib" },
+        { nullptr, "/opt/cuda*/lib64" },
+        { "VIRTUAL_ENV", "/lib/python3*/site-packages/nvidia/*/lib" },
+        { "CONDA_PREFIX", "/lib" },
+        { "HOME", "/.local/lib/python3*/site-packages/nvidia/*/lib" },
+        { nullptr, "/usr/local/lib/python3*/*-packages/nvidia/*/lib" },
+        { nullptr, "/usr/lib/python3*/*-packages/nvidia/*/lib" },
+        { nullptr, "/opt/*/lib/python3*/site-packages/nvidia/*/lib" },
+        { nullptr, "/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib" },
+};
+
+static thread_local char why[512];
 
 /* ---- opening ---- */
 
@@ -63,6 +92,7 @@ static bool find_functions(void *library, functions *ret)
                 void **to;
                 const char *name;
         } all[] = {
+                { (void **)&ret->version, "cublasLtGetVersion" },
                 { (void **)&ret->create, "cublasLtCreate" },
                 { (void **)&ret->destroy, "cublasLtDestroy" },
                 { (void **)&ret->words, "cublasLtGetStatusString" },
@@ -101,24 +131,102 @@ static int start(blas *blas)
         return r ? r : device_new(blas->device, WORKSPACE_BYTES, &blas->workspace);
 }
 
+const char *blas_why(void)
+{
+        return why;
+}
+
+const char *blas_about(const blas *blas)
+{
+        return blas->about;
+}
+
+static void *open_file(const char *path)
+{
+        return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
+/* In the folders that match a pattern, the newest first. */
+static void *open_in(const char *pattern, const char *name)
+{
+        void *library = nullptr;
+        char path[1024];
+        glob_t found;
+
+        if (glob(pattern, 0, nullptr, &found))
+                return nullptr;
+        for (size_t i = found.gl_pathc; i-- && !library;) {
+                snprintf(path, sizeof(path), "%s/%s", found.gl_pathv[i], name);
+                library = open_file(path);
+        }
+        globfree(&found);
+        return library;
+}
+
+static void *open_somewhere(void)
+{
+        char pattern[1024];
+        void *library = nullptr;
+
+        for (const char *name : names)
+                if (!library)
+                        library = open_file(name);
+        for (const auto &place : places) {
+                const char *base = place.variable ? getenv(place.variable) : "";
+
+                if (!base || (place.variable && !*base))
+                        continue;
+                snprintf(pattern, sizeof(pattern), "%s%s", base, place.pattern);
+                for (const char *name : names)
+                        if (!library)
+                                library = open_in(pattern, name);
+        }
+        if (!library)
+                snprintf(why, sizeof(why),
+                         "cuBLASLt was not found: neither %s nor %s, where the loader looks, in "
+                         "CUDA's folders, and in those of PyTorch",
+                         names[0], names[1]);
+        return library;
+}
+
+static void *open_library(void)
+{
+        const char *file = getenv("SMV_CUBLASLT");
+        void *library = file && *file ? open_file(file) : open_somewhere();
+
+        if (!library && file && *file)
+                snprintf(why, sizeof(why), "SMV_CUBLASLT=%s cannot be opened: %s", file, dlerror());
+        return library;
+}
+
+static void write_about(blas *blas)
+{
+        Dl_info info = {};
+        size_t version = blas->call.version();
+
+        (void)dladdr((void *)blas->call.create, &info);
+        snprintf(blas->about, sizeof(blas->about), "cuBLASLt %zu.%zu.%zu (%s)", version / 10000,
+                 version / 100 % 100, version % 100, info.dli_fname ? info.dli_fname : "?");
+}
+
 int blas_open(device *device, blas **ret_blas)
 {
-        static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
         blas *blas = (struct blas *)calloc(1, sizeof(*blas));
         int r = -ENOENT;
 
         if (!blas)
                 return -ENOMEM;
         blas->device = device;
-        for (const char *name : names)
-                if (!blas->library)
-                        blas->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-        if (blas->library && find_functions(blas->library, &blas->call))
+        blas->library = open_library();
+        if (blas->library && !find_functions(blas->library, &blas->call))
+                snprintf(why, sizeof(why), "the library of cuBLASLt lacks a function: %s", dlerror());
+        else if (blas->library)
                 r = start(blas);
         if (r) {
                 blas_close(blas);
                 return r;
         }
+        write_about(blas);
         *ret_blas = blas;
         return 0;
 }

@@ -43,6 +43,16 @@ int blas_open(device *device, blas **ret_blas)
         return 0;
 }
 
+const char *blas_about(const blas *)
+{
+        return "a stand-in for cuBLASLt";
+}
+
+const char *blas_why(void)
+{
+        return "cuBLASLt was not found, as a test wished";
+}
+
 void blas_close(blas *blas)
 {
         delete blas;

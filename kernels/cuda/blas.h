@@ -22,9 +22,15 @@
 
 struct blas;
 
-/* -ENOENT: there is no such library. */
+/*
+ * Looks for the library where the loader does, then where CUDA and PyTorch usually put it; or, if the
+ * environment names a file in SMV_CUBLASLT, only there.  -ENOENT: not found, and blas_why() says it.
+ */
 int blas_open(device *device, blas **ret_blas);
 void blas_close(blas *blas); /* NULL is fine */
+const char *blas_about(const blas *blas); /* its version and its file */
+/* In a sentence, why this host thread's last blas_open() did not find it. */
+const char *blas_why(void);
 
 /* x, w, y and bias lie at multiples of 16 bytes. */
 struct blas_shape {

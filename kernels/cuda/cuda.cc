@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/cuda/switches.h"
 #include "kernels/library.h"
 
 int cuda_outcome(struct cuda *cuda, int r)
@@ -125,6 +126,15 @@ static int open_all(struct cuda *cuda)
         return cuda_layers_init(cuda);
 }
 
+static void tell_about(struct cuda *cuda)
+{
+        snprintf(cuda->about, sizeof(cuda->about), "%s%s%s", device_name(cuda->device),
+                 cuda->library ? ", " : "", cuda->library ? blas_about(cuda->library) : "");
+        cuda->table.about = cuda->about;
+        if (*cuda->missing)
+                cuda->table.missing = cuda->missing;
+}
+
 extern "C" __attribute__((visibility("default"))) int
 samovar_backend_open(uint32_t version, const kernels_conf *conf, struct kernels **ret_kernels,
                      char *why, size_t why_bytes)
@@ -136,10 +146,14 @@ samovar_backend_open(uint32_t version, const kernels_conf *conf, struct kernels 
                 snprintf(why, why_bytes, "the library is of another version of samovar");
                 return -ELIBBAD;
         }
+        if (!switches_are_known(why, why_bytes))
+                return -EINVAL;
         cuda = (struct cuda *)calloc(1, sizeof(*cuda));
         if (!cuda)
                 return -ENOMEM;
         cuda->table = cuda_table;
+        if (is_left_out(PART_GRAPH))
+                cuda->table.rehearse = nullptr;
         cuda->conf = *conf;
         pthread_mutex_init(&cuda->lost_lock, nullptr);
         r = open_all(cuda);
@@ -148,6 +162,7 @@ samovar_backend_open(uint32_t version, const kernels_conf *conf, struct kernels 
                 cuda_close(&cuda->table);
                 return r;
         }
+        tell_about(cuda);
         *ret_kernels = &cuda->table;
         return 0;
 }

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kernels/cuda/switches.h"
+
 #define CAPABILITY_MIN   80 /* bfloats in products of matrices, copy_begin() */
 #define CAPABILITY_EARLY 90 /* kernels that overlap */
 #define SHARED_UNASKED   (48u << 10)
@@ -171,7 +173,8 @@ int device_open(unsigned number, device **ret_device)
                 return no_memory();
         device->number = (int)number;
         device->processors = (unsigned)properties.multiProcessorCount;
-        device->can_begin_early = properties.major * 10 + properties.minor >= CAPABILITY_EARLY;
+        device->can_begin_early = properties.major * 10 + properties.minor >= CAPABILITY_EARLY &&
+                                  !is_left_out(PART_EARLY);
         snprintf(device->name, sizeof(device->name), "%s", properties.name);
         error = enter(device);
         if (!error)

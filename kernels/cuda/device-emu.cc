@@ -35,6 +35,8 @@
 #define __asan_unpoison_memory_region(at, bytes) ((void)(at), (void)(bytes))
 #endif
 
+#include "kernels/cuda/switches.h"
+
 #define POISON       0xff
 #define MEMORY_ALIGN 256u
 #define PROCESSORS   4u
@@ -93,7 +95,7 @@ struct recording {
 struct device {
         mutable std::mutex lock;
         uint64_t dice;
-        bool lost;
+        bool lost, begins_early;
         size_t left;
         queue queues[STREAM_N];
         place done, known; /* known: to the host */
@@ -292,8 +294,8 @@ static bool is_overtaken(device *device, const queue *queue)
         const operation *one = &queue->operations[queue->next];
 
         return queue->next + 1 < queue->operations.size() && one[0].work == LAUNCH &&
-               one[1].work == LAUNCH && one[1].launch.early && wanted.operations > 1 &&
-               roll(device) & 1;
+               one[1].work == LAUNCH && one[1].launch.early && device->begins_early &&
+               wanted.operations > 1 && roll(device) & 1;
 }
 
 static bool has_work(const device *device, unsigned stream)
@@ -437,6 +439,7 @@ int device_open(unsigned number, device **ret_device)
         device = new struct device();
         device->dice = seed_of_run();
         device->left = bytes_of_run();
+        device->begins_early = !is_left_out(PART_EARLY);
         *ret_device = device;
         return 0;
 }

@@ -13,12 +13,14 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 
 #include "kernels/cuda/cap.h"
 #include "kernels/cuda/embed.h"
 #include "kernels/cuda/heads.h"
 #include "kernels/cuda/norm.h"
 #include "kernels/cuda/pick.h"
+#include "kernels/cuda/switches.h"
 
 static const uint32_t *rows_count(const struct cuda *cuda)
 {
@@ -89,7 +91,8 @@ static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epil
 /* As quick as it can be, where a row's bits may depend on how many there are. */
 static int multiply(struct cuda *cuda, const linear_args *args)
 {
-        int r = cuda->library ? wide_serves(cuda->library, args, &cuda->wide) : 0;
+        bool many = args->rows_max >= wide_rows(args->w.format);
+        int r = cuda->library && many ? wide_serves(cuda->library, args, &cuda->wide) : 0;
 
         if (r < 0)
                 return r;
@@ -97,16 +100,22 @@ static int multiply(struct cuda *cuda, const linear_args *args)
                  : linear(cuda->device, args);
 }
 
-/* Whoever does without the library, does so for good. */
+/* The backend works without cuBLASLt, but tells that it is missing. */
 static int open_blas(struct cuda *cuda)
 {
-        int r = cuda->conf.deterministic || cuda->conf.rows_max < WIDE_ROWS
-                        ? -ENOENT
-                        : blas_open(cuda->device, &cuda->library);
+        int r;
 
         cuda->wide.bytes = WIDE_BYTES;
+        if (cuda->conf.deterministic || cuda->conf.rows_max < WIDE_ROWS || is_left_out(PART_BLAS))
+                return 0;
+        r = blas_open(cuda->device, &cuda->library);
         if (!r)
                 cuda->table.name = "cuda/blas";
+        if (r == -ENOENT)
+                snprintf(cuda->missing, sizeof(cuda->missing),
+                         "%s; steps of many rows, prompts among them, are slower without it. Install "
+                         "CUDA's libcublas, or name its file in SMV_CUBLASLT",
+                         blas_why());
         return r == -ENOENT ? 0 : r;
 }
 

@@ -231,6 +231,11 @@ static size_t more(size_t a, size_t b)
         return a > b ? a : b;
 }
 
+uint32_t wide_rows(linear_format)
+{
+        return WIDE_ROWS;
+}
+
 void wide_room(const linear_matrix *w, linear_epilogue epilogue, uint32_t rows_max, size_t bytes,
                size_t *ret_weights, size_t *ret_sums)
 {
@@ -238,9 +243,11 @@ void wide_room(const linear_matrix *w, linear_epilogue epilogue, uint32_t rows_m
         size_t sums = more(bytes / sizeof(float), (size_t)ALIGN * rows_max);
 
         *ret_weights = *ret_sums = 0;
-        if (w->format != LINEAR_BFLOAT && rows_max >= WIDE_ROWS_PACKED)
+        if (rows_max < wide_rows(w->format))
+                return;
+        if (w->format != LINEAR_BFLOAT)
                 *ret_weights = less(weights, (size_t)w->rows * w->columns);
-        if (epilogue == LINEAR_GATE && rows_max >= WIDE_ROWS)
+        if (epilogue == LINEAR_GATE)
                 *ret_sums = less(sums, (size_t)w->rows * rows_max);
 }
 
@@ -266,13 +273,10 @@ static bool is_aligned(const void *at)
 /* The last piece may be a smaller one. */
 int wide_serves(blas *blas, const linear_args *args, const wide_scratch *scratch)
 {
-        uint32_t from = args->w.format == LINEAR_BFLOAT ? WIDE_ROWS : WIDE_ROWS_PACKED;
         uint32_t piece = piece_of(args, scratch->bytes), rest = rows_of(args) % piece;
         blas_shape shape = shape_of(args, piece, piece);
         int r;
 
-        if (args->rows_max < from)
-                return 0;
         if (args->epilogue != LINEAR_GATE && !(is_aligned(args->y) && is_aligned(args->bias)))
                 return 0;
         r = blas_serves(blas, &shape);

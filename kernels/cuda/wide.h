@@ -31,8 +31,10 @@
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/linear.h"
 
-#define WIDE_ROWS        65u /* of x, from which on it is worth it ... */
-#define WIDE_ROWS_PACKED 65u /* ... for weights that are to be widened */
+#define WIDE_ROWS 65u /* of x: the fewest for which it pays, whatever the format */
+
+/* From how many rows of x on it is quicker than linear(). */
+uint32_t wide_rows(linear_format format);
 
 struct wide_scratch {
         size_t bytes;      /* of each kind, at most, if 16 rows of the matrix do not need more */
@@ -45,9 +47,9 @@ void wide_room(const linear_matrix *w, linear_epilogue epilogue, uint32_t rows_m
                size_t *ret_weights, size_t *ret_sums);
 
 /*
- * 1: these rows are better multiplied here, and the library has chosen how (blas_serves(), and what it
- * says of recordings); 0: by linear(), which also serves a y or a bias that lies at no multiple of 16 bytes,
- * as a matrix's rows may from one format of its parts on.
+ * 1: the library can multiply these rows, and has chosen how (blas_serves(), and what it says of
+ * recordings).  0: only linear() can.  It also serves a y or a bias that does not lie at a multiple of
+ * 16 bytes, as rows of a matrix may whose parts have several formats.
  */
 int wide_serves(blas *blas, const linear_args *args, const wide_scratch *scratch);
 /* Of arguments that are served; sums and arrived are not needed. */

@@ -1,14 +1,24 @@
 /*
  * Compiled by nvcc, which brings the runtime's header along.
+ *
+ * Memory comes from an arena: chunks of ordinary memory that are registered with the GPU, so that host
+ * and GPU see it at the same addresses.  Managed memory is not used: a dozen tests that run at once wait
+ * for each other's pages.  Pinned memory of CUDA's own is not used either: a thread's stack holds a futex,
+ * which the kernel refuses to have there.
  */
 #include "tests/cuda/place.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #include "kernels/cuda/device.h"
 
 #define STACK_BYTES    ((size_t)64 << 20)
+#define CHUNK_BYTES    ((size_t)256 << 20)
+#define ALIGN          ((size_t)256)
+#define ZONE_BYTES     ((size_t)64) /* behind each block, at least */
+#define ZONE           0xa5
 #define SHARED_UNASKED (48u << 10)
 
 static void must(cudaError_t error, const char *what)
@@ -19,60 +29,86 @@ static void must(cudaError_t error, const char *what)
         abort();
 }
 
-void place_run(const launch *launch, const void *kernel, const void *args)
-{
-        void *all_args[] = { (void *)args };
-
-        if (!launch->x || !launch->y || !launch->z)
-                return;
-        if (launch->shared > SHARED_UNASKED)
-                must(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                          (int)launch->shared),
-                     "shared memory");
-        must(cudaLaunchKernel(kernel, dim3(launch->x, launch->y, launch->z), dim3(launch->threads),
-                              all_args, launch->shared, nullptr),
-             "a launch");
-        must(cudaDeviceSynchronize(), "a kernel");
-}
-
 /* ---- memory ---- */
 
-/* What was made once is given again to who asks for as much: making takes long, and tests ask often. */
 struct block {
-        void *memory;
-        size_t bytes;
+        uint8_t *memory;
+        size_t bytes, room; /* asked for; with the zone, up to the next block */
         bool taken;
         block *next;
 };
 static block *blocks;
+static uint8_t *chunk; /* what is left of the last one */
+static size_t chunk_left;
 
-/* Where host and device cannot both look at it any time, memory of the host that the device reaches. */
-static void make(block *block)
+static void check_for_one_address(void)
 {
-        int both = 0;
+        int same = 0;
 
-        must(cudaDeviceGetAttribute(&both, cudaDevAttrConcurrentManagedAccess, 0), "a GPU");
-        must(both ? cudaMallocManaged(&block->memory, block->bytes)
-                  : cudaHostAlloc(&block->memory, block->bytes, cudaHostAllocDefault),
-             "memory");
+        must(cudaDeviceGetAttribute(&same, cudaDevAttrCanUseHostPointerForRegisteredMem, 0),
+             "to ask the GPU");
+        if (same)
+                return;
+        fprintf(stderr, "this GPU sees registered memory at other addresses than the host\n");
+        abort();
 }
 
+static uint8_t *register_new(size_t bytes)
+{
+        void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        if (memory == MAP_FAILED) {
+                perror("mmap");
+                abort();
+        }
+        must(cudaHostRegister(memory, bytes, cudaHostRegisterDefault), "to register memory");
+        return (uint8_t *)memory;
+}
+
+static uint8_t *carve(size_t room)
+{
+        uint8_t *memory;
+
+        if (room > CHUNK_BYTES)
+                return register_new(room);
+        if (room > chunk_left) {
+                chunk = register_new(CHUNK_BYTES);
+                chunk_left = CHUNK_BYTES;
+        }
+        memory = chunk;
+        chunk += room;
+        chunk_left -= room;
+        return memory;
+}
+
+static void check_zone(const block *block)
+{
+        for (size_t i = block->bytes; i < block->bytes + ZONE_BYTES; i++)
+                if (block->memory[i] != ZONE) {
+                        fprintf(stderr, "byte %zu was written of a block of %zu bytes\n", i,
+                                block->bytes);
+                        abort();
+                }
+}
+
+/* A block of another size is given again if no more than half of it stays unused. */
 void *place_new(size_t bytes)
 {
+        size_t room = (bytes + ZONE_BYTES + ALIGN - 1) / ALIGN * ALIGN;
         block *block = blocks;
 
-        bytes = bytes ? bytes : 1;
-        while (block && (block->taken || block->bytes != bytes))
+        while (block && (block->taken || block->room < room || block->room > 2 * room))
                 block = block->next;
         if (!block) {
                 block = (struct block *)malloc(sizeof(*block));
                 if (!block)
                         abort();
-                *block = { nullptr, bytes, false, blocks };
-                make(block);
+                *block = { carve(room), 0, room, false, blocks };
                 blocks = block;
         }
         block->taken = true;
+        block->bytes = bytes;
+        memset(block->memory + bytes, ZONE, ZONE_BYTES);
         return block->memory;
 }
 
@@ -90,8 +126,31 @@ int place_new_at(void **ret_memory, size_t align, size_t bytes)
 void place_delete(void *memory)
 {
         for (block *block = blocks; block; block = block->next)
-                if (block->memory == memory)
+                if (block->memory == memory) {
+                        check_zone(block);
                         block->taken = false;
+                }
+}
+
+/* ---- kernels ---- */
+
+void place_run(const launch *launch, const void *kernel, const void *args)
+{
+        void *all_args[] = { (void *)args };
+
+        if (!launch->x || !launch->y || !launch->z)
+                return;
+        if (launch->shared > SHARED_UNASKED)
+                must(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          (int)launch->shared),
+                     "shared memory");
+        must(cudaLaunchKernel(kernel, dim3(launch->x, launch->y, launch->z), dim3(launch->threads),
+                              all_args, launch->shared, nullptr),
+             "a launch");
+        must(cudaDeviceSynchronize(), "a kernel");
+        for (const block *block = blocks; block; block = block->next)
+                if (block->taken)
+                        check_zone(block);
 }
 
 /* ---- a stack ---- */
@@ -105,11 +164,11 @@ int main(void)
 {
         pthread_attr_t attributes;
         pthread_t thread;
-        void *stack, *status;
+        void *status;
 
-        must(cudaHostAlloc(&stack, STACK_BYTES, cudaHostAllocDefault), "a stack");
+        check_for_one_address();
         if (pthread_attr_init(&attributes) ||
-            pthread_attr_setstack(&attributes, stack, STACK_BYTES) ||
+            pthread_attr_setstack(&attributes, register_new(STACK_BYTES), STACK_BYTES) ||
             pthread_create(&thread, &attributes, run_test, nullptr) ||
             pthread_join(thread, &status)) {
                 fprintf(stderr, "a thread with a stack of ours cannot be made\n");

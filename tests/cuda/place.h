@@ -1,10 +1,10 @@
 /*
  * Tests of single kernels, on a GPU.
  *
- * There the kernel is nvcc's, and the test that calls it is what it is for the emulator, to the letter: it gives
- * kernels pointers into its heap and its stack.  So both are memory here that the GPU sees as well
- * (place-gpu.cc); its blocks are not larger than what was asked for, so that compute-sanitizer sees their
- * ends.  A launch is over when it returns.
+ * There the kernel is nvcc's, and the test that calls it is the one that the emulator runs, unchanged: it
+ * gives kernels pointers into its heap and its stack.  So heap and stack are memory here that the GPU sees
+ * as well (place-gpu.cc).  Behind each block of the heap there is a zone that nobody may write; it is
+ * looked at after each launch.  A launch is over when it returns.
  *
  * contrib/gpu/build includes this before all else, in tests and in the kernels that they launch.
  */

@@ -30,6 +30,6 @@ void toy_close(struct toy *toy);
 uint32_t toy_next(uint32_t token); /* or PICK_NOT_FINITE */
 /* All operators from begin to pick; of one that is rehearsed they follow by themselves. */
 int toy_forward(struct toy *toy, const struct step *step);
-int toy_rehearse(struct toy *toy);
+int toy_rehearse(struct toy *toy); /* where the backend can; else steps stay launches */
 
 #endif
