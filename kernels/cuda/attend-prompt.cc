@@ -108,7 +108,7 @@ DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
                                                            16,
                                            from + x * 16, true);
                 }
-                if (lane_number() < S::SCALES / 16)
+                if (lane_number() + 1 <= S::SCALES / 16) /* of none nvcc would warn with "<" */
                         copy_begin(stage + 2 * S::SLICES * S::TILE + number * S::SCALES +
                                            lane_number() * 16,
                                    from + L::BYTES - S::SCALES + lane_number() * 16, true);

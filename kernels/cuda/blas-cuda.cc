@@ -219,7 +219,8 @@ int blas_open(device *device, blas **ret_blas)
         blas->device = device;
         blas->library = open_library();
         if (blas->library && !find_functions(blas->library, &blas->call))
-                snprintf(why, sizeof(why), "the library of cuBLASLt lacks a function: %s", dlerror());
+                snprintf(why, sizeof(why), "the library of cuBLASLt lacks a function: %s",
+                         dlerror());
         else if (blas->library)
                 r = start(blas);
         if (r) {

@@ -27,7 +27,7 @@ struct blas;
  * environment names a file in SMV_CUBLASLT, only there.  -ENOENT: not found, and blas_why() says it.
  */
 int blas_open(device *device, blas **ret_blas);
-void blas_close(blas *blas); /* NULL is fine */
+void blas_close(blas *blas);              /* NULL is fine */
 const char *blas_about(const blas *blas); /* its version and its file */
 /* In a sentence, why this host thread's last blas_open() did not find it. */
 const char *blas_why(void);

@@ -105,7 +105,7 @@ struct cuda {
         struct device *device;
         struct steps steps; /* but for tokens */
         int lost; /* once something failed in a step, or weights did not arrive: the error ... */
-        char how[512]; /* ... and in a sentence */
+        char how[512];                   /* ... and in a sentence */
         char about[1024], missing[1024]; /* the table's */
         pthread_mutex_t lost_lock;
 

@@ -43,7 +43,7 @@ void device_emu_refuse(uint64_t pieces);
  */
 void device_emu_lose(uint64_t operations);
 
-/* Whether blas_open() finds its library; at first it does. */
+/* Whether blas_open() finds its library; at first it does.  SMV_DEVICE_BLAS=none: it does not. */
 void device_emu_blas(bool there);
 
 /* Memory of a device, as it is now: what was waited for is done. */

@@ -106,14 +106,15 @@ static int open_blas(struct cuda *cuda)
         int r;
 
         cuda->wide.bytes = WIDE_BYTES;
-        if (cuda->conf.deterministic || cuda->conf.rows_max < WIDE_ROWS || is_left_out(PART_BLAS))
+        if (cuda->conf.deterministic || is_left_out(PART_BLAS))
                 return 0;
         r = blas_open(cuda->device, &cuda->library);
         if (!r)
                 cuda->table.name = "cuda/blas";
         if (r == -ENOENT)
                 snprintf(cuda->missing, sizeof(cuda->missing),
-                         "%s; steps of many rows, prompts among them, are slower without it. Install "
+                         "%s; steps of many rows, prompts among them, are slower without it. "
+                         "Install "
                          "CUDA's libcublas, or name its file in SMV_CUBLASLT",
                          blas_why());
         return r == -ENOENT ? 0 : r;

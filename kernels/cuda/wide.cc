@@ -231,11 +231,6 @@ static size_t more(size_t a, size_t b)
         return a > b ? a : b;
 }
 
-uint32_t wide_rows(linear_format)
-{
-        return WIDE_ROWS;
-}
-
 void wide_room(const linear_matrix *w, linear_epilogue epilogue, uint32_t rows_max, size_t bytes,
                size_t *ret_weights, size_t *ret_sums)
 {

@@ -15,12 +15,10 @@
  *      order   the library's: a row's bits depend on the bucket that it is in.  Where linear.h's are
  *              as exact as their file, packed weights are off by 2^-9 of themselves here
  *
- * From how many rows on.  Up to 64, linear.cc reads each weight once.  Beyond, each chunk of 64 rows
- * reads all of w again, and x once for each 16 rows of w, that is 8 bytes a weight out of the
- * cache.  An H200's gives about 5.5 TB/s: 1.5 ps a weight and chunk, so 2.9 ps for 65 rows.  The
- * library reads 2 bytes a weight out of memory at 4.2 TB/s, and multiplies at some 700 TFLOP/s: 0.5 ps
- * up to 175 rows, then 0.29 ps for each 100.  To widen four bits before is 2.6 bytes more, 0.6 ps: so
- * 1.1 ps at 65 rows, which is still less.  Those are predictions, nobody has measured them.
+ * From how many rows on it is quicker than linear(), as measured on an H200 (docs/gpu-results.md).
+ * LINEAR_BFLOAT: always.  Steps of Llama-3.1-8B are 1.03 times as fast with one row, 1.3 with 32 and 1.8
+ * with 64.  Packed: from the bucket of 64 rows on, 1.09 times (Q4_0), 1.41 (Q4_K), 1.08 (F8_E4M3); with 32
+ * rows the weights that are widened cost more than all else, 0.75 times (Q4_0).
  *
  * Rows of x at or past *count are multiplied, too, and disturb nobody; in y, up to rows_max, there is
  * anything afterwards, but out is only written for those that there are.
@@ -31,10 +29,11 @@
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/linear.h"
 
-#define WIDE_ROWS 65u /* of x: the fewest for which it pays, whatever the format */
-
 /* From how many rows of x on it is quicker than linear(). */
-uint32_t wide_rows(linear_format format);
+static inline uint32_t wide_rows(linear_format format)
+{
+        return format == LINEAR_BFLOAT ? 1 : 33;
+}
 
 struct wide_scratch {
         size_t bytes;      /* of each kind, at most, if 16 rows of the matrix do not need more */

@@ -3,6 +3,7 @@
  */
 #include "tests/cuda/ladder.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -121,10 +122,11 @@ static void compare(player *a, player *b, const float *of_a, const float *of_b, 
 
         a->k->get(a->k, numbers.data(), of_a, numbers.size());
         b->k->get(b->k, others.data(), of_b, others.size());
+        check(a, a->k->lost(a->k) ? -EIO : 0, what);
         for (size_t i = 0; i < numbers.size(); i++)
                 if (!(fabsf(numbers[i] - others[i]) <= 0.01f * (1 + fabsf(others[i]))))
-                        ladder_fail("%s: row %zu, column %zu is %g, and %g by the backend ref", what,
-                                    i / TOY_TOKENS, i % TOY_TOKENS, (double)numbers[i],
+                        ladder_fail("%s: row %zu, column %zu is %g, and %g by the backend ref",
+                                    what, i / TOY_TOKENS, i % TOY_TOKENS, (double)numbers[i],
                                     (double)others[i]);
 }
 

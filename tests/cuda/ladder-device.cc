@@ -14,10 +14,11 @@
 #include "kernels/cuda/linear.h"
 #include "kernels/rows.h"
 
-#define NUMBERS      4096u
-#define THREADS      256u
-#define LARGE_SHARED (96u << 10) /* more than a kernel has unasked, and as much as any GPU that serves */
-#define CHAIN        64u
+#define NUMBERS 4096u
+#define THREADS 256u
+#define LARGE_SHARED                                                                               \
+        (96u << 10) /* more than a kernel has unasked, and as much as any GPU that serves */
+#define CHAIN 64u
 
 struct world {
         struct device *device;
@@ -374,7 +375,8 @@ static void check_product(const float *y, linear_format format)
 static void multiply(world *w, linear_format format)
 {
         const row_type type = format == LINEAR_INT8 ? ROW_Q8_0 : ROW_BF16;
-        size_t bytes = linear_row_bytes(format, COLUMNS), scales = linear_row_scales(format, COLUMNS);
+        size_t bytes = linear_row_bytes(format, COLUMNS),
+               scales = linear_row_scales(format, COLUMNS);
         std::vector<uint8_t> file(COLUMNS * 2), weights(N * bytes);
         std::vector<uint16_t> packed_scales(N * scales), x(8 * COLUMNS);
         const uint32_t rows = ROWS;
@@ -414,7 +416,8 @@ static void multiply(world *w, linear_format format)
         a.arrived = (unsigned *)keep(cleared(w, (arrived + 1) * sizeof(unsigned)));
         must(linear(w->device, &a), "to launch a product");
         wait(w);
-        must(device_download(w->device, STREAM_STEPS, w->pinned, w->a, ROWS * N * 4), "to download");
+        must(device_download(w->device, STREAM_STEPS, w->pinned, w->a, ROWS * N * 4),
+             "to download");
         wait(w);
         check_product((const float *)w->pinned, format);
         for (void *memory : sent_to)
@@ -432,8 +435,8 @@ static void climb_linear(const char *)
 }
 
 const rung device_rungs[] = {
-        { "driver", climb_driver },     { "cublaslt", climb_library }, { "copy", climb_copy },
-        { "launch", climb_launch },     { "shared", climb_shared },    { "graph", climb_graph },
-        { "early", climb_early },       { "multiply", climb_multiply }, { "linear", climb_linear },
+        { "driver", climb_driver }, { "cublaslt", climb_library },  { "copy", climb_copy },
+        { "launch", climb_launch }, { "shared", climb_shared },     { "graph", climb_graph },
+        { "early", climb_early },   { "multiply", climb_multiply }, { "linear", climb_linear },
 };
 const size_t device_rung_count = sizeof(device_rungs) / sizeof(*device_rungs);

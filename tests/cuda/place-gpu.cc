@@ -55,7 +55,8 @@ static void check_for_one_address(void)
 
 static uint8_t *register_new(size_t bytes)
 {
-        void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        void *memory =
+                mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
         if (memory == MAP_FAILED) {
                 perror("mmap");
