@@ -91,7 +91,7 @@ static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epil
 /* As quick as it can be, where a row's bits may depend on how many there are. */
 static int multiply(struct cuda *cuda, const linear_args *args)
 {
-        bool many = args->rows_max >= wide_rows(args->w.format);
+        bool many = args->rows_max >= wide_rows(&args->w);
         int r = cuda->library && many ? wide_serves(cuda->library, args, &cuda->wide) : 0;
 
         if (r < 0)

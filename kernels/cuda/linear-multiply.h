@@ -13,17 +13,19 @@
 
 /*
  * The lane's eight columns of x, of one group, and of row g of a tile of eight rows: those at 8t ..; or
- * where a product is to have all of 16 columns that share a scale, at 4t .. and 16 + 4t .. .  Rows
- * past `count`, those of the step, are zeros: a step of one row reads one row, not the eight of a tile.
+ * where a product is to have all of 16 columns that share a scale, at 4t .. and 16 + 4t .. .  Of the
+ * first tile's row g on, `left` rows are the step's.  Others are zeros: a step of one row reads one row,
+ * not the eight of a tile.
  */
 template <linear_format FORMAT>
-DEVICE uint4 see(const linear_args &a, unsigned count, unsigned row, unsigned step, unsigned group)
+DEVICE uint4 see(const linear_args &a, int left, unsigned row, unsigned tile, unsigned step,
+                 unsigned group)
 {
         unsigned column = (step * GROUPS_OF(FORMAT) + group) * GROUP;
         uint4 zeros = { 0, 0, 0, 0 };
 
-        row += lane_number() / 4;
-        if (row >= count || (FORMAT == LINEAR_INT4 && column >= a.x_columns))
+        row += lane_number() / 4 + tile * 8;
+        if (left <= (int)(tile * 8) || (FORMAT == LINEAR_INT4 && column >= a.x_columns))
                 return zeros;
         if (FORMAT == LINEAR_K6) {
                 const uint16_t *from =
@@ -76,7 +78,7 @@ DEVICE void multiply_group(float sums[4], const uint32_t w[2][4], const uint4 &x
  */
 template <linear_format FORMAT, unsigned TILES>
 DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], const held<FORMAT> &w,
-                          const linear_args &a, unsigned count, unsigned row, unsigned step,
+                          const linear_args &a, int left, unsigned row, unsigned step,
                           unsigned next)
 {
         constexpr unsigned GROUPS = GROUPS_OF(FORMAT);
@@ -95,11 +97,11 @@ DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], cons
                         uint4 mine = x[here % GROUPS];
 
                         if (then < GROUPS * TILES)
-                                x[here % GROUPS] = see<FORMAT>(a, count, row + then % TILES * 8,
-                                                               step, then / TILES);
+                                x[here % GROUPS] =
+                                        see<FORMAT>(a, left, row, then % TILES, step, then / TILES);
                         else if (next * GROUPS * GROUP < a.w.columns)
-                                x[here % GROUPS] = see<FORMAT>(a, count, row + then % TILES * 8,
-                                                               next, then / TILES - GROUPS);
+                                x[here % GROUPS] = see<FORMAT>(a, left, row, then % TILES, next,
+                                                               then / TILES - GROUPS);
                         multiply_group<FORMAT>(sums[tile], wide, mine, by);
                 }
         }
@@ -190,10 +192,17 @@ DEVICE void finish(const linear_args &a, const addends &of, unsigned first, unsi
 #define RING_OF(format, tiles)                                                                     \
         ((format) < LINEAR_K4 ? ((tiles) <= 2 ? 4 : 2) : ((tiles) == 1 ? 3 : 2))
 
-/* Two blocks on a multiprocessor, wherever their registers suffice: some are a few too many. */
+/*
+ * Two blocks on a multiprocessor, where their registers suffice: LINEAR_K5 needs a few too many for two
+ * tiles, and so does LINEAR_K4 as compiled for GPUs before Hopper.
+ */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+#define IS_FULL(format) ((format) == LINEAR_K4 || (format) == LINEAR_K5)
+#else
+#define IS_FULL(format) ((format) == LINEAR_K5)
+#endif
 #define BLOCKS_OF(format, tiles)                                                                   \
-        ((format) == LINEAR_BFLOAT ||                                                              \
-                         GROUPS_OF(format) * (tiles) <= ((format) == LINEAR_K5 ? 4 : 8)            \
+        ((format) == LINEAR_BFLOAT || GROUPS_OF(format) * (tiles) <= (IS_FULL(format) ? 4 : 8)     \
                  ? 2                                                                               \
                  : 1)
 
@@ -212,20 +221,21 @@ multiply(linear_args a)
         float sums[TILES][4] = {};
         uint4 x[GROUPS] = {};
         addends of = { (const float *)shared(), blockDim.x / LANES, SUMS_OF(TILES) };
-        unsigned count;
+        int left;
 
         UNROLL
         for (unsigned i = 0; i < RING; i++)
                 if (first + i * stride < steps)
                         hold(&ring[i], rows, first + i * stride);
         wait_for_predecessor();
-        count = *a.count;
-        if (row >= count)
+        left = (int)(*a.count - row);
+        if (left <= 0)
                 return;
+        left -= (int)(lane_number() / 4);
         UNROLL
         for (unsigned i = 0; i < GROUPS; i++)
                 if (first < steps)
-                        x[i] = see<FORMAT>(a, count, row + i % TILES * 8, first, i / TILES);
+                        x[i] = see<FORMAT>(a, left, row, i % TILES, first, i / TILES);
         for (unsigned at = first; at < steps; at += RING * stride) {
                 UNROLL
                 for (unsigned i = 0; i < RING; i++) {
@@ -233,7 +243,7 @@ multiply(linear_args a)
 
                         if (step >= steps)
                                 break;
-                        multiply_step<FORMAT, TILES>(sums, x, ring[i], a, count, row, step,
+                        multiply_step<FORMAT, TILES>(sums, x, ring[i], a, left, row, step,
                                                      step + stride);
                         if (step + RING * stride < steps)
                                 hold(&ring[i], rows, step + RING * stride);

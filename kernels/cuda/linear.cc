@@ -43,18 +43,19 @@ void linear_room(const device *device, const linear_matrix *w, uint32_t rows_max
 
 /*
  * Whether the kernel begins before its predecessor has ended.  Early blocks go to the multiprocessors that
- * are free first, so some get more of them than others.  Whole steps of Llama-3.1-8B on an H200 lost 4 to
- * 14 % by that with bf16 and 6 % with F8_E4M3 at 32 rows, which wait for memory.  They gained 3 to 4 %
- * with Q4_0 and Q4_K, and 1 % with F8_E4M3 at one row.
+ * are free first, so some get more of them than others.  On an H200, whole steps of Llama-3.1-8B lost 4 to
+ * 14 % by that with bf16, and 6 % with F8_E4M3 at 32 rows, which wait for memory.  They gained 3 to 4 %
+ * with Q4_0 and Q4_K, and 1 % with F8_E4M3 at one row.  Steps of Qwen3-0.6B, whose matrices are small,
+ * gained 11 % with one row.
  */
-static bool begins_early(linear_format format, uint32_t rows_max)
+static bool begins_early(const linear_matrix *w, uint32_t rows_max)
 {
-        switch (format) {
+        switch (w->format) {
         case LINEAR_BFLOAT:
-                return false;
+                return !linear_is_large(w);
         case LINEAR_INT8:
         case LINEAR_E4M3:
-                return rows_max <= 8;
+                return !linear_is_large(w) || rows_max <= 8;
         case LINEAR_INT4:
         case LINEAR_K4:
         case LINEAR_K5:
@@ -73,7 +74,7 @@ int linear(device *device, const linear_args *args)
                                 parts_of(device, w),
                                 warps * LANES,
                                 warps * SUMS_OF(tiles_of(args->rows_max)) * sizeof(float),
-                                begins_early(w->format, args->rows_max) };
+                                begins_early(w, args->rows_max) };
 
         assert(w->rows % TILE_ROWS == 0 && w->columns % step == 0);
         assert(args->x_columns % 64 == 0 && args->x_columns <= w->columns);

@@ -126,6 +126,18 @@ struct linear_matrix {
         const uint16_t *scales; /* likewise; LINEAR_BFLOAT: NULL */
 };
 
+/*
+ * A GPU is long busy with it: what it gains from overlapping with its neighbours is less than what it
+ * loses by sharing multiprocessors with them.  The smallest matrix of Llama-3.1-8B is one, those of
+ * Llama-3.2-1B's attention are none (bf16; measured on an H200).
+ */
+#define LINEAR_LARGE ((size_t)32 << 20) /* bytes of weights */
+
+static inline bool linear_is_large(const linear_matrix *w)
+{
+        return w->rows * linear_row_bytes(w->format, w->columns) >= LINEAR_LARGE;
+}
+
 static inline uint32_t linear_gate_row(uint32_t part, uint32_t row)
 {
         return row / 8 * 16 + part * 8 + row % 8;

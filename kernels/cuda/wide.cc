@@ -238,7 +238,7 @@ void wide_room(const linear_matrix *w, linear_epilogue epilogue, uint32_t rows_m
         size_t sums = more(bytes / sizeof(float), (size_t)ALIGN * rows_max);
 
         *ret_weights = *ret_sums = 0;
-        if (rows_max < wide_rows(w->format))
+        if (rows_max < wide_rows(w))
                 return;
         if (w->format != LINEAR_BFLOAT)
                 *ret_weights = less(weights, (size_t)w->rows * w->columns);

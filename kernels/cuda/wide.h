@@ -15,10 +15,13 @@
  *      order   the library's: a row's bits depend on the bucket that it is in.  Where linear.h's are
  *              as exact as their file, packed weights are off by 2^-9 of themselves here
  *
- * From how many rows on it is quicker than linear(), as measured on an H200 (docs/gpu-results.md).
- * LINEAR_BFLOAT: always.  Steps of Llama-3.1-8B are 1.03 times as fast with one row, 1.3 with 32 and 1.8
- * with 64.  Packed: from the bucket of 64 rows on, 1.09 times (Q4_0), 1.41 (Q4_K), 1.08 (F8_E4M3); with 32
- * rows the weights that are widened cost more than all else, 0.75 times (Q4_0).
+ * From how many rows on it is quicker than linear(), as measured on an H200 (docs/gpu-results.md):
+ *
+ *      LINEAR_BFLOAT   large matrices: always.  Steps of Llama-3.1-8B are 1.03 times as fast with one row,
+ *                      1.3 times with 32, 1.8 times with 64.  Others from the bucket of 16 rows on; with
+ *                      8, steps of Qwen3-0.6B are 1.12 times as fast by kernels that begin early
+ *      packed          from the bucket of 64 rows on: 1.09 times (Q4_0), 1.41 (Q4_K), 1.08 (F8_E4M3).
+ *                      With 32 rows, widening costs more than it gains: 0.75 times (Q4_0)
  *
  * Rows of x at or past *count are multiplied, too, and disturb nobody; in y, up to rows_max, there is
  * anything afterwards, but out is only written for those that there are.
@@ -30,9 +33,11 @@
 #include "kernels/cuda/linear.h"
 
 /* From how many rows of x on it is quicker than linear(). */
-static inline uint32_t wide_rows(linear_format format)
+static inline uint32_t wide_rows(const linear_matrix *w)
 {
-        return format == LINEAR_BFLOAT ? 1 : 33;
+        if (w->format != LINEAR_BFLOAT)
+                return 33;
+        return linear_is_large(w) ? 1 : 9;
 }
 
 struct wide_scratch {

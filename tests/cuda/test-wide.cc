@@ -482,25 +482,38 @@ static void what_scratch_has_no_room_for_goes_in_pieces(void **)
         try_pieces(ROW_BF16, LINEAR_STORE, 64, 300, 1, 1); /* needs none */
 }
 
-static void few_rows_of_packed_weights_are_left_to_linear(void **)
+static void few_rows_are_left_to_linear_and_get_no_scratch(void **)
 {
         linear_matrix w = { LINEAR_BFLOAT, 16, 64, nullptr, nullptr };
         size_t weights, sums;
 
-        assert_int_equal(wide_rows(LINEAR_BFLOAT), 1);
-        for (linear_format format :
-             { LINEAR_INT8, LINEAR_INT4, LINEAR_E4M3, LINEAR_K4, LINEAR_K5, LINEAR_K6 }) {
+        for (linear_format format : { LINEAR_BFLOAT, LINEAR_INT8, LINEAR_INT4, LINEAR_E4M3,
+                                      LINEAR_K4, LINEAR_K5, LINEAR_K6 }) {
+                const bool packed = format != LINEAR_BFLOAT;
+                const uint32_t from = packed ? 33 : 9;
+
                 w.format = format;
-                assert_int_equal(wide_rows(format), 33);
-                for (uint32_t rows : { 1u, 8u, 32u }) {
+                assert_int_equal(wide_rows(&w), from);
+                for (uint32_t rows = 1; rows < from; rows++) {
                         wide_room(&w, LINEAR_GATE, rows, PLENTY, &weights, &sums);
                         assert_int_equal(weights, 0);
                         assert_int_equal(sums, 0);
                 }
-                wide_room(&w, LINEAR_GATE, 33, PLENTY, &weights, &sums);
-                assert_int_equal(weights, 16 * 64);
-                assert_int_equal(sums, 16 * 33);
+                wide_room(&w, LINEAR_GATE, from, PLENTY, &weights, &sums);
+                assert_int_equal(weights, packed ? 16 * 64 : 0);
+                assert_int_equal(sums, 16 * from);
         }
+}
+
+static void one_row_of_a_large_matrix_of_bfloats_is_not_left_to_linear(void **)
+{
+        linear_matrix w = { LINEAR_BFLOAT, 4096, 4096, nullptr, nullptr };
+
+        assert_int_equal(wide_rows(&w), 1);
+        w.rows -= 16;
+        assert_int_equal(wide_rows(&w), 9);
+        w = { LINEAR_INT8, 1u << 20, 4096, nullptr, nullptr };
+        assert_int_equal(wide_rows(&w), 33);
 }
 
 /* A matrix's rows may begin anywhere, where its parts are of different formats. */
@@ -558,7 +571,8 @@ int main(void)
                 cmocka_unit_test(weights_are_rounded_once_to_the_nearest_bfloat),
                 cmocka_unit_test(rows_past_the_count_disturb_nobody),
                 cmocka_unit_test(what_scratch_has_no_room_for_goes_in_pieces),
-                cmocka_unit_test(few_rows_of_packed_weights_are_left_to_linear),
+                cmocka_unit_test(few_rows_are_left_to_linear_and_get_no_scratch),
+                cmocka_unit_test(one_row_of_a_large_matrix_of_bfloats_is_not_left_to_linear),
                 cmocka_unit_test(what_lies_at_no_multiple_of_16_bytes_is_left_to_linear),
                 cmocka_unit_test(scratch_is_for_what_needs_it),
         };
