@@ -65,7 +65,7 @@ static const struct setting settings[] = {
         { "backend_library",    KIND_TEXT,   AT(backend_library),    NULL,    0, 0, { "FILE" }, false, "the library of the cuda backend; else the one that comes with samovar" },
         { "gpu_layers",         KIND_SOME,   AT(gpu_layers),         "auto",  0, 65536, { "auto", "all" }, false, "the last so many layers are the GPU's, the others the cpu's; auto: all that fit" },
         { "isa",                KIND_NAME,   AT(isa),                "auto",  0, 0, { "auto", "avx512bf16", "avx512", "avx2", "c" }, false, "instructions of the cpu backend" },
-        { "deterministic",      KIND_SWITCH, AT(deterministic),      "no",    0, 0, { NULL }, false, "a stream's tokens are the same bits whoever else is served; the cpu always does that, a GPU reads prompts more slowly for it" },
+        { "deterministic",      KIND_SWITCH, AT(deterministic),      "no",    0, 0, { NULL }, false, "a stream's tokens are the same bits whoever else is served; the cpu always does that, a GPU is slower for it" },
         { "fd",                 KIND_INT,    AT(fd),                 NULL,    0, INT32_MAX, { NULL }, true, "serve this connected socket alone, end with it" },
         { "check",              KIND_SWITCH, AT(check),              "no",    0, 0, { NULL }, true, "load, print the plan of memory, exit" },
         { "inspect",            KIND_SWITCH, AT(inspect),            "no",    0, 0, { NULL }, true, "say what the model is and whether it can be served here, exit" },
