@@ -30,7 +30,7 @@
  * *slack* is how much longer than estimated a step may take.  A step that takes even longer
  * raises slack at once by a 16th of the gap, however late it was.  A step that does not lowers
  * slack by a 99th of that amount.  So slack is stable when one step of a hundred is late, for
- * any reason, and the effect of a single slow step is gone after 99 steps.  Slack takes at
+ * any reason.  The effect of a single slow step is gone after 99 steps.  Slack takes at
  * most half of the time that prompt rows could have.  Fewer rows do not help against
  * other programs that use the machine, and prompts must make progress in any case.
  *

@@ -24,9 +24,9 @@
  * Sharing.  Computed blocks stay in the pool as long as there is room.  A request that begins
  * with the same tokens, in the same domain, holds those blocks instead of computing them
  * (prefix.h).  It holds all whole blocks.  If a part of one more block is equal, it gets a copy
- * of that block, because a block that is written has only one holder.  The last token of the
- * prompt is computed again in any case, without writing its KV, because that row gives the
- * first token of the answer.
+ * of that block.  It needs the copy because a block that is written has only one holder.  The
+ * last token of the prompt is computed again in any case, without writing its KV.  That row
+ * gives the first token of the answer.
  *
  * Reading only.  With max_tokens 0 the prompt is computed and no token is generated.  Its last
  * row still wants a result, because that shows whether the numbers are valid.  The sampled
