@@ -67,7 +67,7 @@
 
 struct sched_conf {
         uint32_t blocks;       /* blocks of the pool */
-        uint32_t user_blocks;  /* limit for one user's running requests; 0: all */
+        uint32_t user_blocks;  /* limit of blocks for the running requests of one user; 0: all */
         uint32_t slots;        /* sequences that can run at once */
         uint32_t rows;         /* of a step: the token budget; at least `slots` */
         uint32_t context;      /* maximum of positions of a sequence */
@@ -75,7 +75,7 @@ struct sched_conf {
         uint32_t requests_max; /* maximum of requests alive, including waiting ones */
         uint32_t channels;     /* numbered 0 .. channels - 1 */
         uint64_t stall_ns;     /* a request that is stalled this long ends */
-        uint64_t grace_ns;     /* one that is stalled this long may be preempted */
+        uint64_t grace_ns;     /* one stalled this long may be preempted for a waiting one */
         uint32_t parks_max;    /* how often one request may be preempted */
         uint64_t gap_ns;       /* how long prompts may delay decodes; 0: no limit */
         uint32_t batch_size;   /* 0: new requests join at once; else the maximum of a batch */
