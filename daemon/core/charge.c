@@ -1,13 +1,14 @@
 /*
- * What a user is charged of the pool.
+ * Computes how much of the pool a user is charged for.
  *
- * What is promised to his sequences; each of his own blocks that anybody holds, once,
- * however many sequences share it; and his part of what is public, which is one of as many
- * as hold it.  So eight forks of a long history have it once, and the sum over everybody
- * is what is really held and promised.
+ * The charge of a user has three parts: the blocks promised to its sequences; each held block of
+ * its own domain, once, however many sequences share it; and its part of the public blocks.
+ * If a public block has n references, each sequence that holds it is charged one n-th.  So eight
+ * forks of a long history are charged for it once.  The sum over all users is the number of
+ * blocks that are really held and promised.
  *
- * Nobody but he can hold what is his own, so the index counts that as it goes.  What is
- * public stands at the front of a page table, and is counted when somebody asks.
+ * Only the user's own sequences can hold its own blocks, so the index counts those as it goes.
+ * Public blocks are at the front of a page table, and are counted when the charge is needed.
  */
 #include "daemon/core/sched-state.h"
 
@@ -18,7 +19,7 @@ static uint64_t public_parts(const struct sched *sched, const struct slot *slot)
 
         for (uint32_t i = 0; i < slot->block_count; i++) {
                 if (!prefix_is_public(prefix->named[slot->blocks[i]].domain))
-                        break; /* and so are all that follow */
+                        break; /* the blocks that follow are not public either */
                 parts += SHARE_PARTS / prefix->pool.holds[slot->blocks[i]];
         }
         if (slot->tail != BLOCK_NONE && prefix_is_public(prefix->named[slot->tail].domain))

@@ -1,26 +1,27 @@
 /*
- * What is planned: one step is dealt.
+ * Makes the plan of one step.
  *
- *      who is late, ends -> who is parked leaves -> what earlier plans compute, named ->
- *      rows for the stalled -> who has stalled too long, ends -> ENDs out -> who can, retires ->
- *      slots for the waiting (enter.c) -> rows for decodes, then prompts
+ *      end requests past their deadline -> release the slots of preempted requests ->
+ *      name the blocks that earlier plans compute -> rows for stalled requests ->
+ *      end requests that stalled too long -> send ENDs -> retire requests without rows in flight ->
+ *      slots for waiting requests (enter.c) -> rows for decodes, then prompts
  *
- * Names come first: what this plan computes can be read by later ones only.
+ * Naming comes before the rows: only later plans can read the blocks that this plan computes.
  *
- * Rows.  conf.rows is at least conf.slots, so there is a row for every slot
- * and decodes never compete for rows, only for the room of a channel they
- * share.  Who has waited longest for room is asked first; else the first in
- * line would take each bit of room that a slow reader frees, and the others
- * would be ended as stalled though their reader reads.  (A prompt that stalls
- * has one row to go, so it may be asked among the decodes.)
+ * Rows.  conf.rows is at least conf.slots, so there is a row for every slot.
+ * Decodes never compete for rows, only for the room of a channel that they share.
+ * The request that has waited longest for room is considered first.  Otherwise the first
+ * request in the list would take all the room that a slow reader frees.  The others
+ * would then be ended as stalled although their reader reads.  (A prompt that stalls
+ * has one row to go, so it may be considered among the decodes.)
  *
- * Prompts share what decodes leave, or less, if that would hold decodes up
- * (pace.h).  Short ones go before long ones, as long as they leave those half; then
- * they are read one after the other, so of each class one at most is in pieces.
+ * Prompts share the rows that decodes leave, or fewer, if that many would delay decodes
+ * (pace.h).  Short prompts go before long ones, as long as they leave half of the rows.  Then the
+ * prompts are read one after the other, so in each class at most one is only partly read.
  *
- * A decode's token may still be in flight; then its row names the row whose
- * result it will be.  Because a slot has rows that want a result at most once
- * a plan, "its newest row" is that row.
+ * The token that a decode needs may still be in flight.  Then the new row refers to the row
+ * whose result is that token.  A slot has at most one row per plan that wants a result,
+ * so that row is its newest row.
  */
 #include "daemon/core/sched-state.h"
 
@@ -39,8 +40,8 @@ static uint64_t stall_deadline(const struct sched *sched, const struct request *
 }
 
 /*
- * Room that came in time, or late but before anybody looked, still counts: it
- * has just become a row, or will when fewer plans are in flight.
+ * Room that arrived before this check still counts, even after the deadline.  The request
+ * has just got a row for it, or will get one when fewer plans are in flight.
  */
 static void end_stalled(struct sched *sched, uint64_t now_ns)
 {
@@ -48,7 +49,7 @@ static void end_stalled(struct sched *sched, uint64_t now_ns)
                 struct request *request = sched->stalled.at[i];
 
                 if (now_ns < stall_deadline(sched, request))
-                        return; /* the others stalled later */
+                        return; /* the others in the list stalled later */
                 if (has_room(sched, request))
                         i++;
                 else
@@ -56,7 +57,10 @@ static void end_stalled(struct sched *sched, uint64_t now_ns)
         }
 }
 
-/* Those of a list whose time is over; returns the next deadline of the others, or UINT64_MAX. */
+/*
+ * Ends the requests of a list that are past their deadline.  Returns the next deadline of the
+ * others, or UINT64_MAX.
+ */
 static uint64_t end_late_of(struct sched *sched, const struct roster *roster, uint64_t now_ns)
 {
         uint64_t next = UINT64_MAX;
@@ -65,7 +69,7 @@ static uint64_t end_late_of(struct sched *sched, const struct roster *roster, ui
                 struct request *request = roster->at[i];
 
                 if (request->deadline_ns && now_ns >= request->deadline_ns) {
-                        sched_end(sched, request, SMV_END_ERROR, SMV_TIMEOUT); /* leaves the list */
+                        sched_end(sched, request, SMV_END_ERROR, SMV_TIMEOUT); /* removes it */
                         continue;
                 }
                 if (request->deadline_ns && request->deadline_ns < next)
@@ -75,7 +79,10 @@ static uint64_t end_late_of(struct sched *sched, const struct roster *roster, ui
         return next;
 }
 
-/* Everybody is looked at only when the first deadline has come, which may be of one that is over. */
+/*
+ * Looks at all requests, but only when the earliest deadline has come.  That may be the deadline
+ * of a request that has ended already.
+ */
 static void end_late(struct sched *sched, uint64_t now_ns)
 {
         uint64_t waiting, running;
@@ -104,7 +111,7 @@ static bool in_flight(const struct sched *sched, const struct request *request)
         return request->sequence.slot != SEQUENCE_NO_SLOT && sched_slot(sched, request)->plans;
 }
 
-/* ENDs that are due, then goodbye to all that no plan in flight has a row of. */
+/* Sends the ENDs that are due, then retires the ending requests without rows in flight. */
 static void deliver(struct sched *sched, struct plan *plan)
 {
         uint32_t kept = 0;
@@ -137,7 +144,7 @@ static void tell_page(struct plan *plan, const struct slot *slot, uint32_t index
         };
 }
 
-/* The next block of a slot: it was promised, so it is there. */
+/* Takes the next block of a slot.  It was promised, so the pool can supply it. */
 static void add_page(struct sched *sched, struct plan *plan, struct slot *slot)
 {
         assert(slot->promised > 0 && sched->promised > 0);
@@ -151,9 +158,9 @@ static void add_page(struct sched *sched, struct plan *plan, struct slot *slot)
 }
 
 /*
- * Before its first row: the device hears of the blocks that were found, and a tail
- * is copied.  Its source is held until that plan has run, so nobody writes there
- * before it was read.
+ * Called before the first row of a slot: tells the device which blocks were found, and copies a
+ * tail.  The source of the copy is held until that plan has run, so no other sequence
+ * writes to it before it was read.
  */
 static void move_in(struct sched *sched, struct plan *plan, struct slot *slot)
 {
@@ -246,7 +253,7 @@ static void set_stalled(struct sched *sched, struct request *request, bool stall
                 roster_remove(&sched->stalled, request);
 }
 
-/* Rows that it could have now. */
+/* The number of rows that a request could have now. */
 static uint32_t rows_due(const struct sched *sched, const struct request *request)
 {
         const struct slot *slot = sched_slot(sched, request);
@@ -257,9 +264,9 @@ static uint32_t rows_due(const struct sched *sched, const struct request *reques
 }
 
 /*
- * The rows that a request may have now: the rest of its prompt or one of a
- * decode, of which the last wants a result; fewer if no more are left; and
- * without room for that result's record, all but the last.  Returns how many.
+ * Adds the rows that a request may have now: the rest of its prompt, or one row of a
+ * decode.  The last of these wants a result.  If fewer rows are left, it gets fewer.  If there is
+ * no room for the record of that result, it gets all rows but the last.  Returns how many.
  */
 static uint32_t deal(struct sched *sched, struct plan *plan, struct request *request, uint32_t left)
 {
@@ -271,7 +278,7 @@ static uint32_t deal(struct sched *sched, struct plan *plan, struct request *req
         if (!due || !left)
                 return 0;
         if (moves > sched->moves_left) {
-                if (has_room(sched, request)) /* it is not that which it waits for */
+                if (has_room(sched, request)) /* it does not wait for room, but for pages */
                         set_stalled(sched, request, false);
                 return 0;
         }
@@ -307,7 +314,7 @@ static uint32_t rows_left(const struct plan *plan)
         return plan->row_max - plan->row_count;
 }
 
-/* Of those in this state, one that was not asked yet, among the stalled or before. */
+/* True if the request is in `state`, is not stalled, and has no rows in this plan yet. */
 static bool is_to_be_asked(const struct sched *sched, const struct plan *plan,
                            const struct request *request, enum request_state state)
 {
@@ -328,7 +335,7 @@ static bool is_prompt_of(const struct sched *sched, const struct plan *plan,
         return request->class == class && is_to_be_asked(sched, plan, request, REQUEST_PREFILL);
 }
 
-/* The prompts of a class that are no longer than this and fit as they are. */
+/* Adds the prompts of a class that have at most `longest` rows to go and fit completely. */
 static uint32_t deal_short(struct sched *sched, struct plan *plan, enum request_class class,
                            uint32_t longest, uint32_t left)
 {
@@ -344,7 +351,7 @@ static uint32_t deal_short(struct sched *sched, struct plan *plan, enum request_
         return dealt;
 }
 
-/* The prompts of a class in order, the last as far as it goes. */
+/* Adds the prompts of a class in order; the last one may fit only in part. */
 static uint32_t deal_class(struct sched *sched, struct plan *plan, enum request_class class,
                            uint32_t left)
 {
@@ -359,7 +366,7 @@ static uint32_t deal_class(struct sched *sched, struct plan *plan, enum request_
         return dealt;
 }
 
-/* How far on the furthest of those prompts stands that may be read in this plan. */
+/* The furthest position at which a prompt may continue in this plan. */
 static uint32_t furthest(const struct sched *sched, const struct plan *plan)
 {
         uint32_t position = 0;
@@ -374,7 +381,7 @@ static uint32_t furthest(const struct sched *sched, const struct plan *plan)
         return position;
 }
 
-/* Prompts: short ones first, but not more than half; then all in order. */
+/* Adds prompts: short ones first, in at most half of the rows; then all in order. */
 static void deal_prompts(struct sched *sched, struct plan *plan)
 {
         uint32_t decodes = sched->decodes, left = rows_left(plan), quarter, half;
@@ -392,14 +399,17 @@ static void deal_prompts(struct sched *sched, struct plan *plan)
         }
 }
 
-/* What all have computed by plans before this one, for those who come now to find. */
+/*
+ * Names the blocks that earlier plans compute for all running requests, so that requests that get
+ * a slot now can find them.
+ */
 static void name_all(struct sched *sched)
 {
         for (uint32_t i = 0; i < sched->running.count; i++)
                 sched_name(sched, sched_slot(sched, sched->running.at[i]), NULL);
 }
 
-/* One that is parked is to be let in again when there is room. */
+/* A preempted request may get a slot again when there is room for its next record. */
 static bool ask_stalled(struct sched *sched, struct plan *plan, struct request *request)
 {
         if (request->sequence.slot != SEQUENCE_NO_SLOT)
@@ -417,8 +427,10 @@ static void deal_stalled(struct sched *sched, struct plan *plan)
         }
 }
 
-/* With nothing in flight it sleeps: so everybody with a slot lacks room, and who waits cannot begin
- * before the time that was said, or before one of those has to give his slot up. */
+/*
+ * With no plan in flight the engine sleeps.  Then every request with a slot lacks room.  A waiting
+ * request can begin only at the time that enter.c has set, or when a stalled one may be preempted.
+ */
 static void fall_asleep(struct sched *sched, struct plan *plan)
 {
         bool may_park = sched->waiting.count && !sched->conf.batch_size;

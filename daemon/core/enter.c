@@ -1,24 +1,25 @@
 /*
- * Who waits is let in: gets a slot, and the blocks of its worst case promised.
+ * Admission to slots: a waiting request gets a slot, and the blocks of its worst case promised.
  *
- * The next in line is of the best class; in it, of the user who was served least;
- * of his, who came first.  It waits until its blocks can be promised, and everybody
- * behind it waits too, even one that would fit: else a stream of small requests
- * could pass a large one for ever.  Whoever has a slot ends sooner or later, so
- * within a class nobody starves.  Left where they stand are
+ * The next request is of the best class; within it, of the user that was served least;
+ * within that user, the one that arrived first.  It waits until its blocks can be promised, and
+ * all requests behind it wait too, even one that would fit.  Otherwise a stream of small requests
+ * could pass a large one for ever.  Every request with a slot ends sooner or later, so
+ * no request of a class starves because of others of that class.  Skipped for now are
  *
- *      those of a user who has his share, while others wait   (share.h)
- *      one that begins like one that is being read just now: what it would compute
- *      it will find, a few steps later
- *      one that was parked and whose reader does not read
+ *      requests of a user that has its share, while other users wait   (share.h)
+ *      a request that begins like one that is being read at the moment: it will find
+ *      the blocks in the index a few steps later instead of computing them
+ *      a preempted request whose client does not read
  *
- * Parking.  Who stands in front of a full house may have others give up their
- * slots: those of a lower class, and those who have been stalled for long.  A
- * parked one waits again, in its old place, and keeps its tokens; what it had in
- * the pool is found again, or computed again.  Its draws are keyed by position, so it
- * goes on as if nothing had been.  Nobody is parked in vain, or for ever again.
+ * Parking (preemption).  If the first request in the queue cannot get a slot or its blocks, other
+ * requests may have to give up their slots.  These are requests of a lower class, and those that
+ * have been stalled for long.  A preempted request waits again, in its old place in the queue,
+ * and keeps its tokens.  Its blocks are found again in the pool, or computed again.  Its random
+ * draws depend on the position only, so it continues with the same result.  Requests are preempted
+ * only if that is enough for the new request, and only parks_max times each.
  *
- * Batches are for comparison: who comes does not join what runs.
+ * Batches exist for comparison: a new request does not join a running batch.
  */
 #include "daemon/core/sched-state.h"
 
@@ -30,7 +31,7 @@ static bool begins_alike(const struct sequence *a, const struct sequence *b, uin
                !memcmp(a->tokens, b->tokens, count * sizeof(*a->tokens));
 }
 
-/* Where they look is the same. */
+/* Do both requests look in the same domains? */
 static bool is_same_reader(const struct request *a, const struct request *b)
 {
         const struct prefix_reader one = request_reader(a), other = request_reader(b);
@@ -39,8 +40,10 @@ static bool is_same_reader(const struct request *a, const struct request *b)
                !memcmp(one.domains, other.domains, one.count * sizeof(*one.domains));
 }
 
-/* Forks come in a row, each with all tokens of the one before: what that has found is not looked for
- * again.  NULL: this one is no such. */
+/*
+ * Forks come one after the other, all with the same tokens.  So the blocks that the one before
+ * found are used again without a look-up.  Returns NULL if this request is not such a fork.
+ */
 static const struct slot *find_twin(const struct sched *sched, const struct request *request)
 {
         const struct request *other = sched->newest ? sched->newest->request : NULL;
@@ -73,7 +76,10 @@ static void find_known(const struct sched *sched, struct slot *slot, struct pref
         };
 }
 
-/* What the pool has of its tokens, held, so that nothing of it is evicted for the rest. */
+/*
+ * Finds the blocks that the pool already has for a request, and holds them.  So they are not
+ * evicted to make room for its other blocks.
+ */
 static void hold_known(struct sched *sched, struct slot *slot)
 {
         const struct request *request = slot->request;
@@ -82,7 +88,7 @@ static void hold_known(struct sched *sched, struct slot *slot)
         find_known(sched, slot, &hit);
         for (uint32_t i = 0; i < hit.whole_count; i++)
                 prefix_hold(&sched->prefix, slot->blocks[i]);
-        if (!request->parks) { /* what is said of it is what was so when it first began */
+        if (!request->parks) { /* the client is told the values of the first start */
                 slot->request->sequence.diverged_at = hit.diverged_at;
                 slot->request->sequence.known_token = hit.known_token;
         }
@@ -102,7 +108,7 @@ static void drop_known(struct sched *sched, struct slot *slot)
                 prefix_drop(&sched->prefix, slot->blocks[--slot->block_count]);
 }
 
-/* Blocks that are missing for so many to be promised. */
+/* The number of blocks that are missing if `blocks` more are to be promised. */
 static uint32_t missing(const struct sched *sched, uint32_t blocks)
 {
         uint64_t wanted = sched->promised + (uint64_t)blocks;
@@ -117,16 +123,18 @@ static void clear(struct slot *slot, struct request *request)
         *slot = (struct slot){ .request = request, .blocks = slot->blocks, .tail = BLOCK_NONE };
 }
 
-/* Would its user have more than he may, with this slot and what is to be promised to it? */
+/*
+ * Would its user exceed its share, with this slot and the blocks that are to be promised to it?
+ */
 static bool is_over(const struct sched *sched, const struct slot *slot)
 {
         return !share_may_take(&sched->shares, slot->request->uid, sched_charge_with(sched, slot));
 }
 
 /*
- * Holds what is there of it and says what has to be promised; returns how many
- * blocks are missing for that.  A tail is held beside the block it will be copied
- * to; where that is one block too many, in the pool or for its user, there is no tail.
+ * Holds the blocks that are in the pool and sets how many have to be promised.  Returns how many
+ * blocks are missing for that promise.  A tail is held in addition to the block that it will be
+ * copied to.  If that is one block too many, in the pool or for the user, the tail is not used.
  */
 static uint32_t provide(struct sched *sched, struct slot *slot, struct request *request)
 {
@@ -147,22 +155,24 @@ static void withdraw(struct sched *sched, struct slot *slot)
         clear(slot, NULL);
 }
 
-/* What it needs more than is there, if all of its tokens are found. */
+/* The blocks that it needs in addition if all of its tokens are found. */
 static uint32_t least_blocks(const struct request *request)
 {
         return blocks_for(request_positions(request)) -
                request->sequence.token_count / BLOCK_POSITIONS;
 }
 
-/* False: there is no slot, not enough blocks, or too many for its user.  Of what was found, the last
- * row is computed again. */
+/*
+ * Gives a request a slot.  Returns false if there is no slot, if there are not enough blocks, or
+ * if its user would have too many.  If all tokens were found, the last row is computed again.
+ */
 static bool let_in(struct sched *sched, struct request *request)
 {
         uint32_t last = request->sequence.token_count - 1, number;
         struct slot *slot;
 
         if (!sched->free_slot_count || missing(sched, least_blocks(request)))
-                return false; /* whatever is there */
+                return false; /* even if all of its tokens are found */
         number = sched->free_slots[sched->free_slot_count - 1];
         slot = &sched->slots[number];
         assert(!slot->request);
@@ -197,15 +207,15 @@ void sched_free_slot(struct sched *sched, struct request *request)
         request->sequence.slot = SEQUENCE_NO_SLOT;
 }
 
-/* ---- parking ---- */
+/* ---- parking: preemption ---- */
 
-/* Its rows have come back: it waits again, where it stood. */
+/* All its rows have come back: it waits again, at its old place in the queue. */
 static void wait_again(struct sched *sched, struct request *request)
 {
         struct roster *waiting = &sched->waiting;
         uint32_t at;
 
-        sched->newest = NULL; /* what it had may have been named just now */
+        sched->newest = NULL; /* its blocks may have been named just now */
         sched_free_slot(sched, request);
         roster_remove(&sched->running, request);
         share_wait_again(&sched->shares, request->uid);
@@ -237,8 +247,9 @@ void sched_clear_parked(struct sched *sched)
 }
 
 /*
- * The order of giving way; GIVE_NOTHING: it keeps its slot.  Who would be above his half, because
- * nobody else waits, gets nothing of others: they would wait then, and bind him.
+ * The order of preemption; GIVE_NOTHING: the request keeps its slot.  A user may exceed its half
+ * only while no other user waits.  A user that would exceed it must not preempt requests of
+ * others: they would then wait, and its limit would apply.
  */
 enum give { GIVE_STALLED, GIVE_BACKGROUND, GIVE_NORMAL, GIVE_NOTHING };
 
@@ -257,8 +268,8 @@ static enum give gives_way(const struct sched *sched, const struct request *requ
 }
 
 /*
- * Blocks that could be promised to others if this one gave way, too, after those who did
- * already: of what it has, all that nobody is left to hold.
+ * The number of blocks that could be promised to others if this slot were preempted as well, after
+ * those chosen before.  Of its blocks those count that no other sequence would still hold.
  */
 static uint32_t gain(const struct sched *sched, const struct slot *slot)
 {
@@ -273,8 +284,8 @@ static uint32_t gain(const struct sched *sched, const struct slot *slot)
 }
 
 /*
- * Those who have to give way for a slot and so many blocks, into `chosen`; returns
- * how many, or 0: all together would not do.
+ * Writes the requests to preempt for a slot and `blocks` blocks to `chosen`.  Returns
+ * how many, or 0 if even all of them together would not be enough.
  */
 static uint32_t choose(struct sched *sched, const struct request *to, bool within, uint32_t blocks)
 {
@@ -296,7 +307,7 @@ static uint32_t choose(struct sched *sched, const struct request *to, bool withi
         return (sched->free_slot_count || count) && got >= blocks ? count : 0;
 }
 
-/* Could anybody give way now?  Not while one is on his way out. */
+/* Can any request be preempted now?  Not while another one is still being preempted. */
 static bool may_make_way(const struct sched *sched, const struct request *to, bool within)
 {
         bool may = false;
@@ -312,9 +323,10 @@ static bool may_make_way(const struct sched *sched, const struct request *to, bo
 }
 
 /*
- * Parks as few as will do for this one, or passes its user over, if with what it would find
- * he had too much.  What that is, is held meanwhile: it comes free by nobody's parking.
- * False: neither, and nobody behind it is let in.
+ * Preempts as few requests as are needed for `to`.  Or it passes the user of `to` over, if that
+ * user would exceed its share with the blocks that the request finds.  Those blocks are held
+ * meanwhile, as preempting other requests does not make them free.
+ * Returns false if it did neither; then no request behind `to` gets a slot.
  */
 static bool make_way(struct sched *sched, struct request *to)
 {
@@ -333,9 +345,9 @@ static bool make_way(struct sched *sched, struct request *to)
         return over || count;
 }
 
-/* ---- the line ---- */
+/* ---- the queue ---- */
 
-/* Is somebody about to compute at least one more block that this one needs as well? */
+/* Will a running request compute at least one more block that this request needs as well? */
 static bool is_being_read(const struct sched *sched, const struct request *request)
 {
         for (uint32_t i = 0; i < sched->running.count; i++) {
@@ -351,7 +363,7 @@ static bool is_being_read(const struct sched *sched, const struct request *reque
         return false;
 }
 
-/* The first among those who are not left where they stand; NULL: nobody. */
+/* The first request in the queue that is not skipped, or NULL. */
 static struct request *next_in_line(struct sched *sched)
 {
         const struct shares *shares = &sched->shares;
@@ -375,7 +387,10 @@ static struct request *next_in_line(struct sched *sched)
         return best;
 }
 
-/* A batch begins in an empty house, when it is full or its first has waited long enough. */
+/*
+ * A batch begins when no request has a slot, and the batch is full or its first request has waited
+ * long enough.
+ */
 static bool batch_may_begin(const struct sched *sched, struct plan *plan)
 {
         uint64_t end = UINT64_MAX;
@@ -399,7 +414,7 @@ static bool is_batch_full(const struct sched *sched)
                sched->conf.slots - sched->free_slot_count >= sched->conf.batch_size;
 }
 
-/* False: nobody behind it is let in, either. */
+/* Returns false if no request behind this one gets a slot, either. */
 static bool ask_next(struct sched *sched, struct request *request)
 {
         uint64_t parts = sched_charge(sched, request->uid) + least_blocks(request) * SHARE_PARTS;
@@ -414,8 +429,9 @@ static bool ask_next(struct sched *sched, struct request *request)
         }
         if (!let_in(sched, request))
                 return make_way(sched, request);
+        /* Now one user waits only: the half does not apply any more, so begin a new pass. */
         if (sched->shares.waiting_users == 1)
-                share_look(&sched->shares); /* who bound the others has his slot */
+                share_look(&sched->shares);
         return true;
 }
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* While kvpool_check() runs: this block was met on the free stack. */
+/* Set by kvpool_check() while it runs: this block is on the free stack. */
 #define MARK UINT32_MAX
 
 int kvpool_init(struct kvpool *pool, uint32_t total)
@@ -23,7 +23,7 @@ int kvpool_init(struct kvpool *pool, uint32_t total)
 
         pool->total = pool->free_count = total;
         for (uint32_t i = 0; i < total; i++)
-                pool->free_stack[i] = total - 1 - i; /* so that block 0 is dealt first */
+                pool->free_stack[i] = total - 1 - i; /* so that block 0 is taken first */
         return 0;
 }
 
@@ -81,9 +81,9 @@ void kvpool_give_up(struct kvpool *pool, block_t block)
 }
 
 /*
- * Counting alone would miss a block that is on the stack twice while another is
- * lost.  So each block on the stack is marked as it is met, and unmarked after:
- * the counts are back as they were before anybody else looks.
+ * Counting alone would not notice a block that is on the stack twice while another is
+ * lost.  So each block on the stack is marked when it is found, and unmarked at the end:
+ * the counts have their old values before any other code reads them.
  */
 void kvpool_check(const struct kvpool *pool)
 {

@@ -2,14 +2,18 @@
 
 #include <assert.h>
 
-#define FIRST_CHUNK  16u /* rows, when nothing is known of what one adds; and those that tell all */
+/*
+ * Prompt rows of a step while the cost of a row is not known.  A step with at least this many
+ * also counts with full weight when `row` is learned.
+ */
+#define FIRST_CHUNK  16u
 #define MIXED_MOST   15u
-#define IN_TIME      99u /* steps, for one that may be late */
-#define RISE_PART    16u /* of the gap */
-#define OUTSIDE_PART 16u
-#define NS_MOST      (UINT64_C(1) << 36) /* a minute; so that no product here is too large */
+#define IN_TIME      99u /* steps in time for each step that may be late */
+#define RISE_PART    16u /* part of the gap by which slack rises */
+#define OUTSIDE_PART 16u /* part of the gap that is reserved for the work between steps */
+#define NS_MOST      (UINT64_C(1) << 36) /* about a minute, so that no product overflows */
 
-/* Positions are counted in 16: a row at FAR_UNITS of them costs `far` more. */
+/* Positions are counted in units of 16: a row at FAR_UNITS units costs `far` more. */
 #define UNIT      16u
 #define FAR_UNITS (PACE_FAR / UNIT)
 
@@ -27,13 +31,16 @@ static uint32_t size_of(uint32_t decodes)
         return size;
 }
 
-/* How much more than was known a single step is believed; from next to nothing it goes up, too. */
+/*
+ * The largest increase over the known value that a single step is believed.  The constant allows
+ * a value near 0 to grow as well.
+ */
 static uint64_t believed(uint64_t known)
 {
         return known / 2 + 1000;
 }
 
-/* A part of the way, weight of 64; what was not known is known at once. */
+/* Moves weight / 64 of the way to `seen`.  A value not yet known is set to it at once. */
 static void learn(uint64_t *known, uint64_t seen, uint64_t weight)
 {
         if (*known && seen > *known + believed(*known))
@@ -48,7 +55,10 @@ static void learn(uint64_t *known, uint64_t seen, uint64_t weight)
                 *known -= (*known - seen) / 64 * weight;
 }
 
-/* Of the nearest number of decodes that was seen: fewer before more, for they take less. */
+/*
+ * The time for the nearest measured number of decodes.  Smaller numbers come first, because they
+ * take less time.
+ */
 static uint64_t alone(const struct pace *pace, uint32_t decodes)
 {
         uint32_t size = size_of(decodes);
@@ -62,7 +72,10 @@ static uint64_t alone(const struct pace *pace, uint32_t decodes)
         return 0;
 }
 
-/* What a step may take: a part of the gap lies outside of steps, where tokens are told and read. */
+/*
+ * The time that a step may take.  A part of the gap lies between steps, where tokens are sent and
+ * read.
+ */
 static uint64_t gap(const struct pace *pace, uint64_t step)
 {
         uint64_t gap = 2 * step > pace->gap_ns ? 2 * step : pace->gap_ns;
@@ -83,8 +96,9 @@ static uint64_t moved(uint64_t known, int64_t by, uint64_t least)
 }
 
 /*
- * A row so far on took so long.  A least step that puts right what is wrong (as in the method of
- * Kaczmarz) moves `row` by 1 and `far` by f of 1 + f * f, if f * PACE_FAR is where it stood.
+ * Learns from a row at `units` that took `seen`.  Let f * PACE_FAR be the position of the row.
+ * The smallest step that corrects the error (as in the method of Kaczmarz) moves both values.
+ * It moves `row` by 1 / (1 + f * f) of the error, and `far` by f / (1 + f * f) of it.
  */
 static void learn_row(struct pace *pace, uint64_t units, uint64_t seen, uint32_t rows)
 {
@@ -103,13 +117,16 @@ static void learn_row(struct pace *pace, uint64_t units, uint64_t seen, uint32_t
         pace->far = moved(pace->far, wrong * to_far / whole, 0);
 }
 
-/* Of the time that rows of prompts might have. */
+/* The maximum of slack, if prompt rows could have `time`. */
 static uint64_t slack_most(uint64_t time)
 {
         return time / 2;
 }
 
-/* Beside decodes that take so long alone, a step was to take so long and took so long. */
+/*
+ * Learns from a step whose decodes alone take `before`: it was estimated to take `reckoned`, and it
+ * took `ns`.
+ */
 static void learn_slack(struct pace *pace, uint64_t before, uint64_t reckoned, uint64_t ns)
 {
         uint64_t of = gap(pace, before), most = slack_most(of - before);
@@ -126,7 +143,8 @@ static void learn_slack(struct pace *pace, uint64_t before, uint64_t reckoned, u
 void pace_note(struct pace *pace, const struct pace_step *step, uint64_t ns)
 {
         uint32_t decodes = step->decodes, prompts = step->prompts;
-        uint64_t before = alone(pace, decodes ? decodes : 1); /* the weights are read in any case */
+        /* At least 1 decode: a step reads the weights even without decodes. */
+        uint64_t before = alone(pace, decodes ? decodes : 1);
         uint64_t *known = &pace->alone[size_of(decodes)], units = 0, added;
 
         if (ns > NS_MOST)
@@ -142,7 +160,7 @@ void pace_note(struct pace *pace, const struct pace_step *step, uint64_t ns)
         } else if (decodes) {
                 pace->mixed++;
                 if (ns < before)
-                        *known = before = ns; /* alone they take no longer */
+                        *known = before = ns; /* decodes alone take no longer than that */
         }
         if (prompts && ns > before)
                 learn_row(pace, units, (ns - before) / prompts, prompts);
@@ -159,7 +177,7 @@ uint32_t pace_rows(const struct pace *pace, uint32_t decodes, uint32_t position,
         if (pace->row) {
                 rows = time / row_at(pace, position / UNIT);
                 rows = rows < most ? rows : most;
-                /* The last of them stands further on; on the mean, half as far. */
+                /* Estimate all rows at the position of the middle one. */
                 rows = time / row_at(pace, (position + rows / 2) / UNIT);
         }
         if (!rows || pace->mixed >= MIXED_MOST)

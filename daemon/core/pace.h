@@ -1,36 +1,42 @@
 /*
- * Pace: how many rows of prompts a step may have, so that decodes are not held up.
+ * Pace: limits the prompt rows of a step, so that prefill does not delay decodes too long.
  *
- * Whoever reads a stream feels the longest gap between two of its tokens, and a gap
- * is a step.  So what is kept is no mean, but what 99 steps of 100 take: with prompts
- * beside them, decodes take gap_ns at most, or twice what they take alone, if that is
- * more: less than a row would fit in else.  A 16th of it is left for what a reader waits for
- * between steps.  A step is reckoned as
+ * A client that reads a stream notices the longest gap between two tokens, and that gap
+ * is one step.  So the bound is not on the mean, but on 99 steps of 100.  With prompt rows
+ * in the same step, decodes take at most gap_ns.  If twice the time that they take alone is
+ * more than gap_ns, that is the limit instead: otherwise less than one row would fit.  A 16th
+ * of the limit is reserved for the work between steps.  The estimated time of a step is
  *
  *      alone + rows of prompts * (row + far * position / PACE_FAR) + slack
  *
- * all learnt from the steps that were.  What was never seen is guessed high, so the
+ * All these values are learned from the steps that have run.  Until the first prompt row is
+ * measured, a step gets at most 16 of them, and slack starts at a quarter of gap_ns.  So the
  * first chunks are small.
  *
- * *alone*, of so many decodes (a number for each power of two), and *row* go a quarter
- * of the way with each step, or less where few rows tell; a step that took more than half
- * as long again as was known is taken for that.  Where prompts never cease, no step is one of decodes
- * alone.  So each sixteenth step that has both has one row of a prompt only, which tells as well.
+ * *alone* is the time of a step of decodes only, with a separate value for each power of two of
+ * the number of decodes.  Each step moves *alone* and *row* a quarter of the way to the
+ * measured value.  *row* moves less if the step had fewer than 16 prompt rows.  *alone* moves
+ * half of the way if steps with several prompt rows came before.  If a step took more than
+ * one and a half times the known value, it counts as one and a half times.  When prompts
+ * arrive without a pause, no step has decodes only.  So every sixteenth step that has both
+ * gets one prompt row only, which is good enough to measure *alone*.
  *
- * *far*: attention looks back, so a row costs more the further on it stands; at the end of
- * a long prompt it may be five times as much.  One step tells one number, and two are
- * sought: what is wrong is put right in both, in proportion to how much each weighs in it.
- * Rows near the beginning teach the one, rows far from it the other.
+ * *far*: a row attends to all positions before it, so it costs more at a later position.  At
+ * the end of a long prompt it may cost five times as much.  One step gives one measured
+ * value, and there are two unknowns, *row* and *far*.  The error is corrected in both, in
+ * proportion to the weight of each.  So rows near the beginning of a prompt teach *row*, and
+ * rows far from it teach *far*.
  *
- * *slack*: how much longer a step may take than was reckoned.  A step that takes longer still
- * raises it at once by a 16th of the gap, however long it took; each that does not lowers it
- * by a 99th of that.  So it is at rest where one step of a hundred is late, whatever made it
- * late, and a single slow one is forgotten after 99.  It takes half of what rows might have and
- * no more: who else uses the machine uses it also where there are fewer rows, and prompts are
- * to be read all the same.
+ * *slack* is how much longer than estimated a step may take.  A step that takes even longer
+ * raises slack at once by a 16th of the gap, however late it was.  A step that does not lowers
+ * slack by a 99th of that amount.  So slack is stable when one step of a hundred is late, for
+ * any reason.  The effect of a single slow step is gone after 99 steps.  Slack takes at
+ * most half of the time that prompt rows could have.  Fewer rows do not help against
+ * other programs that use the machine, and prompts must make progress in any case.
  *
- * It can not know of work on the machine before it has hit a step, and of rows of several
- * prompts it takes all for as far on as the furthest.  Nothing here knows the clock.
+ * The estimate cannot know of other work on the machine before that work has slowed a step.  If a
+ * step may read several prompts, all their rows are estimated at the position of the furthest
+ * one.  Nothing here reads the clock.
  */
 #ifndef DAEMON_CORE_PACE_H
 #define DAEMON_CORE_PACE_H
@@ -42,24 +48,27 @@
 
 struct pace {
         uint64_t gap_ns;            /* 0: no bound */
-        uint64_t alone[PACE_SIZES]; /* ns of a step of 2^i decodes and more; 0: not seen yet */
-        uint64_t row, far;          /* ns that a row of a prompt adds; row is 0: not seen yet */
+        uint64_t alone[PACE_SIZES]; /* ns of a step of 2^i decodes or more; 0: not measured yet */
+        uint64_t row, far;          /* ns that a prompt row adds; row is 0: not measured yet */
         uint64_t slack;             /* ns */
-        uint32_t mixed;             /* steps of both, since one told of decodes alone */
+        uint32_t mixed;             /* steps with both, since `alone` was last measured */
 };
 
-/* What a step had. */
+/* The rows of a step. */
 struct pace_step {
-        uint32_t decodes, prompts; /* rows */
-        uint64_t before;           /* the sum of the positions of those of prompts */
+        uint32_t decodes, prompts; /* rows of each kind */
+        uint64_t before;           /* sum of the positions of the prompt rows */
 };
 
 void pace_init(struct pace *pace, uint64_t gap_ns);
 
-/* This step took so long. */
+/* Learns from a step that took `ns`. */
 void pace_note(struct pace *pace, const struct pace_step *step, uint64_t ns);
 
-/* Rows of prompts from this position on, beside so many decodes: 1 to most. */
+/*
+ * How many prompt rows a step may have beside `decodes` decodes, if the prompt continues at
+ * `position`: from 1 to `most`.
+ */
 uint32_t pace_rows(const struct pace *pace, uint32_t decodes, uint32_t position, uint32_t most);
 
 #endif

@@ -17,7 +17,7 @@ int plan_init(struct plan *plan, const struct sched_conf *conf)
                 .row_max = conf->rows,
                 .page_max = sched_page_max(conf),
                 .copy_max = conf->slots,
-                /* One plan can carry all: a hang-up ends everything at once. */
+                /* One plan can carry all ENDs: a hang-up ends all requests at once. */
                 .end_max = conf->requests_max,
                 .retired_max = conf->requests_max,
         };

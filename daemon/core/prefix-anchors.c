@@ -29,7 +29,10 @@ static void leave(struct prefix *prefix, uint32_t number)
         anchor->next = anchor->prev = 0;
 }
 
-/* A leaf's place depends on its anchors, so it has none while they change. */
+/*
+ * The place of a leaf in its heap depends on its anchors, so it is taken out while they change.
+ * Returns whether the block was a leaf.
+ */
 static bool take_out(struct prefix *prefix, block_t block)
 {
         bool is_leaf = leaves_have(prefix, block);
@@ -61,7 +64,10 @@ static void move(struct prefix *prefix, uint32_t number, block_t block)
         }
 }
 
-/* Up from here, what nobody publishes any more; the names of all of it go. */
+/*
+ * Ends one publication of this block and the blocks before it.  Removes the names of those that no
+ * anchor publishes any more, and of all blocks below them.
+ */
 static void unpublish(struct prefix *prefix, block_t block)
 {
         block_t last = BLOCK_NONE;
@@ -110,7 +116,7 @@ void anchors_rise(struct prefix *prefix, block_t block)
         }
 }
 
-/* Of what is public, as many as are here and at those that follow. */
+/* `published` must count the publishing anchors at this block and at all blocks below it. */
 static void check_published(const struct prefix *prefix, block_t block)
 {
         uint32_t published = 0;

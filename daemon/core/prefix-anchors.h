@@ -1,10 +1,13 @@
-/* Between prefix.c and prefix-anchors.c only: what is asked to stay. */
+/* Anchors (pins), which delay the eviction of a text.  For prefix.c and prefix-anchors.c only. */
 #ifndef DAEMON_CORE_PREFIX_ANCHORS_H
 #define DAEMON_CORE_PREFIX_ANCHORS_H
 
 #include "daemon/core/prefix.h"
 
-/* This block, which is no leaf, loses its name: its anchors go to the block before, or away. */
+/*
+ * To be called when `block` loses its name; neither it nor its parent may be in a heap of leaves.
+ * Its anchors move to its parent; without a parent they are at no block any more.
+ */
 void anchors_rise(struct prefix *prefix, block_t block);
 
 void anchors_check(const struct prefix *prefix);

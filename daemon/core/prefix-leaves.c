@@ -14,13 +14,13 @@ static bool is_before(const struct prefix *prefix, block_t a, block_t b)
         return one->dropped < other->dropped;
 }
 
-/* How many steps it is to the right from here until nothing is there. */
+/* The number of nodes on the path to the right, beginning with this one. */
 static uint32_t rank(const struct prefix *prefix, block_t block)
 {
         return block == BLOCK_NONE ? 0 : prefix->named[block].leaf_rank;
 }
 
-/* The shorter way is the right one.  True: its own has become longer or shorter. */
+/* Puts the shorter path on the right.  Returns true if the rank of this node has changed. */
 static bool weigh(struct prefix *prefix, block_t block)
 {
         struct named *named = &prefix->named[block];
@@ -35,7 +35,10 @@ static bool weigh(struct prefix *prefix, block_t block)
         return named->leaf_rank != before;
 }
 
-/* Down along the right of both, always whoever is before the other; and up again. */
+/*
+ * Merges two heaps, which may be empty, and returns the root.  It goes down the right paths of
+ * both, always takes the node that comes first, and then updates the ranks on the way up.
+ */
 static block_t merge(struct prefix *prefix, block_t a, block_t b)
 {
         block_t root = BLOCK_NONE, last = BLOCK_NONE;
@@ -86,7 +89,10 @@ static void put(struct prefix *prefix, uint32_t at, uint32_t owner)
         prefix->owners[owner].giver_at = at;
 }
 
-/* A place is empty: where does this owner belong, at it or above it? */
+/*
+ * Index `at` of the owners' heap is empty.  Moves parents down until `owner` may be put at `at` or
+ * above it, and returns that index.
+ */
 static uint32_t rise(struct prefix *prefix, uint32_t at, uint32_t owner)
 {
         while (at && goes_before(prefix, owner, prefix->givers[(at - 1) / 2])) {
@@ -96,7 +102,7 @@ static uint32_t rise(struct prefix *prefix, uint32_t at, uint32_t owner)
         return at;
 }
 
-/* ... at it or below it? */
+/* The same in the other direction: moves children up, and returns an index at or below `at`. */
 static uint32_t sink(struct prefix *prefix, uint32_t at, uint32_t owner)
 {
         for (;;) {
@@ -175,7 +181,7 @@ block_t leaves_first(const struct prefix *prefix)
         return prefix->owners[prefix->givers[0]].leaves;
 }
 
-/* A leaf and the two below it. */
+/* Checks a leaf against its two children in the heap. */
 static void check_leaf(const struct prefix *prefix, block_t block)
 {
         const struct named *named = &prefix->named[block];

@@ -1,14 +1,15 @@
 /*
- * The leaves of what is kept: who is evicted next.  For the index alone.
+ * Leaves of the cached blocks: decides which block is evicted next.  For the index only.
  *
- * Two floors of heaps.  Each owner has his own leaves, blocks that nobody holds and
- * nothing follows; whoever was dropped first is at its top, and those that are
- * anchored come after all others.  Above are the owners, by the leaf that each would give:
- * so one who keeps too much is moved to the front at once, with all that he has.
+ * A leaf is a named block that has no references and no child.  There are two levels of heaps.
+ * Each owner has a heap of its own leaves.  The leaf that was dropped first is at the top; leaves
+ * with an anchor come after all others.  Above, a heap of the owners is ordered by the
+ * top leaf of each.  So an owner that keeps too much moves to the front in one step, with all
+ * its leaves.
  *
- * The leaves of an owner are a leftist heap, of links in the blocks themselves.  From any of
- * them the way down to the right is the shortest, so two heaps are made one by
- * weaving those ways together, in as many steps as the logarithm of both.
+ * The leaves of an owner form a leftist heap, with its links in the blocks themselves.  From
+ * each node the path to the right is the shortest way down.  So merging two heaps
+ * interleaves their right paths, in as many steps as the logarithms of both sizes.
  */
 #ifndef DAEMON_CORE_PREFIX_LEAVES_H
 #define DAEMON_CORE_PREFIX_LEAVES_H
@@ -22,8 +23,9 @@ static inline bool leaves_have(const struct prefix *prefix, block_t block)
 
 void leaves_add(struct prefix *prefix, block_t block);
 void leaves_remove(struct prefix *prefix, block_t block);
-block_t leaves_first(const struct prefix *prefix); /* there must be one */
-/* What this owner keeps has become more or less. */
+/* The leaf to evict next.  There must be at least one leaf. */
+block_t leaves_first(const struct prefix *prefix);
+/* To be called when the leaves of this owner or its count of kept blocks have changed. */
 void leaves_settle(struct prefix *prefix, uint32_t owner);
 void leaves_check(const struct prefix *prefix);
 

@@ -133,7 +133,7 @@ uint32_t prefix_kept_by(const struct prefix *prefix, uint64_t domain)
         return number == NO_OWNER ? 0 : prefix->owners[number].kept;
 }
 
-/* All that the owners have is all that is not free, each block counted for its own. */
+/* The counts of all owners together must be the counts of the pool. */
 void owners_check(const struct prefix *prefix)
 {
         uint32_t held = 0, kept = 0;

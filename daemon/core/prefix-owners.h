@@ -1,9 +1,9 @@
 /*
- * Owners: whose own the blocks are, and how many each has.  For the index alone.
+ * Owners: which domain owns which blocks, and how many.  For the index only.
  *
- * A block belongs to the domain that it was dealt for, with or without a name, until it
- * is dealt anew.  An owner is in the table as long as anything belongs to him,
- * so there are never more of them than blocks.
+ * A block belongs to the domain for which prefix_take() took it, with or without a name, until
+ * it is free again.  An owner is in the table as long as at least one block belongs to it,
+ * so there are never more owners than blocks.
  */
 #ifndef DAEMON_CORE_PREFIX_OWNERS_H
 #define DAEMON_CORE_PREFIX_OWNERS_H
@@ -13,8 +13,8 @@
 #define NO_OWNER UINT32_MAX
 #define NO_GIVER UINT32_MAX
 
-int owners_init(struct prefix *prefix,
-                uint32_t blocks); /* 0 or -ENOMEM; owners_deinit() after both */
+/* Returns 0 or -ENOMEM; the caller must call owners_deinit() in both cases. */
+int owners_init(struct prefix *prefix, uint32_t blocks);
 void owners_deinit(struct prefix *prefix);
 
 void owners_take(struct prefix *prefix, block_t block, uint64_t domain); /* free -> held */

@@ -2,8 +2,8 @@
  * Names, and the blocks that have them.
  *
  * Each named block is in three places: among the children of its parent, in a
- * bucket of `starts`, and once it is whole in a bucket of `wholes`.  When the
- * last who held it drops it and nothing follows it, it is a leaf, too (prefix-leaves.c).
+ * bucket of `starts`, and once it is whole in a bucket of `wholes`.  If it has no
+ * references and no child, it is also a leaf (prefix-leaves.c).
  */
 #include "daemon/core/prefix.h"
 #include "daemon/core/prefix-anchors.h"
@@ -17,9 +17,9 @@
 #include <string.h>
 
 /*
- * So many of a bucket are looked at, the newest first: a bound for each lookup.
- * Who has more conversations that part within one block loses at most fifteen
- * positions of an older one.
+ * How many blocks of a bucket a lookup reads at most, the newest first.
+ * If a user has more conversations that diverge within one block, a lookup finds at most
+ * fifteen positions less of an older one.
  */
 #define LOOKS_MAX 64
 
@@ -61,8 +61,8 @@ void prefix_deinit(struct prefix *prefix)
 }
 
 /*
- * A name is a hash of fields, each with its kind and its length, so that no two
- * lists of fields are the same bytes.
+ * A name is a hash of fields.  Each field has its kind and its length, so that different
+ * lists of fields never give the same bytes.
  */
 struct fields {
         unsigned char bytes[128];
@@ -80,7 +80,7 @@ static void add_field(struct fields *fields, uint32_t kind, const void *bytes, u
 
 enum { FIELD_WORLD = 1, FIELD_DOMAIN, FIELD_PARENT, FIELD_TOKENS };
 
-/* Of nothing, where a domain's trees begin: whose KV it is and who may share it. */
+/* The name of the root of a domain: a hash of conf.world and of the domain. */
 static void name_root(const struct prefix *prefix, uint64_t domain, uint64_t ret_name[2])
 {
         struct fields fields = { .count = 0 };
@@ -90,7 +90,10 @@ static void name_root(const struct prefix *prefix, uint64_t domain, uint64_t ret
         siphash(prefix->conf.key, fields.bytes, fields.count, ret_name);
 }
 
-/* In its domain: what users have below one public block hangs in their own buckets. */
+/*
+ * The name of a whole block.  It includes the domain, so the blocks that different users have below
+ * the same public block are in different buckets.
+ */
 static void name_whole(const struct prefix *prefix, uint64_t domain, const uint64_t parent[2],
                        const uint32_t *tokens, uint64_t ret_name[2])
 {
@@ -113,7 +116,7 @@ static void name_of_parent(const struct prefix *prefix, uint64_t domain, block_t
                 memcpy(ret_name, prefix->named[parent].name, 2 * sizeof(*ret_name));
 }
 
-/* Where those are that follow `parent` with this token. */
+/* The bucket of the blocks that follow `parent` and begin with this token. */
 static block_t *bucket_of_start(const struct prefix *prefix, uint64_t domain, block_t parent,
                                 uint32_t token)
 {
@@ -128,7 +131,7 @@ static block_t *bucket_of_whole(const struct prefix *prefix, const uint64_t name
         return &prefix->wholes[name[0] & prefix->bucket_mask];
 }
 
-/* Does this block, which has a name, follow that one, in this domain? */
+/* Does this named block follow `parent`, in this domain? */
 static bool follows(const struct prefix *prefix, const struct named *block, uint64_t domain,
                     block_t parent)
 {
@@ -137,7 +140,10 @@ static bool follows(const struct prefix *prefix, const struct named *block, uint
                 block->parent_generation == prefix->named[parent].generation);
 }
 
-/* ... the one with these tokens, or BLOCK_NONE; *ret_name is what it is called, or would be. */
+/*
+ * Finds the whole block that follows `parent` with these tokens, or BLOCK_NONE.  *ret_name is its
+ * name in either case.
+ */
 static block_t find_whole(const struct prefix *prefix, uint64_t domain, block_t parent,
                           const uint32_t *tokens, uint64_t ret_name[2])
 {
@@ -159,7 +165,10 @@ static block_t find_whole(const struct prefix *prefix, uint64_t domain, block_t 
         return BLOCK_NONE;
 }
 
-/* What is in a public domain and was not published yet is for those who publish there. */
+/*
+ * May the reader find this block?  A block of a public domain that is not published yet is only for
+ * requests that publish in this domain.
+ */
 static bool is_shown(const struct named *named, uint64_t own)
 {
         return named->domain == own || named->published;
@@ -186,8 +195,9 @@ static void find_tail(const struct prefix *prefix, uint64_t own, uint64_t domain
 }
 
 /*
- * The text behind what was found, and those of a domain that follow `parent`, the newest first:
- * all, or where a part of a block was found, those that begin with the same token.
+ * Sets diverged_at, if a block differs from the text right after the part that was found.  Looks at
+ * the blocks of the domain that follow `parent`, the newest first.  If a tail was found, it looks
+ * only at those that begin with the same token.
  */
 static void find_divergence(const struct prefix *prefix, uint64_t own, uint64_t domain,
                             block_t parent, const uint32_t *tokens, uint32_t count,
@@ -198,7 +208,7 @@ static void find_divergence(const struct prefix *prefix, uint64_t own, uint64_t 
 
         if (same == count || (parent == BLOCK_NONE && !same))
                 return;
-        /* All that follow it, other users' too, would be counted among those that are asked. */
+        /* Other users' blocks below it would count towards LOOKS_MAX and influence the answer. */
         if (!same && prefix_is_public(prefix->named[parent].domain))
                 return;
         at = same ? *bucket_of_start(prefix, domain, parent, *tokens) : prefix->named[parent].child;
@@ -217,7 +227,7 @@ static void find_divergence(const struct prefix *prefix, uint64_t own, uint64_t 
         }
 }
 
-/* The way that begins in this domain; `blocks` may be NULL. */
+/* Looks up the path that begins in this domain; `blocks` may be NULL. */
 static void walk(const struct prefix *prefix, uint64_t own, uint64_t domain, const uint32_t *tokens,
                  uint32_t count, block_t *blocks, struct prefix_hit *hit)
 {
@@ -269,7 +279,7 @@ void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader
                 walk(prefix, own, best, tokens, count, blocks, ret_hit);
 }
 
-/* It follows its parent, and begins with its first token. */
+/* Adds a block to its bucket of `starts` and to the children of its parent. */
 static void link_start(struct prefix *prefix, block_t block)
 {
         struct named *named = &prefix->named[block];
@@ -329,7 +339,10 @@ static void unlink_whole(struct prefix *prefix, block_t block)
         *at = prefix->named[block].whole_next;
 }
 
-/* Nothing follows it any more, or nobody holds it any more: it may be a leaf now. */
+/*
+ * To be called when a block has lost its last child or its last reference: makes it a leaf, if it
+ * has a name and neither children nor references.
+ */
 static void consider(struct prefix *prefix, block_t block)
 {
         const struct named *named = &prefix->named[block];
@@ -338,7 +351,7 @@ static void consider(struct prefix *prefix, block_t block)
                 leaves_add(prefix, block);
 }
 
-/* It has no name any more.  Nothing may follow it. */
+/* Removes the name of a block, which must not have children. */
 static void forget(struct prefix *prefix, block_t block)
 {
         struct named *named = &prefix->named[block];
@@ -357,7 +370,7 @@ static void forget(struct prefix *prefix, block_t block)
                 consider(prefix, parent);
 }
 
-/* It has no name, and nobody holds it: it is nobody's. */
+/* Makes a block free that has neither a name nor references. */
 static void give_up(struct prefix *prefix, block_t block)
 {
         owners_give_up(prefix, block);
@@ -400,7 +413,7 @@ void prefix_drop(struct prefix *prefix, block_t block)
                 give_up(prefix, block);
 }
 
-/* Below what is public users have their own; what is public is so from its beginning on. */
+/* A block may follow one of its own domain; a user's own block may also follow a public one. */
 static bool may_follow(const struct prefix *prefix, uint64_t domain, block_t parent)
 {
         if (parent == BLOCK_NONE || prefix->named[parent].domain == domain)
@@ -448,7 +461,10 @@ block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, bloc
         return block;
 }
 
-/* Down to one that nothing follows, and up again: no deeper than a finger that points. */
+/*
+ * Goes down to a block without children, removes its name, and goes up again, until the root has no
+ * name.  This needs no recursion and no stack.
+ */
 void prefix_spoil(struct prefix *prefix, block_t root)
 {
         block_t at = root;
@@ -514,5 +530,6 @@ void prefix_check(const struct prefix *prefix)
                 if (named->filled)
                         check_links(prefix, block);
         }
-        assert(kept == prefix->pool.kept_count); /* what is kept has a name, else it were lost */
+        /* Each kept block has a name, otherwise it could be neither found nor evicted. */
+        assert(kept == prefix->pool.kept_count);
 }

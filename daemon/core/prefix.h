@@ -1,49 +1,54 @@
 /*
- * The prefix index: what is in the blocks, so that nothing is computed twice.
+ * The prefix index: knows the content of the blocks, so that nothing is computed twice.
  *
- * Keys and values of a position depend on its token and on all before it.  So what
- * a block holds is named by its tokens and by the block before, and the blocks
- * that have names form trees, one below each domain: a domain is who may share.
+ * Keys and values of a position depend on its token and on all tokens before it.  So the
+ * content of a block is named by its tokens and by the block before it (its parent).
+ * The blocks that have names form trees, below one root for each domain.  A domain says
+ * which users may share a block.
  *
  *      domain 1000  -> [You are a he] -> [lpful urn. W] -> [hat is tea?..]
  *                                     -> [lpful pot, a]           <- a tail: 13 of 16
  *      everyone's   -> [You are a ta] -> [ble of units,]
  *                                     -> [ble of kings,]          <- this one is 1000's own
  *
- * A user's domain is his uid, and nothing in it is found by anybody else.  Besides there are
- * public ones, everyone's and those of groups, where a name gets only by being published.
- * Below a public block users have their own, each for himself; below a user's own there is
- * nothing public.
+ * A user's domain is the uid, and no other user can find anything in it.  There are also
+ * public domains: one for everyone and one for each group.  A name gets into a public domain
+ * only by being published.  Below a public block users have their own blocks, each user
+ * separately.  Below a user's own block there are no public blocks.
  *
- * A whole block is found by its name, a keyed hash (siphash.h) of the name of the
- * block before and of its tokens; what is found is compared: token by token, the
- * block before by number and generation, the domain.  A part of a block is found
- * among those that follow the same block with the same first token; the caller
- * copies it, as only one may write there.
+ * A whole block is found by its name.  The name is a keyed hash (siphash.h) of the parent's
+ * name and of the block's tokens.  A block found by hash is then compared: token by token, the
+ * parent by number and generation, and the domain.  A part of a block is found among the
+ * blocks that have the same parent and the same first token.  The caller copies such a block,
+ * because only one sequence may write to a block.
  *
- * A block keeps its name when the last who held it drops it: it is kept.  The pool
- * has a block to deal as long as one is free or kept, for then one is evicted:
- * the leaf that was dropped longest ago.  Who holds a block holds those before
- * it, so what is kept has leaves, and what is held is never evicted.
+ * A block keeps its name when its last reference is dropped: it is kept (cached).  The pool
+ * can supply a block as long as one is free or kept.  If none is free, the index evicts the
+ * leaf that was dropped longest ago.  A sequence that holds a block also holds all blocks
+ * before it.  So if blocks are kept, some of them are leaves, and a held block is never
+ * evicted.
  *
- * A block is somebody's own from when it is dealt, with or without a name: of the domain that it
- * was dealt for.  Where there is a limit to what one user may keep, who keeps more gives way
- * first: of the leaves without an anchor, his are evicted before those of anybody else.  So nobody can
- * drive out by what he asks what others have, and as long as there is room nobody loses anything.
+ * A block belongs to a domain from the moment it is taken, with or without a name: to the
+ * domain that it was taken for.  There may be a limit (`keeps`) to the blocks that one user may
+ * keep.  A user above that limit gives way first: of the leaves without an anchor, those of this
+ * user are evicted before those of any other.  So a user cannot evict the blocks of others by
+ * sending many requests, and while there is room nothing is evicted.
  *
- * An anchor makes a text stay longer than others.  It is put at the text's last block, and
- * that is enough for all before it: leaves go first.  It binds nobody: leaves with an anchor are
- * evicted as well, when there are no others; then the anchor rises to the block before.  So
- * whatever is promised of the pool holds as if there were no anchors.
+ * An anchor (a pin of low priority) makes a text stay longer than others.  It is set at the last
+ * block of the text.  That protects all blocks before it, because leaves are evicted first.
+ * An anchor guarantees nothing: if there are no other leaves, leaves with an anchor are
+ * evicted as well, and the anchor moves to the parent.  So all promises about the pool
+ * hold as if there were no anchors.
  *
- * What is published has an anchor, too.  Before, it is named in public and found by none but
- * those who publish there themselves; from then on it is public as long as one of those that published it, or
- * something that begins with it, has not been taken away.  Then the names go, with all below
- * them, the users' own included; what they hold is read on by who holds it.
+ * A published text has an anchor, too.  Before it is published, its blocks are named in a
+ * public domain, and only requests that publish there themselves find them.  Then it is public
+ * until the anchors of all publications of it, or of a text that begins with it, are taken away.
+ * At that point the names are removed, and the names of all blocks below, including the users'
+ * own.  A sequence that holds such blocks goes on reading them.
  *
- * One owner's own tokens name his blocks: whoever could name a block by tokens
- * that are not in it could have others read what he likes.  Engine thread only;
- * nothing here allocates after prefix_init().
+ * A block must be named only by the tokens that it really contains, by its owner.  Otherwise
+ * a user who could name a block by other tokens could make other users read arbitrary content.
+ * Engine thread only; nothing here allocates after prefix_init().
  */
 #ifndef DAEMON_CORE_PREFIX_H
 #define DAEMON_CORE_PREFIX_H
@@ -53,7 +58,7 @@
 
 #include "daemon/core/kvpool.h"
 
-/* Whose a name is: a uid, or one of these. */
+/* A domain: a uid, or one of these. */
 #define PREFIX_EVERYONE   (UINT64_C(1) << 32)
 #define PREFIX_GROUP(gid) (UINT64_C(2) << 32 | (gid))
 
@@ -62,7 +67,7 @@ static inline bool prefix_is_public(uint64_t domain)
         return domain >> 32;
 }
 
-/* Who looks: in his own domain, which is the first, and in these. */
+/* The domains in which a request may look: its own first, then the public ones. */
 #define PREFIX_DOMAINS_MAX 18u
 
 struct prefix_reader {
@@ -71,70 +76,70 @@ struct prefix_reader {
 };
 
 struct prefix_conf {
-        uint64_t key[2];   /* random: nobody outside can choose what collides */
-        uint64_t world;    /* whose KV this is: a number of the model, its layout and type */
-        uint64_t blind[2]; /* of a name's bits, those that do not count: none, but in a test */
-        uint32_t anchors;  /* there are so many, numbered from 1 on */
-        uint32_t keeps;    /* blocks: what one user may keep, as long as others need some; 0: all */
+        uint64_t key[2];   /* random, so that clients cannot choose inputs that collide */
+        uint64_t world;    /* identifies the model, and the layout and type of its KV */
+        uint64_t blind[2]; /* bits of a name to ignore; 0 except in tests, which want collisions */
+        uint32_t anchors;  /* number of anchors; they are numbered from 1 on */
+        uint32_t keeps;    /* kept blocks above which a user's are evicted first; 0: no limit */
 };
 
 struct named {
-        uint64_t name[2]; /* of a whole block */
-        uint64_t domain;  /* whose own it is, also while it has no name */
-        uint32_t owner;   /* ... in the table of owners */
-        uint64_t dropped; /* when the last dropped it: drops are counted */
+        uint64_t name[2]; /* if the block is whole */
+        uint64_t domain;  /* the domain it belongs to, also while it has no name */
+        uint32_t owner;   /* index of that domain in the table of owners */
+        uint64_t dropped; /* serial number of the drop of its last reference (prefix.drops) */
         uint32_t tokens[BLOCK_POSITIONS];
-        uint32_t filled; /* positions that are known to hold those; 0: it has no name */
+        uint32_t filled; /* positions known to hold these tokens; 0: it has no name */
         uint32_t generation, parent_generation;
-        block_t parent; /* the block before, or BLOCK_NONE */
-        block_t child;  /* one of those that follow, the newest; the others by sister */
+        block_t parent; /* the block before it, or BLOCK_NONE */
+        block_t child;  /* the newest of the blocks that follow it; the others by sister_next */
         block_t sister_next, sister_prev;
         block_t start_next, start_prev;         /* in its bucket of `starts` */
-        block_t whole_next;                     /* ... of `wholes` */
-        block_t leaf_up, leaf_left, leaf_right; /* among its owner's leaves, if it is one */
-        uint32_t leaf_rank;                     /* 0: it is none */
-        uint32_t anchor;                        /* one of those that are here, or 0 */
-        uint32_t published; /* anchors that publish it: here, and at what follows */
+        block_t whole_next;                     /* in its bucket of `wholes` */
+        block_t leaf_up, leaf_left, leaf_right; /* in its owner's heap, if it is a leaf */
+        uint32_t leaf_rank;                     /* 0: it is not a leaf */
+        uint32_t anchor;                        /* the first of the anchors here, or 0 */
+        uint32_t published; /* number of anchors that publish it: here, or at blocks below it */
 };
 
 struct anchor {
-        block_t block;       /* BLOCK_NONE: it is nowhere */
+        block_t block;       /* BLOCK_NONE: the anchor is not set */
         uint32_t next, prev; /* others at the same block, or 0 */
         bool publishes;
 };
 
 struct owner {
         uint64_t domain;
-        uint32_t held, kept; /* blocks of his own */
-        block_t leaves;      /* the first of those that are kept, and nothing follows */
-        uint32_t giver_at;   /* his place among those who have leaves, or NO_GIVER */
-        uint32_t next;       /* in his bucket, or of those that are unused */
+        uint32_t held, kept; /* numbers of its own blocks */
+        block_t leaves;      /* root of the heap of its leaves, or BLOCK_NONE */
+        uint32_t giver_at;   /* its index in prefix.givers, or NO_GIVER if it has no leaves */
+        uint32_t next;       /* in its bucket, or in the list of unused entries */
 };
 
 struct prefix {
         struct prefix_conf conf;
         struct kvpool pool;
         struct named *named; /* per block */
-        block_t *starts;     /* buckets: the block before and the first token */
-        block_t *wholes;     /* ... by name */
+        block_t *starts;     /* hash buckets by domain, parent and first token */
+        block_t *wholes;     /* hash buckets by name */
         uint32_t bucket_mask;
         struct owner *owners;
         uint32_t *owner_buckets;
         uint32_t owner_unused;
-        uint32_t *givers; /* a heap of the owners who have leaves: who gives the next */
+        uint32_t *givers; /* heap of the owners that have leaves: the first gives the next block */
         uint32_t giver_count;
         uint64_t drops;
         uint64_t evictions;
         struct anchor *anchors; /* by number */
 };
 
-/* What is known of a text. */
+/* The result of looking a text up. */
 struct prefix_hit {
-        uint32_t whole_count; /* blocks, written to the caller's array */
-        block_t tail;         /* the next block begins as this one, or BLOCK_NONE */
-        uint32_t tail_count;  /* ... so many positions: 1 to 15 */
-        uint32_t diverged_at; /* behind all that, something known goes on otherwise; 0: nothing */
-        uint32_t known_token; /* ... with this token there */
+        uint32_t whole_count; /* whole blocks found, written to the caller's array */
+        block_t tail;         /* block that begins like the rest of the text, or BLOCK_NONE */
+        uint32_t tail_count;  /* number of its positions that are equal: 1 to 15 */
+        uint32_t diverged_at; /* first position not found, if a known text differs there; or 0 */
+        uint32_t known_token; /* the token of that known text at diverged_at */
 };
 
 static inline uint32_t prefix_positions(const struct prefix_hit *hit)
@@ -145,61 +150,78 @@ static inline uint32_t prefix_positions(const struct prefix_hit *hit)
 int prefix_init(struct prefix *prefix, const struct prefix_conf *conf, uint32_t blocks);
 void prefix_deinit(struct prefix *prefix);
 
-/* A block to write, held once, this domain's own.  There must be one free or kept. */
+/*
+ * Takes a block to write to, with one reference; it belongs to `domain`.  At least one block must
+ * be free or kept; if none is free, one is evicted.
+ */
 block_t prefix_take(struct prefix *prefix, uint64_t domain);
+/* Adds a reference. */
 void prefix_hold(struct prefix *prefix, block_t block);
-/* Of a sequence, its last block first: so its leaf is evicted first. */
+/*
+ * Removes a reference.  A caller that drops the blocks of a sequence starts with the last one, so
+ * that the end of the sequence is evicted first.
+ */
 void prefix_drop(struct prefix *prefix, block_t block);
 
-/* Blocks that prefix_take() can have. */
+/* The number of blocks that prefix_take() can supply. */
 static inline uint32_t prefix_left(const struct prefix *prefix)
 {
         return prefix->pool.free_count + prefix->pool.kept_count;
 }
 
-/* Of a domain's own blocks: those that anybody holds, and those that nobody does. */
+/* The number of a domain's own blocks with references (held), and without (kept). */
 uint32_t prefix_held_by(const struct prefix *prefix, uint64_t domain);
 uint32_t prefix_kept_by(const struct prefix *prefix, uint64_t domain);
 
 /*
- * The longest beginning of these tokens that blocks hold; only where more than 64
- * blocks follow one with the same token the tail is the longest among the newest.
- * Nothing is held by it: hold what is wanted before anything else is taken.
+ * Finds the longest prefix of these tokens that blocks contain.  If more than 64 blocks with
+ * the same parent begin with the same token, the tail is only the longest among the newest.
+ * No references are taken: hold the blocks before taking any other block.
  * `blocks` has room for count / BLOCK_POSITIONS.
  *
- * There is one way for each of the reader's domains: as far as its names go, and where that is a
- * public one, on in his own.  The longest counts; of equal ones the first.
+ * The search follows one path for each of the reader's domains: as far as the names in that
+ * domain go, and from a public domain on in the reader's own.  The longest path is used; of
+ * equal ones the first.
  *
- * Why it is no longer: at `diverged_at`, the first position that is not found, a
- * block of this way has another token than the text.  Of several, a public one or else
- * the one that was named last says which, and of more than 64 the newest are asked.  There is
- * no such position where the text ends, where nothing more was ever named or all of
- * it was evicted, and at 0: that one begins otherwise is no news.  Nor is there one right
- * behind a whole public block, for what follows it is many users'.  What another
- * domain holds changes nothing: the answer would give it away token by token.
+ * `diverged_at` tells why the path is no longer.  It is the first position that was not found, if
+ * a block of this path has another token there than the text.  If there are several such blocks,
+ * a public one is used, or else the one named last; of more than 64 only the newest are looked at.
+ * diverged_at is 0 in these cases:
+ *      - the whole text was found;
+ *      - nothing was ever named after the part that was found, or all of it was evicted;
+ *      - the difference is at position 0: different first tokens tell the client nothing;
+ *      - the position comes right after a whole public block, as many users' blocks follow it.
+ * The content of other domains has no influence: the answer would reveal it token by token.
  */
 void prefix_find(const struct prefix *prefix, const struct prefix_reader *reader,
                  const uint32_t *tokens, uint32_t count, block_t *blocks,
                  struct prefix_hit *ret_hit);
 
 /*
- * The first `count` positions of `block`, which is this domain's own, hold these tokens, after those
- * of `parent`, which the caller holds, too, or after nothing.  More than were said before, never
- * others.  Behind a block without a name there are no names.  Returns the block
- * that has this name: another one, if it was there before.
+ * Records that the first `count` positions of `block` contain these tokens, after those of `parent`
+ * (BLOCK_NONE: after nothing).  The block belongs to `domain`.  The caller holds both blocks.
+ * A later call may add tokens to the same block, never change them.  If the parent has no name as a
+ * whole block, nothing is recorded.  Returns the block that has this name: normally `block`,
+ * or another block that had the name before.
  */
 block_t prefix_name(struct prefix *prefix, uint64_t domain, block_t parent, block_t block,
                     const uint32_t *tokens, uint32_t count);
 
-/* From wherever it is to this block, which has a name; or with BLOCK_NONE, away. */
+/*
+ * Moves the anchor to this block, which must have a name.  With BLOCK_NONE it is removed.  If the
+ * anchor published a text, that publication ends.
+ */
 void prefix_anchor(struct prefix *prefix, uint32_t anchor, block_t block);
-/* The same for what is published by it, to a block of a public domain. */
+/*
+ * The same, and publishes the text that ends with this block, which is in a public domain.  The
+ * anchor must not publish anything yet.
+ */
 void prefix_publish(struct prefix *prefix, uint32_t anchor, block_t block);
 
-/* Takes the names of this block and of all that follow: what they hold is not to be trusted. */
+/* Removes the names of this block and of all blocks below it: their content is not valid. */
 void prefix_spoil(struct prefix *prefix, block_t block);
 
-/* Walks everything and asserts what must hold. */
+/* Checks every block and asserts all invariants. */
 void prefix_check(const struct prefix *prefix);
 
 #endif

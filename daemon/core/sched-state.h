@@ -1,27 +1,27 @@
 /*
- * What the scheduler keeps, for its parts: sched.c takes events in, enter.c says who
- * has a slot, deal.c makes plans of that, settle.c tells the index, charge.c counts.  Nobody else
- * includes this.
+ * The scheduler's state, shared by its parts.  sched.c takes events in, enter.c decides which
+ * requests have a slot, deal.c makes plans, settle.c updates the index, and charge.c computes
+ * the usage of users.  No other file includes this one.
  *
  * A request is in exactly one of three lists: `waiting` in order of arrival,
- * `running` in order of their slots, `endings` in the order they were decided.
- * `stalled` are some of those who run, or did before they were parked; who has waited
- * longest for room first.
+ * `running` in the order in which they got their slots, `endings` in the order in which
+ * the ends were decided.  `stalled` lists those that are stalled, either running or preempted;
+ * the one that has waited longest for room comes first.
  *
  * A slot's page table covers the positions that are in the pool, and no more:
  *
  *      blocks      [ 0 ][ 1 ][ 2 ]                 block_count
  *      positions   0 .... cached                   were found, so no row writes them
- *                  0 ............. planned         the next row goes there
+ *                  0 ............. planned         position of the next row
  *      tokens      0 ......... token_count         known
  *
  * Once the prompt is planned, planned == token_count - 1 + wanted: the newest
- * token has had no row yet, and each result due will bring one more.
+ * token has had no row yet, and each result that is due will add one token.
  *
- * What was found is held from the moment a slot is given.  The device is told with
- * the first row (`moved`); a tail is copied then into a block that is its own.
- * `named` blocks from the front are in the index, and the rest follows as
- * positions are planned whose tokens are known.
+ * The blocks that were found are held from the moment the request gets its slot.  The device
+ * learns of them with the first row (`moved`).  At that time a tail is copied into a block of
+ * the slot's own.  The first `named` blocks are in the index.  The others follow as soon as
+ * their positions are planned and their tokens are known.
  */
 #ifndef DAEMON_CORE_SCHED_STATE_H
 #define DAEMON_CORE_SCHED_STATE_H
@@ -40,68 +40,70 @@ struct roster {
 
 struct slot {
         struct request *request; /* NULL: the slot is free */
-        block_t *blocks;         /* its page table */
+        block_t *blocks;         /* the page table */
         uint32_t block_count;
-        uint32_t promised;    /* blocks it may still take */
+        uint32_t promised;    /* blocks that it may still take */
         uint32_t cached;      /* positions that were found */
-        block_t tail;         /* ... the last of them in here, to be copied; or BLOCK_NONE */
-        uint32_t named;       /* blocks whose names are said */
+        block_t tail;         /* block with the last of those, to be copied; or BLOCK_NONE */
+        uint32_t named;       /* blocks from the front that are named in the index */
         bool moved;           /* the device knows its page table */
-        bool spoilt;          /* what it computed is worth nothing, to nobody */
-        uint32_t planned;     /* positions that have had their row */
+        bool spoilt;          /* its content is not valid and must not be named */
+        uint32_t planned;     /* positions that have had a row */
         uint32_t wanted;      /* results due, each with room for a record; none once ENDING */
-        uint32_t plans;       /* in flight, with a row of it */
-        uint64_t newest_plan; /* with a row of it ... */
-        uint32_t newest_row;  /* ... the last of them */
+        uint32_t plans;       /* plans in flight with a row of it */
+        uint64_t newest_plan; /* the newest plan with a row of it ... */
+        uint32_t newest_row;  /* ... and its last row there */
 };
 
-/* The part of one slot in a plan: its rows, of which the last may want a result. */
+/* The rows of one slot in a plan; the last of them may want a result. */
 struct part {
         struct request *request;
         uint32_t wanted_row; /* PART_NO_ROW: none */
 };
 #define PART_NO_ROW UINT32_MAX
 
-struct flight {             /* a plan between sched_next() and its DONE */
+/* A plan in flight: between sched_next() and its DONE. */
+struct flight {
         struct part *parts; /* in the order of rows */
         uint32_t part_count;
-        uint32_t next_part; /* results of those before it have come */
-        block_t *sources;   /* blocks that it copies, held until it is done */
+        uint32_t next_part; /* the results of all parts before this one have come */
+        block_t *sources;   /* blocks that the plan copies from, held until it is done */
         uint32_t source_count;
         struct pace_step step;
         uint64_t begun_ns;
 };
 
-struct room {          /* of one channel, in bytes */
-        uint64_t told; /* by the engine, last */
-        uint64_t owed; /* of this, to rows in flight */
+/* The room of one channel, in bytes. */
+struct room {
+        uint64_t told; /* as the engine reported it last */
+        uint64_t owed; /* the part of it that rows in flight may need */
 };
 
 struct sched {
         struct sched_conf conf;
         struct prefix prefix;
-        uint32_t promised; /* blocks, to all slots; to each user's: share.h */
-        uint64_t now_ns;   /* of the latest call */
-        uint64_t done_ns;  /* of the latest DONE */
+        uint32_t promised; /* blocks promised to all slots; per user: share.h */
+        uint64_t now_ns;   /* time of the latest call */
+        uint64_t done_ns;  /* time of the latest DONE */
         uint64_t arrivals;
-        uint64_t deadline_ns; /* none is earlier; 0: there is none */
-        bool held;            /* nothing begins */
+        uint64_t deadline_ns; /* no deadline is earlier; 0: there is none */
+        bool held;            /* SCHED_HOLD: plans have no rows */
 
         struct slot *slots;
-        block_t *tables; /* where the page tables are, table_max entries a slot */
+        block_t *tables; /* memory of the page tables, table_max entries per slot */
         uint32_t table_max;
-        uint32_t decodes;    /* rows of this plan that are none of prompts */
-        uint64_t before;     /* the sum of the positions of the others */
-        struct slot probe;   /* what one would find who waits for a slot */
-        uint32_t moves_left; /* pages that this plan can still tell of, beside those of its rows */
+        uint32_t decodes;    /* decode rows of this plan */
+        uint64_t before;     /* sum of the positions of its prompt rows */
+        struct slot probe;   /* scratch slot: what a waiting request would find */
+        uint32_t moves_left; /* pages that this plan can still list, besides those of its rows */
         uint32_t *free_slots;
         uint32_t free_slot_count;
 
         struct roster waiting, running, stalled;
-        const struct slot *newest; /* who was let in last, while nothing else is done; or NULL */
-        struct request **chosen;   /* to be parked */
-        uint32_t *drops;           /* per block: how many of those hold it */
-        struct plan_end *endings;  /* ENDING: told_count whose END is out, then the others */
+        const struct slot *newest; /* the slot given last, if nothing else was done since */
+        struct request **chosen;   /* requests to be preempted */
+        uint32_t *drops;           /* per block: how many of `chosen` hold it */
+        struct plan_end *endings;  /* first told_count whose END is sent, then the others */
         uint32_t ending_count, told_count;
 
         struct flight *flights; /* by number modulo depth */
@@ -112,10 +114,11 @@ struct sched {
         struct room *rooms;
         struct shares shares;
         struct pace pace;
-        uint32_t passed_over; /* when slots were dealt last, for their users' shares */
+        uint32_t passed_over; /* requests passed over for their user's share, last time */
         uint64_t parks, copies;
 
-        struct tally {                    /* for sched_check() to count anew */
+        /* Memory in which sched_check() counts again. */
+        struct tally {
                 uint32_t *holds;          /* per block */
                 uint64_t *owed;           /* per channel */
                 uint32_t *plans, *wanted; /* per slot */
@@ -141,61 +144,70 @@ static inline struct slot *sched_slot(const struct sched *sched, const struct re
         return &sched->slots[request->sequence.slot];
 }
 
-/* Positions it may need KV for: the last token that it makes is never read back, so it has no row. */
+/*
+ * The number of positions for which a request may need KV.  The last generated token is never an
+ * input, so it has no row.
+ */
 static inline uint32_t request_positions(const struct request *request)
 {
         return request->prompt_count + request->max_tokens - (request->max_tokens > 0);
 }
 
-static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns) /* UINT64_MAX: never */
+/* The sum of both, or UINT64_MAX (never) if it would overflow. */
+static inline uint64_t sched_after(uint64_t since_ns, uint64_t ns)
 {
         return since_ns < UINT64_MAX - ns ? since_ns + ns : UINT64_MAX;
 }
 
-/* When one that is stalled has been so for long. */
+/* The time from which a stalled request may be preempted. */
 static inline uint64_t sched_grace_end(const struct sched *sched, const struct request *request)
 {
         return sched_after(request->stalled_ns, sched->conf.grace_ns);
 }
 
-/* enter.c: slots for those who wait, and who gives his up. */
+/* enter.c: gives slots to waiting requests, and preempts running ones. */
 
 void sched_enter(struct sched *sched, struct plan *plan);
-/* Those whose rows have all come back wait again. */
+/* Preempted requests whose rows have all come back wait again. */
 void sched_clear_parked(struct sched *sched);
-/* With all that it held. */
+/* Frees the slot of a request and everything that the slot holds. */
 void sched_free_slot(struct sched *sched, struct request *request);
 
-/* charge.c: what users have of the pool, in parts of blocks (share.h). */
+/* charge.c: the usage of the pool by each user, in parts of blocks (share.h). */
 
-uint64_t sched_charge(const struct sched *sched, uint32_t uid); /* who has a request alive */
-/* ... of this one's user, with what it holds, and with what is to be promised to it. */
+/* The user must have a request alive. */
+uint64_t sched_charge(const struct sched *sched, uint32_t uid);
+/* The same for the user of this slot, including what it holds and what it needs promised. */
 uint64_t sched_charge_with(const struct sched *sched, const struct slot *slot);
 
-/* settle.c: what a sequence has in the pool, told to the index. */
+/* settle.c: reports to the index what the blocks of a sequence contain. */
 
 /*
- * Names all that it has computed by plans before this one.  Where the index has
- * the same block already that one is taken instead, and the device is told; with
- * no plan to tell it by, naming stops there.
+ * Names in the index all blocks that plans before this one compute.  If the index already has
+ * an equal block, the slot uses that one instead, and `plan` tells the device.  If `plan` is
+ * NULL, naming stops at that block.
  */
 void sched_name(struct sched *sched, struct slot *slot, struct plan *plan);
+/* Removes the names of its blocks, which are not valid, except of those that are published. */
 void sched_spoil(struct sched *sched, struct slot *slot);
-/* Where what it has read ends in the index, there its anchor goes. */
+/* Sets the request's anchor at the last block of its prompt in the index; or publishes it. */
 void sched_anchor(struct sched *sched, struct slot *slot);
-/* Drops all that it has, its end first, and leaves it in the index. */
+/*
+ * Drops all blocks of the slot, the last one first; they stay in the index.  Only the names of a
+ * publication that was not completed are removed.
+ */
 void sched_let_go(struct sched *sched, struct slot *slot);
 
 void roster_add(struct roster *roster, struct request *request);
 void roster_remove(struct roster *roster, const struct request *request);
 
-/* The domain of a request: who may share what it computes. */
+/* The domain of a request: says which users may share the blocks that it computes. */
 static inline uint64_t request_domain(const struct request *request)
 {
         return request->publish ? request->publish : request->uid;
 }
 
-/* What it may find: who publishes, only what is public there already. */
+/* The domains in which a request may look; a publishing request only looks where it publishes. */
 static inline struct prefix_reader request_reader(const struct request *request)
 {
         struct prefix_reader reader = { .domains = { request_domain(request) }, .count = 1 };
@@ -209,7 +221,7 @@ static inline struct prefix_reader request_reader(const struct request *request)
         return reader;
 }
 
-/* From now on it is ENDING; its END goes out with the next plan. */
+/* The request is ENDING from now on; its END goes out with the next plan. */
 void sched_end(struct sched *sched, struct request *request, enum smv_reason reason,
                enum smv_code code);
 

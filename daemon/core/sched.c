@@ -1,20 +1,19 @@
 /*
- * What happens: events in.
+ * Takes events in.
  *
- * Nothing is decided here but ends.  An event changes what is known, and deal.c
- * makes the next plan of it.  A request walks
+ * The only decisions here are ends.  An event changes the state, and deal.c makes the
+ * next plan from it.  A request goes through these states:
  *
  *      SUBMIT           a slot is free and    all its prompt       its END is decided: by a
  *        |              blocks promised       has been planned     verdict, a cancel, a stall
  *        v                    v                     v                        v
  *      waiting ----------> prefill ------------> decode ----------------> ending -> retired
  *         ^                   v                     v
- *         +--------------- parking <----------------+   somebody else needs its slot
+ *         +--------------- parking <----------------+   another request needs its slot
  *
- * and may leave for `ending` from everywhere.  What it holds (slot, blocks,
- * promise) it holds until it retires, because rows in flight write there; what
- * it was owed (room for records) is free at once, because an ending request
- * writes no more tokens.
+ * It may go to `ending` from every state before.  It keeps its slot, its blocks and its
+ * promise until it retires, because rows in flight write to them.  The room for records that
+ * was reserved for it (owed) is free at once, because an ending request writes no more tokens.
  */
 #include "daemon/core/sched-state.h"
 
@@ -22,7 +21,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Arrays, not links: a removal moves at most requests_max pointers; ends and stalls pay it. */
+/*
+ * Arrays, not linked lists: a removal moves at most requests_max pointers.  Removals happen only
+ * when requests end, stop stalling, or get or lose a slot.
+ */
 void roster_add(struct roster *roster, struct request *request)
 {
         assert(request);
@@ -48,7 +50,7 @@ static bool roster_init(struct roster *roster, uint32_t max)
         return roster->at;
 }
 
-/* The arrays; false if one of them is missing. */
+/* Allocates the arrays; returns false if an allocation failed. */
 static bool allocate(struct sched *sched)
 {
         const struct sched_conf *conf = &sched->conf;
@@ -104,7 +106,7 @@ int sched_new(const struct sched_conf *conf, struct sched **ret_sched)
 
         for (uint32_t i = 0; i < conf->slots; i++) {
                 sched->slots[i].blocks = &sched->tables[(size_t)i * sched->table_max];
-                sched->free_slots[i] = conf->slots - 1 - i; /* slot 0 is dealt first */
+                sched->free_slots[i] = conf->slots - 1 - i; /* slot 0 is given first */
         }
         sched->free_slot_count = conf->slots;
         for (uint32_t i = 0; i < conf->depth; i++) {
@@ -218,26 +220,27 @@ static void on_cancel(struct sched *sched, const struct sched_event *event)
 {
         enum request_state state = event->request->state;
 
-        /* A cancel and an end that cross are nobody's fault. */
+        /* A cancel and an end may cross on the way; that is no error. */
         if (state == REQUEST_ENDING || state == REQUEST_RETIRED)
                 return;
         sched_end(sched, event->request, event->reason, event->code);
 }
 
 /*
- * Whose result this is.  Results passed over on the way to it must be of
- * requests that are ending: of all others every token counts.
+ * Finds the request that this result belongs to.  Results may be missing only for
+ * requests that are ending: for all others every token counts.
  */
 static struct request *claim(struct sched *sched, uint64_t number, uint32_t row)
 {
         struct flight *flight = sched_flight(sched, number);
 
-        assert(number == sched->plans_done + 1); /* the oldest plan is the next to be collected */
+        assert(number == sched->plans_done + 1); /* results come for the oldest plan in flight */
         assert(row < sched->conf.rows);
         for (;;) {
                 const struct part *part = &flight->parts[flight->next_part];
 
-                assert(flight->next_part < flight->part_count); /* else none is due of this row */
+                /* Otherwise no result of this row is due. */
+                assert(flight->next_part < flight->part_count);
                 flight->next_part++;
                 if (part->wanted_row == row)
                         return part->request;
@@ -255,7 +258,7 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         slot = sched_slot(sched, request);
         if (request->state == REQUEST_ENDING) {
                 if (event->verdict == SCHED_NUMERIC)
-                        sched_spoil(sched, slot); /* what it named outlives it */
+                        sched_spoil(sched, slot); /* the blocks that it named stay in the index */
                 return;
         }
 
@@ -297,7 +300,7 @@ static void on_done(struct sched *sched, uint64_t number)
 
         assert(number == sched->plans_done + 1);
         if (begun_ns < sched->done_ns)
-                begun_ns = sched->done_ns; /* it waited for the one before */
+                begun_ns = sched->done_ns; /* it could begin only after the plan before it */
         pace_note(&sched->pace, &flight->step, sched->now_ns - begun_ns);
         sched->done_ns = sched->now_ns;
         for (uint32_t i = 0; i < flight->part_count; i++) {
@@ -432,7 +435,7 @@ static void check_lists(const struct sched *sched)
         }
 }
 
-/* Plans, results due and the room they were promised, counted anew. */
+/* Counts again the plans, the results due and the room reserved for them. */
 static void check_flights(const struct sched *sched)
 {
         const struct tally *tally = &sched->tally;
@@ -487,7 +490,7 @@ static void check_slot(const struct slot *slot)
                slot->planned == request->sequence.token_count - 1 + slot->wanted);
 }
 
-/* Who holds each block, counted anew. */
+/* Counts the references of each block again. */
 static void check_holds(const struct sched *sched)
 {
         uint32_t *holds = sched->tally.holds;

@@ -1,19 +1,19 @@
 /*
- * What a sequence has in the pool, told to the index.
+ * Reports to the index what the blocks of a sequence contain.
  *
  * A block may be named as soon as a plan has been made that fills it and its
- * tokens are known: plans run one after the other, so whoever finds it reads it
- * in a later one.  That is how a prompt is shared while its first owner still
- * runs.  The block that a decode writes into is named as far as it is known; who
- * finds it copies it.
+ * tokens are known.  Plans run one after the other, so a request that finds the block reads it
+ * in a later plan.  That is how a prompt is shared while its first owner still
+ * runs.  The block that a decode writes to is named as far as its tokens are known; a request
+ * that finds it copies it.
  *
- * Two that begin alike in one plan compute the same twice, as neither can find
- * the other.  Whoever is named second takes the first one's block instead of his
- * own, so that the two go on as one and nothing is in the pool twice.
+ * Two requests that begin alike in one plan compute the same blocks twice, as neither can find
+ * the blocks of the other.  The request whose block is named second takes the first one's block
+ * instead of its own.  So both continue with the same block, and the pool has no duplicates.
  */
 #include "daemon/core/sched-state.h"
 
-/* From now on this block is the slot's, and its own is free. */
+/* Replaces a block of the slot by an equal one, and drops its own. */
 static void take_instead(struct sched *sched, struct slot *slot, uint32_t index, block_t block,
                          struct plan *plan)
 {
@@ -28,8 +28,9 @@ static void take_instead(struct sched *sched, struct slot *slot, uint32_t index,
 }
 
 /*
- * Not if that takes a block that is promised: what is kept would be held, and one's
- * own not yet be free, because somebody copies from it.
+ * Replacing is not allowed if it would use up a promised block.  That happens if the other block
+ * is kept and would become held, while another sequence still holds the slot's own block to copy
+ * from it.
  */
 static bool may_take_instead(const struct sched *sched, block_t own, block_t other)
 {
@@ -69,8 +70,8 @@ void sched_name(struct sched *sched, struct slot *slot, struct plan *plan)
 }
 
 /*
- * The first of its blocks that nobody publishes: what is published was read to its end by who
- * published it, and was numbers.
+ * The first of its blocks that is not published.  Published blocks are valid: the request that
+ * published them was computed to its end, and its numbers were valid.
  */
 static block_t first_unpublished(const struct sched *sched, const struct slot *slot)
 {
@@ -88,7 +89,7 @@ void sched_spoil(struct sched *sched, struct slot *slot)
         if (first == BLOCK_NONE)
                 return;
         prefix_spoil(&sched->prefix, first);
-        /* Who has found one of them and is about to copy it would name it anew. */
+        /* A slot that has found one of them as a tail, and will copy it, would name it again. */
         for (uint32_t i = 0; i < sched->conf.slots; i++) {
                 struct slot *other = &sched->slots[i];
 
@@ -98,7 +99,10 @@ void sched_spoil(struct sched *sched, struct slot *slot)
         }
 }
 
-/* What it has read itself, or somebody who publishes it: not what another is still reading. */
+/*
+ * A publication may include blocks that the request itself has computed, or that are published
+ * already, but no block that another request is still computing.
+ */
 static bool is_shown_by(const struct sched *sched, const struct slot *slot, uint32_t index,
                         block_t block)
 {
@@ -109,7 +113,7 @@ static bool may_publish(const struct sched *sched, const struct slot *slot, cons
                         const struct prefix_hit *hit)
 {
         if (prefix_positions(hit) < slot->request->prompt_count)
-                return false; /* all of it or nothing */
+                return false; /* the whole prompt or nothing */
         for (uint32_t i = 0; i < hit->whole_count; i++)
                 if (!is_shown_by(sched, slot, i, blocks[i]))
                         return false;
@@ -117,8 +121,9 @@ static bool may_publish(const struct sched *sched, const struct slot *slot, cons
 }
 
 /*
- * What it has read may be another's, who named it first; so it is looked up.  And of what it
- * has named in public the names may be gone, with those of one who was before it and has given up.
+ * Another request may have named equal blocks first, so the prompt is looked up in the index.
+ * A publishing request names its blocks again: the names may be gone, if they were below the names
+ * of an earlier publication that was not completed.
  */
 void sched_anchor(struct sched *sched, struct slot *slot)
 {
@@ -144,7 +149,7 @@ void sched_anchor(struct sched *sched, struct slot *slot)
                 prefix_publish(&sched->prefix, request->anchor, last);
 }
 
-/* What it has named in public, and has not published. */
+/* Removes the names that it has given in a public domain without publishing them. */
 static void take_names_back(struct sched *sched, struct slot *slot)
 {
         block_t first = first_unpublished(sched, slot);

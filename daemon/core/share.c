@@ -13,7 +13,7 @@ int shares_init(struct shares *shares, uint32_t users_max, uint32_t slots, uint3
                 .slots = slots,
                 .blocks = blocks,
                 .user_blocks = user_blocks,
-                .look = 1, /* else everybody has been passed over */
+                .look = 1, /* with 0, all users would count as passed over */
         };
         return shares->at ? 0 : -ENOMEM;
 }
@@ -46,7 +46,7 @@ static void wait_more(struct shares *shares, struct share *share)
                 shares->waiting_users++;
 }
 
-/* What those who are there were served at least; nobody there: nothing. */
+/* The smallest account of the users with a request in this class, or 0 if there are none. */
 static uint64_t least_served(const struct shares *shares, enum request_class class)
 {
         uint64_t least = UINT64_MAX;

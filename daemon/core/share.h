@@ -1,19 +1,20 @@
 /*
- * Shares: what each user (uid) has of the slots and the blocks, and what he has had.
+ * Fair share: the slots and blocks that each user (uid) has, and the service that each has had.
  *
- * Nobody takes more than half of either while somebody else waits, nor ever more blocks
- * than one user may have.  Who has no slot may always begin, however large his request: else it
- * never could.  What blocks he has, shared ones in parts, charge.c says.
- * Behind one who was passed over his user's others wait, else they could keep a
- * large one of his own waiting for ever.
+ * While another user waits, no user gets more than half of the slots or of the blocks.  No
+ * user ever gets more blocks than user_blocks.  A user without a slot may exceed the half,
+ * however large the request is: otherwise that request could never begin.  charge.c computes
+ * the blocks of a user; shared blocks count in parts.  When a request was passed over, all later
+ * requests of the same user wait behind it.  Otherwise they could keep a large request of
+ * that user waiting for ever.
  *
- * The next slot is for who has been served least: a user has an account in each
- * class, which is charged with the rows that are computed for him, one that makes
- * a token for two.  (A virtual token counter: Sheng and others, 2024.)  So a user of
- * a hundred requests and a user of one get the same.  Who comes begins with no less
- * than the least of those who are there: nobody saves up by staying away.
+ * The next slot goes to the user that has been served least.  A user has an account in each
+ * class.  It is charged with the rows that are computed for the user; a row that makes
+ * a token counts as two.  (A virtual token counter: Sheng and others, 2024.)  So a user with
+ * a hundred requests and a user with one request get the same.  A user that arrives begins
+ * with no less than the smallest account of the users present: staying away saves nothing.
  *
- * A user is in the table as long as he has a request alive; they are few, so it
+ * A user is in the table as long as it has a request alive.  There are few users, so the table
  * is searched from the front.  Engine thread only; nothing here allocates after
  * shares_init().
  */
@@ -27,55 +28,63 @@
 
 struct share {
         uint32_t uid;
-        uint32_t alive, waiting; /* requests; the others have a slot or are ending */
+        uint32_t alive, waiting; /* its requests; those not waiting have a slot or are ending */
         uint32_t alive_in[REQUEST_CLASS_N];
         uint64_t served[REQUEST_CLASS_N];
         uint32_t slots;
-        uint32_t promised; /* blocks, to all of them */
-        uint64_t passed;   /* the look in which one of his was passed over, last */
+        uint32_t promised; /* blocks promised to all its requests */
+        uint64_t passed;   /* shares.look of the last pass in which it was passed over */
 };
 
 struct shares {
         struct share *at;
         uint32_t count, max;
         uint32_t waiting_users;
-        uint64_t look;          /* at the line: so many */
-        uint32_t slots, blocks; /* there are in all */
-        uint32_t user_blocks;   /* ... and for one user, at most; 0: all */
+        uint64_t look;          /* number of the current pass over the queue */
+        uint32_t slots, blocks; /* totals */
+        uint32_t user_blocks;   /* limit of blocks for one user; 0: all */
 };
 
-/* Blocks that are shared are reckoned in parts of one. */
+/* A block has this many parts; a shared block counts in parts. */
 #define SHARE_PARTS UINT64_C(65536)
 
 int shares_init(struct shares *shares, uint32_t users_max, uint32_t slots, uint32_t blocks,
                 uint32_t user_blocks);
 void shares_deinit(struct shares *shares);
 
-/* One more is alive, and waits. */
+/* A request of this user arrives and waits.  Adds the user if it is new. */
 void share_come(struct shares *shares, uint32_t uid, enum request_class class);
-void share_give_up(struct shares *shares, uint32_t uid); /* one waits no longer, and gets nothing */
-void share_forget(struct shares *shares, uint32_t uid, enum request_class class); /* ... is gone */
+/* A waiting request ends without having got a slot. */
+void share_give_up(struct shares *shares, uint32_t uid);
+/* A request has retired.  Removes the user if it was the last one. */
+void share_forget(struct shares *shares, uint32_t uid, enum request_class class);
 
-/* May one who waits have a slot, if so many parts of blocks are his user's then? */
+/* May a waiting request have a slot, if its user is then charged with `parts`? */
 bool share_may_take(const struct shares *shares, uint32_t uid, uint64_t parts);
-/* ... also if somebody else waited? */
+/* Would it be within the half that applies while another user waits? */
 bool share_is_within(const struct shares *shares, uint32_t uid, uint64_t parts);
+/* A waiting request gets a slot. */
 void share_take(struct shares *shares, uint32_t uid);
 void share_give_back(struct shares *shares, uint32_t uid);
 void share_promise(struct shares *shares, uint32_t uid, uint32_t blocks);
-void share_redeem(struct shares *shares, uint32_t uid, uint32_t blocks); /* or give up */
+/* Promised blocks were taken, or the promise is given up. */
+void share_redeem(struct shares *shares, uint32_t uid, uint32_t blocks);
 uint32_t share_promised(const struct shares *shares, uint32_t uid);
-bool share_is_there(const struct shares *shares, uint32_t uid); /* has a request alive */
-void share_wait_again(struct shares *shares, uint32_t uid);     /* one who has given all back */
+/* Does this user have a request alive? */
+bool share_is_there(const struct shares *shares, uint32_t uid);
+/* A preempted request, which has given everything back, waits again. */
+void share_wait_again(struct shares *shares, uint32_t uid);
 
 void share_charge(struct shares *shares, uint32_t uid, enum request_class class, uint32_t amount);
 uint64_t share_served(const struct shares *shares, uint32_t uid, enum request_class class);
 
-void share_look(struct shares *shares);                    /* at the line, from its front */
-void share_pass_over(struct shares *shares, uint32_t uid); /* nothing for him until the next look */
+/* Begins a new pass over the queue, from its front. */
+void share_look(struct shares *shares);
+/* This user gets no slot until the next pass. */
+void share_pass_over(struct shares *shares, uint32_t uid);
 bool share_is_passed_over(const struct shares *shares, uint32_t uid);
 
-/* Asserts the sums over everybody. */
+/* Asserts that the sums over all users are these. */
 void shares_check(const struct shares *shares, uint32_t waiting, uint32_t slots, uint32_t promised);
 
 #endif

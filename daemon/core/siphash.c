@@ -25,7 +25,7 @@ static void mix(struct state *s, unsigned rounds)
         }
 }
 
-/* Fewer than eight bytes, the first of them lowest. */
+/* Makes a word of fewer than eight bytes, little endian. */
 static uint64_t word(const unsigned char *bytes, size_t count)
 {
         uint64_t out = 0;
@@ -35,7 +35,7 @@ static uint64_t word(const unsigned char *bytes, size_t count)
         return out;
 }
 
-/* The same of eight, which compilers see to be one load. */
+/* The same for eight bytes; compilers turn this form into a single load. */
 static uint64_t whole_word(const unsigned char *b)
 {
         return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |

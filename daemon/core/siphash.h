@@ -1,9 +1,9 @@
 /*
  * SipHash-2-4 with 128 bits of result: a keyed hash (Aumasson and Bernstein, 2012).
  *
- * Without the key nobody can find two inputs with one hash, nor tell from outside
- * what collides.  No secret can be had back from it either, but it is no seal: who
- * finds by it compares.
+ * Without the key, an attacker cannot find two inputs with the same hash, and cannot tell from
+ * outside which inputs collide.  The hash does not reveal a secret input either.  But it
+ * does not prove equality: a caller that looks up by hash must compare the content, too.
  */
 #ifndef DAEMON_CORE_SIPHASH_H
 #define DAEMON_CORE_SIPHASH_H
