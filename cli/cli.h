@@ -123,8 +123,8 @@ int daemon_inspect(const char *model);
 int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret_out,
                    pid_t *ret_pid);
 /*
- * Waits up to 2 s for a daemon to end, then kills it.  `how` gets a text that says how it ended; "" if
- * it was still running.
+ * Waits up to 2 s for a daemon to end, then kills it.  `how` gets a text that says how it ended,
+ * or "" if it was still running.
  */
 void daemon_end(pid_t pid, char *how, size_t size);
 

@@ -86,8 +86,8 @@ static uint32_t count_lines(const struct columns *columns, uint32_t number, uint
 
 static void put(struct columns *columns, const char *text)
 {
-        (void)bytes_add(&columns->out, text,
-                        strlen(text)); /* if memory is short, the line is incomplete */
+        /* Ignore the result: if memory is short, the line is incomplete. */
+        (void)bytes_add(&columns->out, text, strlen(text));
 }
 
 static void put_number(struct columns *columns, const char *format, uint32_t number)

@@ -25,7 +25,7 @@
 #define TOKENS_MAX 256u /* if the caller gives no max_tokens */
 
 struct way {
-        uint64_t handle; /* 0: none yet, or given to another way */
+        uint64_t handle; /* 0: none yet, or no longer its own */
         double sum;
         uint32_t *tokens;   /* (max_tokens) */
         uint32_t likeliest; /* the last token of its handle, after look() and listen() */
@@ -159,8 +159,7 @@ static double score_of(const struct search *s, double sum, size_t tokens)
 static void add_ended(struct search *s, const struct choice *choice, bool end)
 {
         struct smv_beam_result one = s->ended[s->width];
-        uint32_t *tokens =
-                (uint32_t *)(uintptr_t)one.tokens; /* points into s->tokens, so it is writable */
+        uint32_t *tokens = (uint32_t *)(uintptr_t)one.tokens; /* in s->tokens, so writable */
         size_t at = s->ended_count < s->width ? s->ended_count++ : s->width;
 
         memcpy(tokens, s->ways[choice->way].tokens, s->length * sizeof(*tokens));

@@ -2,8 +2,9 @@
  * The internals of a client.
  *
  * client.c makes and closes the client, and ask.c sends its requests.  streams.c begins streams,
- * and fork.c forks them.  kept.c handles streams that outlive the client, and handle.c handles.
- * beam.c does beam search with all of these.  events.c reads the records of the streams.
+ * and fork.c forks them.  kept.c handles streams that outlive the client, and handle.c handles
+ * histories (handles).  beam.c does beam search with all of these.  events.c reads the records of
+ * the streams.
  *
  * Records stay in the ring or in the link's buffer until smv_next() reads them.  So events keep
  * their order, whichever call received them.
@@ -32,7 +33,7 @@ struct client_stream {
         bool left;         /* detached: records that have come meanwhile are skipped */
 };
 
-/* What the reply to hello said about a model. */
+/* A model, as the reply to hello describes it. */
 struct client_model {
         char name[SMV_NAME_BYTES_MAX + 1];
         bool is_default;
@@ -41,7 +42,7 @@ struct client_model {
 };
 #define CLIENT_MODELS_MAX 16u
 
-/* What smv_error() reports. */
+/* A failure, as smv_error() reports it. */
 struct client_failure {
         enum smv_code code;
         char name[32], field[32], message[256];

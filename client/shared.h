@@ -57,7 +57,7 @@ void shared_release(struct shared *shared, bool all);
 
 /*
  * Call it when all records are read and released.  True: from now on the daemon rings for new
- * records. False: there is more to read.
+ * records.  False: there is more to read.
  */
 bool shared_lie_down(struct shared *shared);
 void shared_awake(struct shared *shared);

@@ -10,8 +10,8 @@
  *
  * No reader may sleep while there is something to read.  The reader stores
  * wake_position and then loads the tail again.  The waker stores the tail and then
- * loads wake_position.  Each side stores its own word and then loads the other's,
- * with a full fence between, because release and acquire do not order a store before
+ * loads wake_position.  Each side stores its own word and then loads the other's.
+ * A full fence stands between, because release and acquire do not order a store before
  * a later load.  So at least one side sees the other's store.
  *
  * The reader is not trusted.  Its wake_position is loaded once and only compared.
@@ -33,7 +33,7 @@ struct doorbell {
         uint64_t seen; /* the tail at the last doorbell_is_due() */
 };
 
-/* What the writer has published: its own variables, none of them read back from shared memory. */
+/* The published state, from the writer's own variables; none is read back from shared memory. */
 struct doorbell_news {
         uint64_t tail;
         /*

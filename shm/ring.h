@@ -2,9 +2,9 @@
  * Both halves of the token ring (include/samovar/ring.h draws its memory).
  *
  * The writer is the engine thread.  It keeps its own tail and never reads back
- * what it wrote.  From the reader's segment it loads only `head`, once a step, and
- * checks it against the values that are possible.  An impossible head ends that
- * reader only.
+ * what it wrote.  From the reader's segment it loads only `head`: once a step, and
+ * again if space is short.  It checks the value; an impossible head ends only the
+ * streams of that reader.
  *
  * The reader keeps its own head and copies nothing: it may use a record until
  * ring_release().  One thread writes, one reads; they may be two processes.

@@ -168,7 +168,7 @@ struct smv_generate {
         uint32_t keep_ms;
 };
 
-/* What the daemon reported about a stream when it accepted it. */
+/* The daemon's report about a stream that it has accepted. */
 struct smv_accepted {
         size_t size; /* set by the caller */
         uint32_t prompt_tokens;
@@ -278,7 +278,8 @@ void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_acce
  * tokens.
  *
  * If `stream` has ended, the call is refused with SMV_NO_STREAM.  If it ends while the request is
- * on its way, the forks end at once with that code.  ret_streams must have room for `count` ids.
+ * on its way, the forks begin, but end at once with that code.  ret_streams must have room for
+ * `count` ids.
  */
 int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
              uint32_t *ret_streams);
@@ -300,10 +301,10 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
 int smv_fd(const struct smv_client *client);
 
 /*
- * Trades latency for fewer wake-ups.  From now on, a client that sleeps in smv_next() or on
- * smv_fd() is woken when about this many bytes of records have come (32 for a token) or when a
- * stream ends. smv_next() also looks at the ring by itself after about a second.  0, the default:
- * each record wakes the client.
+ * Trades latency for fewer wake-ups.  From now on, the daemon wakes a client that sleeps in
+ * smv_next() or on smv_fd() when about `bytes` bytes of records have come (32 for a token).  It
+ * also wakes the client when a stream ends.  smv_next() also looks at the ring by itself after
+ * about a second.  0, the default: each record wakes the client.
  */
 void smv_batch(struct smv_client *client, size_t bytes);
 
@@ -328,7 +329,10 @@ int smv_cancel(struct smv_client *client, uint32_t stream);
  * streams come through the socket, even if the connection has a ring for its other streams.
  */
 
-/* The number of a stream that outlives its connection; 0: the stream does not. */
+/*
+ * The number of a living stream that outlives its connection.  0: the stream does not outlive it,
+ * or has had its END.
+ */
 uint64_t smv_kept(const struct smv_client *client, uint32_t stream);
 
 /*
@@ -339,7 +343,7 @@ uint64_t smv_kept(const struct smv_client *client, uint32_t stream);
 int smv_attach(struct smv_client *client, uint64_t kept, uint32_t from, uint32_t *ret_stream);
 /*
  * Stops reading a stream, which goes on.  No more of its events come, and no END.  It is no error
- * if the stream has ended.
+ * if the stream has ended.  -EINVAL: the stream does not outlive its connection.
  */
 int smv_detach(struct smv_client *client, uint32_t stream);
 /* The daemon forgets the stream; if it is still running, it ends as if it had been cancelled. */
@@ -397,7 +401,10 @@ int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count,
  */
 int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
                     enum smv_class priority, uint32_t *ret_stream);
-/* As smv_handle_fork(), but each new handle stays open until `keep_ms` after its last use. */
+/*
+ * As smv_handle_fork(), but the new handles outlive this connection: each stays open until
+ * `keep_ms` after its last use.
+ */
 int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
                          uint64_t *ret_handles);
 /*
