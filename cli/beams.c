@@ -1,4 +1,4 @@
-/* --beams: the likeliest ways to go on; the best one's text, or with --json all of them. */
+/* --beams: beam search.  Prints the text of the best result, or with --json all results. */
 #include "cli/cli.h"
 
 #include "client/json.h"

@@ -1,11 +1,12 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c and flags.c read the flags, main.c connects; generate.c streams, beams.c follows the
- * likeliest ways, fork-demo.c shows what a fork is, in the columns of columns.c; words.c does what
- * needs no model but its vocabulary, conversation.c makes messages, preview.c renders them by a
- * file's template; status.c tabulates, stats.c says what a stream cost, loading.c shows a bar while
- * the model loads, screen.c writes, daemon.c runs a private samovard.
+ * main.c connects and runs the command; flags.c reads the command line, input.c the input.
+ * generate.c streams answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in
+ * the columns of columns.c.  words.c tokenizes, detokenizes and renders templates.  conversation.c
+ * makes messages, and preview.c renders them with the template of a file.  status.c prints a
+ * table, stats.c prints what a stream cost, and loading.c shows a bar while the model loads.
+ * screen.c writes, and daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -17,16 +18,16 @@
 
 #include "client/bytes.h"
 
-/* The exit statuses, and what functions here return on their way to them. */
+/* The exit statuses.  Functions here return them too. */
 enum cli_exit {
         CLI_GOOD = 0,
-        CLI_FAILED = 1, /* refused, or failed on the way */
+        CLI_FAILED = 1, /* the daemon refused, or something failed later */
         CLI_USAGE = 2,
         CLI_NO_DAEMON = 3,
-        CLI_INTERRUPTED = 130, /* as a shell says that SIGINT ended it */
+        CLI_INTERRUPTED = 130, /* the status that a shell reports after SIGINT */
 };
 
-/* The commands, one bit each: which flags they take. */
+/* The commands, one bit each, so that a flag can list the commands that take it. */
 enum cli_command {
         CLI_ASK = 1 << 0,
         CLI_COMPLETE = 1 << 1,
@@ -43,82 +44,98 @@ struct cli {
         const char *name; /* of the command */
         enum cli_command command;
         const char *socket;
-        const char *model; /* a name, or a file for a private daemon */
+        const char *model; /* a model's name, or a file for a private daemon */
         bool json, any_uid, stats;
         enum smv_transport transport;
         struct smv_generate generate;
-        struct smv_beam beam; /* width 0: no beams are wanted */
-        uint32_t best_of;     /* so many are generated, and one is shown; 0: all are */
-        uint32_t keep_s;      /* 0: not beyond the command */
-        uint64_t kept;        /* the number of the stream, if it is */
-        uint32_t from;        /* attach: this record */
+        struct smv_beam beam; /* width 0: no beam search */
+        uint32_t best_of;     /* generate this many, show the best; 0: show all */
+        uint32_t keep_s;      /* the stream outlives the command this long; 0: it does not */
+        uint64_t kept;        /* the number of that stream; 0: none */
+        uint32_t from;        /* attach: the first record wanted */
         const char *stops[SMV_STOPS_MAX];
-        const char **words; /* the arguments that are no flags */
+        const char **words; /* the arguments that are not flags */
         int word_count;
-        struct bytes input;            /* what the command works on; NUL-ended */
-        const char *file;              /* template's: a template, or a model that has one */
-        const char *system, *messages; /* what is said before it; a file instead of both */
+        struct bytes input; /* the text that the command works on; NUL-terminated */
+        const char *file;   /* of `template`: a template, or a model that has one */
+        /* The system message; or, instead of it and the input, a file with all messages. */
+        const char *system, *messages;
         struct smv_message said[2];
-        struct bytes packed; /* the file's */
+        struct bytes packed; /* the messages of that file, as msgpack */
 
         struct smv_client *client;
         pid_t child; /* the private daemon; 0: none */
 };
 
-/* flags.c: fills cli from the command line: CLI_GOOD, CLI_USAGE, or -1: all was said, exit 0. */
+/*
+ * flags.c: fills cli from the command line.  CLI_GOOD, CLI_USAGE, or -1: everything has been
+ * printed, so exit with status 0.
+ */
 int cli_flags(struct cli *cli, int argc, char **argv);
 
-/* input.c: fills `input` with the words joined by spaces, or all of stdin. */
+/* input.c: fills `input` with the words joined by spaces, or with all of stdin. */
 int cli_input(struct cli *cli);
 
-/* All there is to read; NUL-ended. */
+/* Appends everything that can be read from `fd`; NUL-terminated. */
 int input_read(int fd, const char *name, struct bytes *text);
 
-/* conversation.c: fills `generate` with the file's messages, or the system's and the input. */
+/*
+ * conversation.c: fills `generate` with the file's messages, or the system message and the input.
+ */
 int cli_conversation(struct cli *cli);
 
 /* The commands: each returns an exit status. */
 int cli_generate(struct cli *cli);
-/* beams.c: `generate` is filled; what was found is printed when all of it is. */
+/* beams.c: `generate` must be filled.  Prints the results when the search is done. */
 int cli_beams(struct cli *cli);
 int cli_attach(struct cli *cli);
 int cli_fork_demo(struct cli *cli);
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);
-/* preview.c: of a file, without a daemon that serves. */
+/* preview.c: renders with the template of a file, without a running daemon. */
 int cli_preview(struct cli *cli);
-/* Does the first argument of template name a file?  One with blanks must also be there. */
+/* True if the first argument of `template` names a file.  If it has blanks, the file must exist. */
 bool preview_is_file(const char *word);
 int cli_status(struct cli *cli);
 
-/* stats.c: what a stream's END tells, on stderr; asks the daemon for the text of tokens. */
+/* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */
 void cli_say_stats(struct cli *cli, const struct smv_event *end);
 
-/* loading.c: waits for the model, showing how far it is, if stderr is a terminal; else returns. */
+/*
+ * loading.c: if stderr is a terminal, shows a bar until the model is loaded; else returns at once.
+ */
 void cli_await_loaded(struct cli *cli);
 
-/* daemon.c: is the value of --model a file? */
+/* daemon.c: true if the value of --model names a file. */
 bool daemon_is_file(const char *model);
-/* Starts a private samovard that ends with us: 0, its socket and its pid, or an exit status. */
+/*
+ * Starts a private samovard that ends with this process.  0, its socket and its pid; or an exit
+ * status.
+ */
 int daemon_start(const char *model, int *ret_fd, pid_t *ret_pid);
-/* Becomes a samovard that says what the model there is.  Returns only if it cannot: an exit status. */
+/* Becomes a samovard that describes the model.  Returns only on failure: an exit status. */
 int daemon_inspect(const char *model);
-/* Starts a samovard that renders `messages`, a file or "-", which is `in` if that is no -1: 0, what it
- * prints and its pid, or an exit status. */
+/*
+ * Starts a samovard that renders `messages`: a file, or "-" for its stdin.  If `in` is not -1, it
+ * becomes that stdin.  Returns 0, a descriptor with its output, and its pid; or an exit status.
+ */
 int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret_out,
                    pid_t *ret_pid);
-/* Waits for it, not for long.  How it ended, for people; "" if it was still running. */
+/*
+ * Waits up to 2 s for a daemon to end, then kills it.  `how` gets a text that says how it ended,
+ * or "" if it was still running.
+ */
 void daemon_end(pid_t pid, char *how, size_t size);
 
-/* screen.c: says on stderr, control characters replaced. */
+/* screen.c: prints a line on stderr, with control characters replaced. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Says why a call failed: its refusal's field and message.  CLI_FAILED. */
+/* Prints why a call failed: the field and the message of the refusal.  Returns CLI_FAILED. */
 int say_failed(const struct cli *cli, int error);
 
 /*
- * A model's bytes to stdout: as they are, but for a terminal, which they must
- * not drive.  The state is a character whose end is still to come.
+ * Writes a model's text to stdout: unchanged, except to a terminal, which the text must not
+ * be able to control.  `held` is the beginning of a character whose end has not come yet.
  */
 struct screen {
         bool terminal;
@@ -127,11 +144,14 @@ struct screen {
 };
 
 void screen_open(struct screen *screen);
-/* 0, or an exit status: nobody reads any more, or writing failed (and it was said). */
+/*
+ * 0, or an exit status: the reader has closed the pipe, or writing failed (then the failure has
+ * been printed).
+ */
 int screen_text(struct screen *screen, const char *text, size_t bytes);
-/* What is held back; a newline if stdout is a terminal. */
+/* Only on a terminal: writes "?" for an incomplete character, then a newline. */
 int screen_close(struct screen *screen);
-/* The bytes and nothing else. */
+/* Writes the bytes unchanged. */
 int screen_raw(const char *bytes, size_t count);
 
 #endif

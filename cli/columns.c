@@ -9,9 +9,9 @@
 #include "cli/cli.h"
 #include "client/json.h"
 
-#define WIDTH     80u /* where nobody says */
+#define WIDTH     80u /* if the terminal does not tell its width */
 #define WIDTH_MAX 160u
-#define GAP       3u /* cells between two of them */
+#define GAP       3u /* cells between two columns */
 
 static const char *const colours[COLUMNS_MAX] = { "\x1b[36m", "\x1b[33m", "\x1b[35m" };
 
@@ -41,8 +41,8 @@ static bool is_break(const char *text, size_t at)
 }
 
 /*
- * A line of the text from *at on: its end.  It breaks at a blank where one is, and at most `width`
- * characters are in it; *at moves to where the next one begins.
+ * Finds the line of the text that begins at *at, and returns its end.  A line has at most `width`
+ * characters, and breaks at a blank if it has one.  *at moves to the beginning of the next line.
  */
 static size_t next_line(const struct bytes *text, size_t *at, uint32_t width)
 {
@@ -63,7 +63,10 @@ static size_t next_line(const struct bytes *text, size_t *at, uint32_t width)
         return to;
 }
 
-/* Lines that the text has; and the one of that number, as it lies. */
+/*
+ * The number of lines of a text.  *ret_line becomes the line `wanted` if there is one; it points
+ * into the text.
+ */
 static uint32_t count_lines(const struct columns *columns, uint32_t number, uint32_t wanted,
                             struct bytes *ret_line)
 {
@@ -79,12 +82,12 @@ static uint32_t count_lines(const struct columns *columns, uint32_t number, uint
         return count;
 }
 
-/* ---- what is written ---- */
+/* ---- output ---- */
 
 static void put(struct columns *columns, const char *text)
 {
-        (void)bytes_add(&columns->out, text,
-                        strlen(text)); /* a line that lacks something, at worst */
+        /* Ignore the result: if memory is short, the line is incomplete. */
+        (void)bytes_add(&columns->out, text, strlen(text));
 }
 
 static void put_number(struct columns *columns, const char *format, uint32_t number)
@@ -101,7 +104,7 @@ static void put_times(struct columns *columns, const char *text, uint32_t times)
                 put(columns, text);
 }
 
-/* In its colour, and as wide as the column. */
+/* Writes a line in the column's colour; `padded`: fills it to the column's width. */
 static void put_line(struct columns *columns, uint32_t number, const struct bytes *line,
                      bool padded)
 {
@@ -131,7 +134,10 @@ static int flush(struct columns *columns)
         return r;
 }
 
-/* The cursor rests below the last row, at its beginning. */
+/*
+ * Redraws one line.  Before and after, the cursor is at the beginning of the row below the last
+ * one.
+ */
 static void draw_line(struct columns *columns, uint32_t number, uint32_t row)
 {
         struct bytes line = { 0 };
@@ -154,7 +160,7 @@ int columns_add(struct columns *columns, uint32_t number, const char *text, size
         struct bytes *to = &columns->texts[number], unused;
         uint32_t lines, from;
 
-        if (!to->count) /* no line begins with a blank */
+        if (!to->count) /* the text must not begin with blanks */
                 while (bytes && (*text == ' ' || *text == '\n'))
                         text++, bytes--;
         if (bytes_add(to, text, bytes)) {
@@ -171,7 +177,7 @@ int columns_add(struct columns *columns, uint32_t number, const char *text, size
         return flush(columns);
 }
 
-/* Row by row. */
+/* Prints all columns, row by row. */
 static void print_all(struct columns *columns)
 {
         uint32_t rows = 0, last;

@@ -1,10 +1,10 @@
 /*
- * Columns: texts that grow side by side, each in its own lines and its own colour.
+ * Columns: texts that grow side by side, each in its own lines and colour.
  *
- * On a terminal they are drawn as they come: the cursor rests below the last row, and a line is
- * redrawn where it is.  Elsewhere, and all at once, when they are closed: the same without the
- * cursor's moves.  Colours are left out where NO_COLOR says so.  A character counts as one cell, which is
- * not so for all of them, and control characters are shown as "?".
+ * On a terminal they are drawn as they come.  The cursor stays below the last row, and a line is
+ * redrawn in its place.  If stdout is no terminal, everything is printed at once on closing,
+ * without cursor moves.  There are no colours if NO_COLOR is set.  A character counts as one cell,
+ * which is wrong for some characters.  Control characters are shown as "?".
  */
 #ifndef CLI_COLUMNS_H
 #define CLI_COLUMNS_H
@@ -19,18 +19,18 @@
 struct columns {
         bool live, coloured;
         uint32_t count, width; /* of each, in cells */
-        uint32_t rows;         /* that are on the screen */
+        uint32_t rows;         /* rows on the screen */
         struct bytes texts[COLUMNS_MAX];
-        uint32_t drawn[COLUMNS_MAX]; /* lines of each that are */
+        uint32_t drawn[COLUMNS_MAX]; /* lines of each text on the screen */
         struct bytes out;
 };
 
 void columns_open(struct columns *columns, uint32_t count);
-/* More of one.  These return 0, or an exit status. */
+/* Appends to one text.  This and the next functions return 0 or an exit status. */
 int columns_add(struct columns *columns, uint32_t number, const char *text, size_t bytes);
-/* All is shown, and the cursor stands below it. */
+/* Shows everything; the cursor is below it afterwards.  Frees the texts. */
 int columns_close(struct columns *columns);
-/* A line across all of them: one trunk that becomes branches.  Before anything is added. */
+/* Draws a line from which the columns branch.  Call it before anything is added. */
 int columns_fork(struct columns *columns);
 
 #endif

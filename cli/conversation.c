@@ -1,10 +1,10 @@
 /*
- * A conversation, as ask and template send it: a system's and a user's words, or a file of JSON.
+ * Makes the conversation that ask and template send: a system and a user message, or a JSON file.
  *
  * The file has an array of messages, or an object with `messages`, `tools` and `template_vars`.
- * It goes to the daemon as msgpack, value by value, in one pass and without a tree: an array says
- * how many elements it has when it is closed, in a word that was left open.  What the values
- * mean is the daemon's to judge.
+ * It is converted to msgpack, value by value, in one pass and without a tree.  The number of
+ * elements of an array is known only when the array ends; its place is reserved at the beginning.
+ * The daemon checks what the values mean.
  */
 #include "cli/cli.h"
 
@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DEPTH_MAX  (SMV_DEPTH_MAX - 1) /* the frame is a map itself */
+#define DEPTH_MAX  (SMV_DEPTH_MAX - 1) /* the frame itself is one more level, a map */
 #define NUMBER_MAX 64u
 
 struct level {
-        size_t head; /* where its count is to be */
+        size_t head; /* the offset of its count, which is set at the end */
         uint32_t count;
         char close;
 };
@@ -60,7 +60,7 @@ static void set_word(struct reader *rd, size_t at, size_t word)
                 rd->to->at[at + i] = (char)(word >> 8 * (3 - i));
 }
 
-/* The next character that is no blank; at the end 0, which begins nothing. */
+/* Skips blanks; returns the next character.  At the end 0, which no value begins with. */
 static char peek(struct reader *rd)
 {
         while (rd->at < rd->end && strchr(" \t\r\n", *rd->at) && *rd->at)
@@ -106,7 +106,7 @@ static bool add_point(struct reader *rd, uint32_t p)
         return add(rd, out, n);
 }
 
-/* Behind \u: one unit, or a pair of them. */
+/* After \u: one UTF-16 unit, or a surrogate pair. */
 static bool unicode_escape(struct reader *rd)
 {
         uint32_t high, low;
@@ -223,7 +223,7 @@ static bool open_level(struct reader *rd, char open)
         return add_word(rd, open == '{' ? 0xdf : 0xdd, 0, 4);
 }
 
-/* Closes all that ends here; false: something is still open. */
+/* Closes all arrays and objects that end here.  False: another one is still open. */
 static bool close_levels(struct reader *rd)
 {
         while (rd->depth && peek(rd) == rd->levels[rd->depth - 1].close) {
@@ -235,7 +235,7 @@ static bool close_levels(struct reader *rd)
         return !rd->depth;
 }
 
-/* Up to the next value of what is open: a comma, and in an object its key. */
+/* Reads up to the next value of the open array or object: a comma, and in an object the key. */
 static bool next_member(struct reader *rd)
 {
         struct level *level = &rd->levels[rd->depth - 1];
@@ -263,7 +263,7 @@ static bool read_value(struct reader *rd)
 
 /* ---- the file ---- */
 
-/* A member of the outermost object: where it goes, and its value. */
+/* Reads a member of the outermost object; notes where its value begins and ends in the msgpack. */
 static bool read_member(struct reader *rd, size_t begins[3], size_t ends[3])
 {
         static const char *const names[] = { "messages", "tools", "template_vars" };

@@ -1,10 +1,9 @@
 /*
  * A private daemon: `--model FILE` needs no service.
  *
- * samovard is started with one end of a socket pair as descriptor 3, which it
- * serves alone and with which it ends.  It has a process group of its own, so
- * that a ^C meant for the stream does not reach it, and dies with us even if we
- * are killed.
+ * samovard gets one end of a socket pair as descriptor 3.  It serves only this socket, and
+ * ends when the socket closes.  It has its own process group, so that a ^C meant for the
+ * stream does not reach it.  It dies with this process, even if this process is killed.
  */
 #include "cli/cli.h"
 
@@ -32,7 +31,10 @@ bool daemon_is_file(const char *model)
                (dot && dot > model && (!strcmp(dot, ".gguf") || !strcmp(dot, ".safetensors")));
 }
 
-/* Beside us where it is installed, in the build tree, else wherever PATH has it. */
+/*
+ * $SAMOVARD; else next to this program, where it is installed; else in the build tree; else in
+ * PATH.
+ */
 static void find_program(char *path, size_t size)
 {
         static const char *const places[] = { "samovard", "../daemon/samovard" };
@@ -67,9 +69,9 @@ static void run_child(const char *program, const char *model, int fd, pid_t pare
         signal(SIGPIPE, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
-                _exit(1); /* we were killed before the line above */
+                _exit(1); /* the parent died before prctl() */
 
-        /* dup2() clears close-on-exec, but not onto itself. */
+        /* dup2() clears close-on-exec, except if both descriptors are the same. */
         if (fd == DAEMON_FD)
                 fcntl(fd, F_SETFD, 0);
         else if (dup2(fd, DAEMON_FD) < 0)
@@ -97,7 +99,7 @@ int daemon_preview(const struct cli *cli, const char *messages, int in, int *ret
         int out[2];
         pid_t pid;
 
-        /* With a name, so that one need not be made of the file's, nor be looked for in its path. */
+        /* Give the model a name, so that samovard need not make one from the path. */
         if ((size_t)snprintf(model, sizeof(model), "%s=preview", cli->file) >= sizeof(model)) {
                 say("%s: %s", cli->file, strerror(ENAMETOOLONG));
                 return CLI_FAILED;

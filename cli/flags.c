@@ -1,6 +1,6 @@
 /*
- * The command line.  One table of commands, one of flags; --help is made from
- * them.  What is not in them is refused.
+ * Reads the command line.  There is one table of commands and one of flags, and --help is
+ * made from them.  Anything that is not in the tables is refused.
  */
 #include "cli/cli.h"
 
@@ -140,7 +140,7 @@ static const char *const classes[] = {
         [SMV_CLASS_BACKGROUND] = "background",
 };
 
-/* Which of three words it is. */
+/* Finds which of the three words `value` is. */
 static int set_word(const struct flag *flag, const char *value, const char *const words[3],
                     unsigned *ret_which)
 {
@@ -207,7 +207,7 @@ static int set_flag(struct cli *cli, const struct flag *flag, const char *value)
         return r;
 }
 
-/* One argument that begins with --; *at moves on when its value is the next one. */
+/* Reads one flag.  If its value is the next argument, *at moves to that. */
 static int take_flag(struct cli *cli, int argc, char **argv, int *at)
 {
         const char *given = argv[*at], *equals = strchr(given, '=');
@@ -262,7 +262,7 @@ static int find_command(struct cli *cli, int argc, char **argv)
         return CLI_USAGE;
 }
 
-/* What template is given to work by comes before what it works on. */
+/* The first argument of `template` may be a file; the prompt follows it. */
 static int take_template(struct cli *cli)
 {
         if (!cli->word_count || !preview_is_file(cli->words[0]))
@@ -289,7 +289,7 @@ static int take_number(struct cli *cli)
         return CLI_USAGE;
 }
 
-/* One answer out of many: nothing that is about several, or about a stream by itself. */
+/* --beams and --best-of print one answer out of many: they exclude -n, --keep and each other. */
 static int take_search(struct cli *cli)
 {
         const char *other = cli->generate.n                   ? "-n"
@@ -353,7 +353,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 say("status takes no argument");
                 r = CLI_USAGE;
         }
-        /* What answers once needs no memory to be shared. */
+        /* Commands with one short answer need no shared memory. */
         if (!(cli->command & DRAWN))
                 cli->transport = SMV_TRANSPORT_SOCKET;
         cli->beam.size = sizeof(cli->beam);

@@ -1,9 +1,10 @@
 /*
- * fork-demo: one story, forked while it is told, goes on in three ways at the same time.
+ * fork-demo: forks a story while it is generated, so that it continues in three ways at once.
  *
- * The first of them is the story itself, which does not notice; the others are its forks.  The daemon is
- * ahead of what we have read, so where they branch is told by the forks' first position.  On a
- * terminal all is shown slower than it comes, that one can see it.
+ * The first way is the story itself, which the fork does not affect; the others are its forks.
+ * The daemon is ahead of what this program has read.  So the position of a fork's first event
+ * tells where the ways branch.  On a terminal the text is shown more slowly than it comes, so that
+ * people can follow it.
  */
 #include "cli/cli.h"
 
@@ -18,17 +19,18 @@
 
 #define WAYS         3u
 #define FORK_AFTER   6u /* tokens of the story */
-#define TRIES        8u /* a story may have ended before it is forked */
+#define TRIES        8u /* a story may end before it is forked, so try again */
 #define TICK_MS      40
 #define TOKENS_ASKED 120u
 #define TEMPERATURE  0.9f
-#define MIN_P        0.05f /* small models have words that are none among the unlikely */
+#define MIN_P        0.05f /* among the unlikely tokens of small models are no real words */
 
-/* One of them; the first from its beginning, the others from where they branch. */
+/* One way to continue.  The first one begins with the story, the others where they branch. */
 struct way {
-        uint32_t stream, from;   /* position of its first token */
-        struct bytes text, ends; /* all of it, and up to where it goes, by token: uint32_t */
-        uint32_t shown;
+        uint32_t stream, from; /* from: position of its first token */
+        /* All its text; and for each token (uint32_t) the offset where its text ends. */
+        struct bytes text, ends;
+        uint32_t shown; /* tokens shown */
         bool begun, ended;
         struct smv_event end;
 };
@@ -37,7 +39,7 @@ struct telling {
         struct cli *cli;
         struct way ways[WAYS];
         uint64_t fork_ns;
-        uint64_t copied; /* blocks, before it */
+        uint64_t copied; /* blocks copied before the fork */
 };
 
 static uint64_t now_ns(void)
@@ -57,7 +59,7 @@ static uint64_t copied_blocks(struct cli *cli)
         return copied ? strtoull(copied + strlen("\"copied\":"), NULL, 10) : 0;
 }
 
-/* ---- what comes ---- */
+/* ---- reading events ---- */
 
 static uint32_t count_of(const struct way *way)
 {
@@ -85,7 +87,7 @@ static int take(struct way *way, const struct smv_event *event)
         return 0;
 }
 
-/* One event, if one comes in that time: 0, or an exit status. */
+/* Reads one event, if one comes in time.  0, or an exit status. */
 static int hear(struct telling *t, int timeout_ms)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
@@ -119,7 +121,7 @@ static void forget(struct telling *t)
         }
 }
 
-/* ---- the story is begun, and forked ---- */
+/* ---- beginning and forking the story ---- */
 
 enum { ENDED_EARLY = -1 };
 
@@ -170,7 +172,7 @@ static int begin(struct telling *t)
         return r;
 }
 
-/* With another seed, if it was over too soon. */
+/* Tries again, with another seed, if the story ends before the fork. */
 static int begin_some(struct telling *t)
 {
         int r = ENDED_EARLY;
@@ -186,9 +188,9 @@ static int begin_some(struct telling *t)
         return CLI_FAILED;
 }
 
-/* ---- what is shown ---- */
+/* ---- showing the text ---- */
 
-/* Sleeps, and hears what has come. */
+/* Sleeps if `live`, then reads an event if one has come. */
 static int tick(struct telling *t, bool live)
 {
         const struct timespec pause = { .tv_nsec = TICK_MS * 1000000L };
@@ -198,7 +200,7 @@ static int tick(struct telling *t, bool live)
         return hear(t, 0);
 }
 
-/* Its next token, if there is one and it stands before `until`. */
+/* Shows the next token of a way, if there is one and its position is before `until`. */
 static int show_one(struct columns *columns, uint32_t number, struct way *way, uint32_t until)
 {
         const uint32_t *ends = (const uint32_t *)(const void *)way->ends.at;

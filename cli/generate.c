@@ -1,11 +1,11 @@
 /*
- * ask and complete: a prompt in, tokens out as they are made; attach: a stream that is kept.  Of
- * many streams one is shown as it comes, the others wait until it is their turn, or until the best of
- * them is known; as JSON each line says whose it is.
+ * ask and complete print tokens as they are generated; attach does so for a stream of an earlier
+ * command (--keep).  If there are many streams, one is printed as it comes.  The text of the others
+ * waits for its turn, or until the best is known.  With JSON, each line says which stream it is of.
  *
- * The first SIGINT cancels the stream, whose END still comes; the second has its
- * default action.  The handler only writes a byte to a pipe that the loop polls
- * beside the client.
+ * The first SIGINT cancels the streams, whose ENDs still come; the second has its default
+ * action.  The handler only writes a byte to a pipe, which the loop polls together with the
+ * client.
  */
 #include "cli/cli.h"
 
@@ -46,11 +46,11 @@ static int catch_interrupt(void)
         return 0;
 }
 
-/* One of the streams. */
+/* The answer of one stream. */
 struct answer {
-        struct bytes text; /* that waits to be shown */
+        struct bytes text; /* text that waits to be shown */
         bool ended;
-        double logprobs; /* of its tokens, their sum */
+        double logprobs; /* the sum over its tokens */
         size_t token_count;
 };
 
@@ -60,11 +60,11 @@ struct streaming {
         struct cli *cli;
         struct screen screen;
         struct bytes out; /* --json: one line */
-        uint32_t first;   /* stream; the others follow */
+        uint32_t first;   /* the first stream; the ids of the others follow */
         uint32_t count, ended;
-        uint32_t shown; /* whose turn it is, of `answers`; or NOBODY's */
+        uint32_t shown; /* the index in `answers` that is shown now; NOBODY: none */
         struct answer *answers;
-        int status; /* the worst of theirs */
+        int status; /* the highest exit status of the streams */
         bool interrupted;
 };
 
@@ -109,7 +109,7 @@ static int on_text(struct streaming *s, const struct smv_event *event)
         return 0;
 }
 
-/* For each token its own, then the likeliest with theirs. */
+/* For each token: its own logprob, then the likeliest tokens with theirs. */
 static void put_logprobs(struct json *json, const struct smv_event *event)
 {
         const struct smv_logprob *at = event->logprobs;
@@ -173,7 +173,8 @@ static int write_end(struct streaming *s, const struct smv_event *event)
                 { "queued_ns", event->queued_ns },
                 { "prefill_ns", event->prefill_ns },
                 { "decode_ns", event->decode_ns },
-                { "diverged_at", event->diverged_at }, /* this and the next ones if there is one */
+                /* The last three are left out if there is no such position. */
+                { "diverged_at", event->diverged_at },
                 { "known_token", event->known_token },
                 { "asked_token", event->asked_token },
         };
@@ -203,7 +204,7 @@ static double score_of(const struct answer *answer)
         return answer->token_count ? answer->logprobs / (double)answer->token_count : -INFINITY;
 }
 
-/* All have ended: the one whose tokens are the likeliest on average. */
+/* All streams have ended: shows the answer with the highest average logprob. */
 static int show_best(struct streaming *s)
 {
         struct json json = { .to = &s->out };
@@ -229,7 +230,7 @@ static int show_best(struct streaming *s)
         return r;
 }
 
-/* A heading, where there are many, and what has come of it. */
+/* If there are many answers: prints a heading for the next, and the text that has come so far. */
 static int show_next(struct streaming *s)
 {
         struct bytes *text = &s->answers[s->shown].text;
@@ -244,7 +245,7 @@ static int show_next(struct streaming *s)
         return r ? r : screen_text(&s->screen, text->at, text->count);
 }
 
-/* Its text is whole: so is that of those behind it, perhaps. */
+/* While the answer shown now is complete: ends it and shows the next. */
 static int show_on(struct streaming *s)
 {
         int r = 0;
@@ -291,7 +292,7 @@ static int on_end(struct streaming *s, const struct smv_event *event)
                 return r;
         if (s->cli->stats)
                 cli_say_stats(s->cli, event);
-        /* All of it is said.  That it cannot be dropped changes nothing: its time will pass. */
+        /* All is printed.  If the drop fails, the daemon forgets the stream after keep_ms. */
         if (s->cli->kept && event->code != SMV_MOVED && event->code != SMV_LOST)
                 (void)smv_drop(s->cli->client, s->cli->kept);
         status = judge_end(s, event);
@@ -300,7 +301,7 @@ static int on_end(struct streaming *s, const struct smv_event *event)
         return 0;
 }
 
-/* Cancels, the first time. */
+/* Cancels the streams at the first SIGINT. */
 static int check_interrupt(struct streaming *s)
 {
         char byte;
@@ -311,7 +312,7 @@ static int check_interrupt(struct streaming *s)
         s->interrupted = true;
         for (uint32_t i = 0; !r && i < s->count; i++)
                 r = smv_cancel(s->cli->client, s->first + i);
-        /* A daemon that is gone is met by smv_next(), with the END it owes. */
+        /* If the daemon is gone, smv_next() finds out and makes the missing ENDs. */
         return r && r != -ENOTCONN ? say_failed(s->cli, r) : 0;
 }
 
@@ -376,7 +377,7 @@ static void give_prompt(struct cli *cli)
         cli->generate.message_count = 0;
 }
 
-/* A model that nobody taught to answer can still go on with what one says. */
+/* A model without a chat template cannot answer, but it can continue the text. */
 static bool may_continue(const struct cli *cli)
 {
         struct smv_problem problem = { SMV_SIZE(smv_problem) };

@@ -1,6 +1,6 @@
 /*
- * A daemon that has just been started may still be loading its weights: who looks at a terminal
- * sees how far it is.  A bar on stderr, and nothing of it is left when the tokens come.
+ * A daemon that has just been started may still be loading its weights.  If stderr is a terminal,
+ * shows a bar there; the bar is removed before the tokens come.
  */
 #include "cli/cli.h"
 
@@ -13,7 +13,7 @@
 #define LOOK_MS 100
 #define CELLS   40
 
-/* The number after `"name":` in a text of our own library's; 0 if it is not there. */
+/* The number after `name` in JSON that our library wrote; 0 if it is not there. */
 static uint64_t number(const char *text, const char *name)
 {
         const char *at = strstr(text, name);
@@ -21,7 +21,7 @@ static uint64_t number(const char *text, const char *name)
         return at ? strtoull(at + strlen(name), NULL, 10) : 0;
 }
 
-/* False: it is not known, or loaded. */
+/* False: the model is loaded, or the daemon does not say. */
 static bool ask(struct cli *cli, uint64_t *ret_bytes, uint64_t *ret_total)
 {
         const char *json, *loading;

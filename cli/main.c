@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A private daemon answers when it has checked its model and taken its memory, or until it dies. */
+/*
+ * A private daemon answers when it has checked its model and allocated its memory.  Wait until
+ * then; if it dies, the wait ends.
+ */
 #define PRIVATE_TIMEOUT_MS INT_MAX
 
-/* Instead of a service: its model is the default one, so requests name none. */
+/* Starts a private daemon instead of using a service.  It has one model, so requests name none. */
 static int connect_private(struct cli *cli)
 {
         char message[256] = "", how[64];
@@ -32,7 +35,7 @@ static int connect_private(struct cli *cli)
 
         daemon_end(cli->child, how, sizeof(how));
         cli->child = 0;
-        /* One that hung up has ended, and how says more than that; else it was us who left. */
+        /* If the daemon hung up, it has ended, and `how` says more than the message. */
         say("the private samovard did not start: %s", r == -ENOTCONN && *how ? how : message);
         return CLI_NO_DAEMON;
 }
@@ -57,7 +60,7 @@ static int connect_service(struct cli *cli)
         return CLI_NO_DAEMON;
 }
 
-/* It needs neither input nor a daemon that serves: an exit status, if we are still here. */
+/* Needs no input and no running daemon.  Returns an exit status, unless samovard replaces us. */
 static int run_inspect(struct cli *cli)
 {
         if (cli->word_count == 1)
@@ -89,11 +92,11 @@ static int run(struct cli *cli)
 static bool needs_input(const struct cli *cli)
 {
         if (cli->command == CLI_FORK_DEMO)
-                return cli->word_count; /* else it has a beginning of its own */
+                return cli->word_count; /* without words it uses its own beginning */
         return !(cli->command & (CLI_STATUS | CLI_ATTACH)) && !cli->messages;
 }
 
-/* By a daemon: the one that serves, or a private one. */
+/* Runs a command that needs a daemon: the service, or a private one. */
 static int serve(struct cli *cli)
 {
         int r = 0;

@@ -1,6 +1,6 @@
 /*
- * template by a file: a samovard renders, and ends.  What it printed passes through
- * here, because a terminal must not be driven by it.
+ * template with a file: starts a samovard that renders the conversation and ends.  Its output
+ * passes through this program, because the output must not control a terminal.
  */
 #include "cli/cli.h"
 
@@ -23,11 +23,14 @@ bool preview_is_file(const char *word)
 
                 named = named || (bytes > ending && !strcmp(word + bytes - ending, endings[i]));
         }
-        /* "What is TCP/IP?" is a question. */
+        /* A word with blanks must exist as a file: "What is TCP/IP?" is a question. */
         return named && (!word[strcspn(word, " \t\r\n")] || !access(word, F_OK));
 }
 
-/* JSON of what is said would hide a byte that is no UTF-8, which a daemon refuses. */
+/*
+ * Writing JSON would replace bytes that are not UTF-8, but the daemon refuses them; so check
+ * first.
+ */
 static bool is_utf8(const char *text, size_t bytes)
 {
         size_t length;
@@ -55,7 +58,7 @@ static int write_memory(const struct bytes *text, int *ret_fd)
         return 0;
 }
 
-/* The system's and the user's words, as --messages would have them. */
+/* Writes the system and the user message as JSON, in the form that --messages reads. */
 static int write_said(const struct cli *cli, int *ret_fd)
 {
         size_t system = cli->system ? strlen(cli->system) : 0;
@@ -84,7 +87,7 @@ static int write_said(const struct cli *cli, int *ret_fd)
         return r;
 }
 
-/* Until it ends; JSON is safe as it is. */
+/* Copies the output of samovard until it ends.  JSON is already safe for a terminal. */
 static int pass_on(const struct cli *cli, int from)
 {
         struct screen screen;

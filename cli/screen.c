@@ -70,7 +70,10 @@ void screen_open(struct screen *screen)
         *screen = (struct screen){ .terminal = isatty(STDOUT_FILENO) };
 }
 
-/* The character at `at` as a terminal may have it, into `safe`; its bytes, 0 if its end is missing. */
+/*
+ * Writes the character at `at` to `safe`, in a form that is safe for a terminal.  Returns the
+ * number of bytes read; 0 if the end of the character is missing.
+ */
 static size_t make_safe(const char *at, size_t left, char *safe, size_t *ret_safe)
 {
         size_t length;
@@ -98,7 +101,7 @@ int screen_text(struct screen *screen, const char *text, size_t bytes)
         if (!screen->terminal)
                 return screen_raw(text, bytes);
 
-        /* Nothing grows when made safe, so the second half of the room is enough. */
+        /* No character grows, so the second half of the buffer is large enough for the output. */
         if (bytes_add(&all, screen->held, screen->held_bytes) || bytes_add(&all, text, bytes) ||
             bytes_reserve(&all, all.count)) {
                 bytes_deinit(&all);

@@ -1,4 +1,7 @@
-/* --stats: the line it stood in, how much of the prompt was found in the cache, why no more, and how long all took. */
+/*
+ * --stats: how many requests waited before this one, how much of the prompt was cached, why no
+ * more was cached, and the times.
+ */
 #include "cli/cli.h"
 
 #include <inttypes.h>
@@ -20,9 +23,10 @@ static bool is_text(const char *bytes, size_t count)
 }
 
 /*
- * A token by its text, in quotes; by its number if that is none, or a part of a character.
- * Ids are taken for a whole text, whose first blank may not be its own: so the daemon is
- * asked for the token twice, and the second half is what it says in the midst of a text.
+ * Names a token: its text in quotes; or its number, if it has no text or is part of a character.
+ *
+ * The daemon decodes ids as a whole text, which may lose the first blank.  So this asks for the
+ * token twice; the second half is its text in the middle of a text.
  */
 static void name_token(struct cli *cli, uint32_t token, char name[NAME_MAX_BYTES])
 {
@@ -52,7 +56,7 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
         struct smv_accepted accepted = { SMV_SIZE(smv_accepted) };
 
         smv_accepted(cli->client, &accepted);
-        if (cli->command != CLI_ATTACH) /* that line was another command's */
+        if (cli->command != CLI_ATTACH) /* another command waited for that stream */
                 say("line: %u before it, about %" PRIu64 " ms to the first token",
                     accepted.position, accepted.wait_ms);
         if (!end->prompt_tokens)

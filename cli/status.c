@@ -1,8 +1,8 @@
 /*
- * status: the daemon's JSON as a table, one line a value, named by its path.
+ * status: prints the daemon's JSON as a table: one line per value, named by its path.
  *
- * The text comes from our own library, which wrote it without white space and
- * escaped what a terminal must not see; the walk relies on that.
+ * The JSON comes from our own library.  It has no white space, and characters that a
+ * terminal must not see are escaped; walk() relies on that.
  */
 #include "cli/cli.h"
 
@@ -14,11 +14,11 @@
 struct table {
         const char *at;
         char path[PATH_BYTES];
-        int width; /* of the longest path; measured in a first walk */
+        int width; /* of the longest path; the first walk() measures it */
         bool print;
 };
 
-/* Past a string's closing quote; *at is on its opening one. */
+/* `at` is at a string's opening quote.  Returns the place after its closing quote. */
 static const char *string_end(const char *at)
 {
         for (at++; *at && *at != '"'; at++)
@@ -56,7 +56,7 @@ static void walk_member(struct table *table, bool keyed, unsigned index)
         table->path[parent] = '\0';
 }
 
-/* A value of any kind; the library has bounded the depth. */
+/* Walks a value of any type.  Recursion is fine: the library has limited the depth. */
 static void walk(struct table *table)
 {
         const char *value = table->at;

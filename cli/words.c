@@ -1,4 +1,4 @@
-/* tokenize and detokenize: text to ids and back; and template: what a conversation becomes. */
+/* tokenize, detokenize, and template with a daemon. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "client/json.h"
 
-/* What was built, to stdout; it is freed. */
+/* Writes the JSON to stdout, and frees it. */
 static int write_out(struct json *json)
 {
         int r = json_end(json);

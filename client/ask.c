@@ -1,7 +1,7 @@
 /*
- * Requests and their answers.
+ * Requests and their replies.
  *
- * A call sends one frame and reads ahead until the reply with its id is there.
+ * A call sends one frame and reads ahead until the reply with its id has come.
  * Records that come in between stay where they are, for smv_next().
  */
 #include "client/private.h"
@@ -21,7 +21,10 @@ int client_decode(struct smv_client *client, const char *body, size_t count,
         return r;
 }
 
-/* The next frame that was not looked at yet, if it is the reply to `id`: 1, 0 or -ENOMEM. */
+/*
+ * Looks at the next frame at link->scan.  1: it is the reply to `id`.  0: it is not, or no frame is
+ * complete.  Or -ENOMEM.  *ret_more: a frame was there and another may follow.
+ */
 static int look(struct smv_client *client, uint32_t id, struct codec_frame *ret_frame,
                 bool *ret_more)
 {
@@ -52,7 +55,10 @@ static int look(struct smv_client *client, uint32_t id, struct codec_frame *ret_
                 client->records_ahead++;
         else if (bytes)
                 client_stray(client, &frame);
-        /* Doorbells and strays are kept only behind records, whose place they must not take. */
+        /*
+         * Drop doorbells and replies that no call waits for, unless records are before them:
+         * dropping would drop those records too.
+         */
         if (!client->records_ahead)
                 link_drop(link, link->scan);
         return 0;
@@ -65,8 +71,8 @@ static int wait_reply(struct smv_client *client, uint32_t id, uint64_t deadline,
         int r;
 
         /*
-         * Nobody need ring while we are awake, and the event before this call is over.
-         * If there is no memory to say so, smv_next() says it later.
+         * The daemon need not ring while this call is awake, and the last event is no longer valid.
+         * If there is no memory to tell the daemon of the free space, smv_next() does it later.
          */
         shared_awake(&client->shared);
         client_release(client, true);
@@ -85,7 +91,10 @@ static int wait_reply(struct smv_client *client, uint32_t id, uint64_t deadline,
                 if (r < 0)
                         return client_fail(client, r, "out of memory");
                 if (!r) {
-                        /* A reply that nobody waits for would begin a stream that nobody knows. */
+                        /*
+                         * If the reply came later, it could begin a stream that the caller does not
+                         * know.  So give up the link.
+                         */
                         link_lose(&client->link, -ETIMEDOUT, client->link.scan);
                         client_lost(client);
                         return -ETIMEDOUT;
@@ -141,7 +150,6 @@ int client_ask(struct smv_client *client, struct codec_writer *writer, uint32_t 
         return ask(client, writer, id, link_deadline(client->reply_ms), ret_frame);
 }
 
-/* An ok reply without the field that it is for. */
 int client_bad_answer(struct smv_client *client, int error, const char *field)
 {
         if (error != -EPROTO)
@@ -166,7 +174,7 @@ static void put_hello(struct codec_writer *writer, const struct smv_connect *opt
                 codec_put_uint(writer, "ring_bytes", options->ring_bytes);
 }
 
-/* The segment of this kind with the descriptor that came for it. */
+/* Finds the segment of this kind, and the descriptor that came for it. */
 static int find_segment(struct smv_client *client, const struct codec_frame *frame,
                         const char *kind, struct shared_segment *ret_segment)
 {
@@ -235,14 +243,17 @@ static int take_limits(struct smv_client *client, const struct codec_frame *fram
                 return client_bad_answer(client, r, "frame_bytes");
 
         client->request_max = frame_bytes < UINT32_MAX ? frame_bytes : UINT32_MAX;
-        /* A daemon that takes longer requests gives longer answers. */
+        /* A daemon that accepts longer requests also sends longer replies. */
         if (client->request_max > client->link.frame_max)
                 client->link.frame_max =
                         client->request_max < LINK_IN_MAX ? client->request_max : LINK_IN_MAX;
         return 0;
 }
 
-/* Those that have too long a name or too many end tokens, or are too many, are not known here. */
+/*
+ * Skips models with too long a name or too many end tokens, and all models beyond
+ * CLIENT_MODELS_MAX.
+ */
 static int take_models(struct smv_client *client, const struct codec_frame *frame)
 {
         struct client_model *model = client->models;

@@ -1,16 +1,18 @@
 /*
- * Beam search: of many ways to go on, the likeliest as a whole.
+ * Beam search: finds the continuations that are the likeliest as a whole.
  *
- * It is made of what every client has: a way is a handle, a look at what may come next is one token
- * generated on it with logprobs, and where a way parts, its handle is forked.  The daemon shares
- * the blocks of all ways, and computes one row for each and each step.
+ * It uses only what every client can use.  A way (a beam) is a handle.  To see which tokens may
+ * come next, the search generates one token on the handle, with logprobs.  Where a way branches,
+ * its handle is forked.  The daemon shares the blocks of all ways, and computes one row for each
+ * way in each step.
  *
- *      ways          width of them, the likeliest first, by the sum of their logprobs
- *      next tokens   of each way the likeliest; of all of them together width * (1 + ends), so
- *                    that width of them go on even if all others end
- *      ended         the width best, by sum / tokens^length_penalty, the end token counted
+ *      ways          at most `width` of them, the likeliest first, by the sum of their logprobs
+ *      next tokens   the likeliest of each way; of all of them together width * (1 + ends), so
+ *                    that `width` of them can continue even if all others end
+ *      ended         the `width` best, by sum / tokens^length_penalty, the end token counted
  *
- * It is over when width have ended and no way is better than the worst of them.
+ * The search is done when `width` ways have ended and no living way is better than the worst of
+ * them.
  */
 #include "client/private.h"
 
@@ -20,13 +22,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TOKENS_MAX 256u /* where nobody says */
+#define TOKENS_MAX 256u /* if the caller gives no max_tokens */
 
 struct way {
-        uint64_t handle; /* 0: none yet, or no more */
+        uint64_t handle; /* 0: none yet, or no longer its own */
         double sum;
         uint32_t *tokens;   /* (max_tokens) */
-        uint32_t likeliest; /* what its handle ends with, after a look */
+        uint32_t likeliest; /* the last token of its handle, after look() and listen() */
 };
 
 struct choice {
@@ -39,17 +41,17 @@ struct search {
         struct smv_client *client;
         struct smv_generate step; /* one token on a handle */
         size_t width, max_tokens, length, choice_max;
-        size_t base; /* tokens of the handles before any way began */
+        size_t base; /* the length of the handle where the search began */
         double length_penalty;
         const struct client_model *model;
 
-        struct way *all, *ways, *next; /* (2 * width), of which these have half each */
+        struct way *all, *ways, *next; /* all: (2 * width); ways and next have half each */
         size_t way_count;
         struct choice *choices; /* (width * choice_max) */
         size_t choice_count;
         struct smv_beam_result *ended; /* (width + 1), best first */
         size_t ended_count;
-        uint32_t *tokens; /* where all of the above have theirs */
+        uint32_t *tokens; /* the memory of the tokens of all ways and results */
 };
 
 static int search_init(struct search *s)
@@ -89,7 +91,7 @@ static bool is_end(const struct search *s, uint32_t token)
         return false;
 }
 
-/* All ways at once: their streams, in the order of the ways. */
+/* Begins a stream for each way; returns them in the order of the ways. */
 static int look(struct search *s, uint32_t *ret_streams)
 {
         int r = 0;
@@ -120,7 +122,7 @@ static int by_sum(const void *a, const void *b)
                                 : (x->token > y->token) - (x->token < y->token);
 }
 
-/* Until all of them have ended: what may come next, the likeliest first. */
+/* Reads events until all streams have ended; sorts the next tokens, the likeliest first. */
 static int listen(struct search *s, const uint32_t *streams)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
@@ -153,11 +155,11 @@ static double score_of(const struct search *s, double sum, size_t tokens)
         return sum / pow((double)tokens, s->length_penalty);
 }
 
-/* One that is complete; the worst falls out where there are more than width. */
+/* Adds a complete way to the results.  If there are more than width, drops the worst. */
 static void add_ended(struct search *s, const struct choice *choice, bool end)
 {
         struct smv_beam_result one = s->ended[s->width];
-        uint32_t *tokens = (uint32_t *)(uintptr_t)one.tokens; /* ours */
+        uint32_t *tokens = (uint32_t *)(uintptr_t)one.tokens; /* in s->tokens, so writable */
         size_t at = s->ended_count < s->width ? s->ended_count++ : s->width;
 
         memcpy(tokens, s->ways[choice->way].tokens, s->length * sizeof(*tokens));
@@ -176,7 +178,10 @@ static void add_ended(struct search *s, const struct choice *choice, bool end)
         s->ended[at] = one;
 }
 
-/* Who ends is put aside; the likeliest of the others, at most width, stay at the front. */
+/*
+ * Moves the choices that end to the results.  The likeliest of the others, at most width, stay at
+ * the front of `choices`.
+ */
 static void part(struct search *s)
 {
         bool last = s->length + 1 == s->max_tokens;
@@ -193,7 +198,7 @@ static void part(struct search *s)
         s->choice_count = kept;
 }
 
-/* Its handle, which has the likeliest token behind it, has this one instead. */
+/* The handle ends with the token `had`; replaces it by `token`. */
 static int turn(struct search *s, uint64_t handle, uint32_t had, uint32_t token)
 {
         int r;
@@ -204,7 +209,10 @@ static int turn(struct search *s, uint64_t handle, uint32_t had, uint32_t token)
         return r ? r : smv_handle_append(s->client, handle, &token, 1, NULL);
 }
 
-/* Handles for those who go on by this way: its own, and forks of it; or it is closed. */
+/*
+ * Gives handles to the choices that continue this way: its own handle, and forks of it.  If no
+ * choice continues it, closes the handle.
+ */
 static int give_handles(struct search *s, size_t way)
 {
         struct way *from = &s->ways[way];
@@ -251,8 +259,9 @@ static int go_on(struct search *s)
 }
 
 /*
- * Is the likeliest way, as it stands, no better than the worst that has ended?  With a penalty its
- * score could rise again, but that is not worth the steps: transformers ends here, too.
+ * True if the likeliest way, with its present length, is no better than the worst way that has
+ * ended.  With a length penalty its score could still rise, but that is not worth the steps.  The
+ * transformers library also stops here.
  */
 static bool is_hopeless(const struct search *s)
 {
@@ -277,11 +286,12 @@ static int run(struct search *s)
         return r;
 }
 
-/* ---- around it ---- */
+/* ---- before and after the search ---- */
 
 /*
- * The text of tokens that follow others: as a whole text it might lack its first blank, so the
- * daemon is asked for it once, and once more for it twice.
+ * Appends the text of tokens that follow other tokens.  If the daemon decodes them as a whole text,
+ * the first blank may be missing.  So ask for the text of the tokens once, and for the text of the
+ * tokens repeated twice; the second half of the latter is correct.
  */
 static int write_text(struct search *s, const uint32_t *tokens, size_t count, struct bytes *to)
 {
@@ -305,7 +315,10 @@ static int write_text(struct search *s, const uint32_t *tokens, size_t count, st
         return r;
 }
 
-/* What was found, in memory that stays until the next call: results, then tokens, then texts. */
+/*
+ * Copies the results to memory that is valid until the next call: client->beam has the results,
+ * then their tokens; client->text has their texts.
+ */
 static int keep_results(struct search *s, size_t count)
 {
         struct bytes *texts = &s->client->text, *results = &s->client->beam;
@@ -336,7 +349,7 @@ static int keep_results(struct search *s, size_t count)
         return 0;
 }
 
-/* Also after a failure, of which nothing is forgotten. */
+/* Also runs after a failure, which it keeps for smv_error(). */
 static void close_ways(struct search *s)
 {
         struct client_failure failure = client_failure(s->client);
@@ -383,7 +396,7 @@ static int prepare(struct search *s, const struct smv_beam *o, struct smv_genera
         return search_init(s);
 }
 
-/* The first way: a handle of its own, whose length says where it begins. */
+/* Makes the first way: a new handle, whose length becomes `base`. */
 static int begin(struct search *s, const struct smv_generate *start)
 {
         uint64_t *handle = &s->ways[0].handle;
@@ -393,7 +406,7 @@ static int begin(struct search *s, const struct smv_generate *start)
                 r = smv_handle_open(s->client, start, handle, &s->base);
         else
                 r = smv_handle_fork(s->client, start->handle, 1, handle);
-        if (!r && start->handle) /* nothing is appended, but how long it is is told */
+        if (!r && start->handle) /* appends nothing, but the reply has the length */
                 r = smv_handle_append_text(s->client, *handle, "", 0, &s->base);
         s->way_count = 1;
         if (!r && s->base < s->model->context && s->max_tokens > s->model->context - s->base)

@@ -1,4 +1,4 @@
-/* Bytes that grow: the library's buffers.  They never shrink before the end. */
+/* A growing byte buffer, used all over the library.  Its memory shrinks only in bytes_deinit(). */
 #ifndef CLIENT_BYTES_H
 #define CLIENT_BYTES_H
 
@@ -9,7 +9,7 @@ struct bytes {
         size_t count, size;
 };
 
-/* Room for `more` behind what is there: 0 or -ENOMEM. */
+/* Makes room for `more` bytes behind the present ones: 0 or -ENOMEM. */
 int bytes_reserve(struct bytes *bytes, size_t more);
 int bytes_add(struct bytes *bytes, const void *what, size_t count);
 void bytes_deinit(struct bytes *bytes);

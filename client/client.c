@@ -1,9 +1,9 @@
 /*
- * The client: made and ended, and what went wrong.
+ * Makes and closes a client, and keeps its last failure.
  *
- * A connection that is lost is not an error of one call but a state: what came
- * whole before is still read, then each living stream gets its one END, and from
- * then on every call says -ENOTCONN at once.
+ * A lost connection is not an error of one call but a state.  Complete records that came
+ * before are still read.  Then each living stream gets its END, and from then on every
+ * call returns -ENOTCONN at once.
  */
 #include "client/private.h"
 
@@ -86,7 +86,7 @@ int client_lost(struct smv_client *client)
 {
         const char *why = "the daemon hung up";
 
-        /* What the daemon said before it hung up says more. */
+        /* If the daemon gave a reason before it hung up, that reason is better. */
         if (client->code == SMV_OK) {
                 if (client->link.lost == -EPROTO)
                         why = "the daemon sent something that is not the protocol";
@@ -167,7 +167,7 @@ void smv_error(const struct smv_client *client, struct smv_problem *ret_problem)
         client_give(ret_problem, &problem, sizeof(problem));
 }
 
-/* The usual place, or -ENAMETOOLONG. */
+/* The path of the socket if the caller gives none; or -ENAMETOOLONG. */
 static int usual_path(char *path, size_t size)
 {
         const char *named = getenv("SAMOVAR_SOCKET");
@@ -183,8 +183,8 @@ static int usual_path(char *path, size_t size)
 }
 
 /*
- * Whoever can bind the path sees every prompt, so the daemon has to run as us or
- * as root, unless the caller says that it may be anybody.
+ * The process that binds the path sees every prompt.  So the daemon must run as our user
+ * or as root, unless the caller allows any user.
  */
 static int check_uid(struct smv_client *client, const char *path)
 {
@@ -237,7 +237,7 @@ static int meet(struct smv_client *client, const struct smv_connect *options, ui
         return r ? r : client_hello(client, options, deadline);
 }
 
-/* Where a ring cannot be handed over, records come through a second connection's socket. */
+/* If the ring cannot be used, connects again, and asks for records through the socket. */
 static int meet_somehow(struct smv_client *client, struct smv_connect *options, uint64_t deadline)
 {
         int r;

@@ -23,9 +23,9 @@ void codec_deinit(struct codec *codec)
         codec->zone = NULL;
 }
 
-/* One element's head: what follows it, in bytes and in elements. */
+/* The head of one element, and how many bytes and elements follow it. */
 struct scan_head {
-        size_t head;   /* its own bytes, the length word included */
+        size_t head;   /* bytes of the head itself, with its length word */
         uint64_t body; /* bytes of a str or bin */
         uint64_t elements;
         bool nests;
@@ -42,7 +42,7 @@ static uint64_t read_be(const unsigned char *bytes, unsigned width)
 
 static int scan_head(const unsigned char *b, size_t left, struct scan_head *ret_head)
 {
-        /* Bytes after the first, for 0xc0 to 0xdf; 0xff: never used, or an ext type. */
+        /* Bytes of the length or value for 0xc0 to 0xdf; 0xff: never used, or an ext type. */
         static const unsigned char widths[32] = {
                 0, 0xff, 0, 0, 1,    2,    4,    0xff, 0xff, 0xff, 4, 8, 1, 2, 4, 8,
                 1, 2,    4, 8, 0xff, 0xff, 0xff, 0xff, 0xff, 1,    2, 4, 2, 4, 2, 4,
@@ -73,11 +73,11 @@ static int scan_head(const unsigned char *b, size_t left, struct scan_head *ret_
         return 0;
 }
 
-/* Exactly one value, whole, nested no deeper than that. */
+/* 0 if the bytes are exactly one complete value, nested at most depth_max levels; else -EPROTO. */
 static int scan_value(const char *body, size_t count, unsigned depth_max)
 {
         const unsigned char *b = (const unsigned char *)body;
-        uint64_t waiting[SMV_DEPTH_MAX]; /* elements still to come, per level */
+        uint64_t waiting[SMV_DEPTH_MAX]; /* elements that must still come, per level */
         unsigned depth = 0;
         size_t at = 0;
         struct scan_head h;
@@ -86,7 +86,7 @@ static int scan_value(const char *body, size_t count, unsigned depth_max)
                 if (at == count || scan_head(b + at, count - at, &h) < 0)
                         return -EPROTO;
                 at += h.head;
-                /* An element is a byte at least: more than the bytes left is a lie. */
+                /* An element has at least one byte, so there cannot be more elements than bytes. */
                 if (h.body > count - at || h.elements > count - at)
                         return -EPROTO;
                 at += h.body;
@@ -105,7 +105,7 @@ static int scan_value(const char *body, size_t count, unsigned depth_max)
         return at == count ? 0 : -EPROTO;
 }
 
-/* Exactly one map, whole, within the limits. */
+/* 0 if the bytes are exactly one complete map within the limits; else -EPROTO. */
 static int scan(const char *body, size_t count)
 {
         const unsigned char *b = (const unsigned char *)body;
@@ -284,7 +284,7 @@ int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_
         return r;
 }
 
-/* JSON's keys are strings; msgpack's may be anything. */
+/* A key in JSON is a string; in msgpack it may have any type. */
 static void write_key(struct json *json, const msgpack_object *key)
 {
         char text[24];
@@ -299,7 +299,7 @@ static void write_key(struct json *json, const msgpack_object *key)
         }
 }
 
-/* The scan has bounded the depth. */
+/* Recursion is fine: scan() has limited the depth. */
 static void write_value(struct json *json, const msgpack_object *value)
 {
         switch (value->type) {
@@ -386,7 +386,7 @@ static msgpack_packer put_name(struct codec_writer *writer, const char *name)
         return pk;
 }
 
-/* How long it is and how many pairs it has is known at the end: room for both words. */
+/* The length and the number of pairs are known only at the end: leaves space for both words. */
 void codec_begin(struct codec_writer *writer, struct bytes *to, size_t limit, const char *op,
                  uint32_t id)
 {

@@ -1,11 +1,13 @@
 /*
- * Codec: requests to frames, frames to replies.  msgpack's only door here.
+ * Codec: encodes requests as frames, and decodes frames to replies.  Only this module
+ * of the library uses msgpack.
  *
- * The daemon is not trusted more than it must be: a frame is scanned without
- * recursion or allocation (depth, elements against bytes left, no ext types)
- * before msgpack-c sees it, so that what it allocates is bounded by the frame's
- * size.  Objects live in one zone that is emptied for each frame and never
- * given back, so decoding a frame of records allocates nothing.
+ * The library trusts the daemon as little as possible.  Before msgpack-c sees a frame,
+ * the codec scans it without recursion or allocation.  It checks the depth, compares
+ * the number of elements with the bytes left, and refuses ext types.  So the memory
+ * that msgpack-c allocates is bounded by the size of the frame.  Decoded objects live
+ * in one zone, which is emptied for each frame and never freed before the end.  So
+ * decoding a frame of records allocates nothing.
  */
 #ifndef CLIENT_CODEC_H
 #define CLIENT_CODEC_H
@@ -25,9 +27,9 @@ struct codec {
         struct msgpack_zone *zone;
 };
 
-/* What a frame holds; texts point into its bytes. */
+/* The contents of a frame; texts point into its bytes. */
 struct codec_frame {
-        const char *records; /* NULL: it is a reply */
+        const char *records; /* NULL: the frame is a reply */
         size_t records_bytes;
         uint64_t id; /* 0: none */
         bool ok;
@@ -43,13 +45,16 @@ struct codec_text {
 int codec_init(struct codec *codec);
 void codec_deinit(struct codec *codec);
 
-/* 0, -EPROTO for what is no frame of ours, or -ENOMEM.  Valid until the next one. */
+/*
+ * 0, -EPROTO if the bytes are not a frame of this protocol, or -ENOMEM.  The result is valid until
+ * the next decode.
+ */
 int codec_decode(struct codec *codec, const char *body, size_t count,
                  struct codec_frame *ret_frame);
 
-/* A field of a reply.  0, or -EPROTO: missing or of another type. */
+/* These get a field of a reply.  0, or -EPROTO: the field is missing or has another type. */
 int codec_get_uint(const struct codec_frame *frame, const char *name, uint64_t *ret_value);
-/* An array of exactly so many integers. */
+/* An array of exactly `count` integers. */
 int codec_get_uints(const struct codec_frame *frame, const char *name, uint64_t *ret_values,
                     size_t count);
 int codec_get_text(const struct codec_frame *frame, const char *name, struct codec_text *ret_text);
@@ -57,19 +62,20 @@ int codec_get_ids(const struct codec_frame *frame, const char *name, struct byte
 /* The entry of the array `segments` that has this kind. */
 int codec_get_segment(const struct codec_frame *frame, const char *kind, uint64_t *ret_fd,
                       uint64_t *ret_bytes);
-/* The entry of the array `models` at this index: -ENOENT behind the last. */
+/* The entry of the array `models` at this index; -ENOENT if there are fewer. */
 int codec_get_model(const struct codec_frame *frame, size_t index, struct codec_text *ret_name,
                     bool *ret_default, uint64_t *ret_context, struct bytes *ends);
 int codec_get_json(const struct codec_frame *frame, const char *name, struct bytes *to);
 
 /*
- * A request: begin, puts, end.  It is appended to `to`; the first failure sticks
- * until the end returns it and takes the frame back: -ENOMEM, -EMSGSIZE when
- * the frame's body would be longer than `limit`, or -EPROTO.
+ * Writes a request: call begin, any number of puts, then end.  The request is appended
+ * to `to`.  The first failure is remembered; codec_end() returns it and removes the
+ * frame again: -ENOMEM; -EMSGSIZE if the frame's body would be longer than `limit`;
+ * or -EPROTO.
  */
 struct codec_writer {
         struct bytes *to;
-        size_t frame; /* where its length word is */
+        size_t frame; /* the offset of its length word */
         size_t limit;
         unsigned pairs;
         int result;
@@ -87,7 +93,7 @@ void codec_put_float(struct codec_writer *writer, const char *name, double value
 void codec_put_bool(struct codec_writer *writer, const char *name, bool value);
 void codec_put_messages(struct codec_writer *writer, const char *name,
                         const struct smv_message *messages, size_t count);
-/* One value as it is; -EPROTO in the end, if it is not one. */
+/* One value, copied as it is.  If it is not exactly one value, codec_end() returns -EPROTO. */
 void codec_put_packed(struct codec_writer *writer, const char *name,
                       const struct smv_packed *packed);
 int codec_end(struct codec_writer *writer);

@@ -1,9 +1,9 @@
 /*
- * Events: records, from the ring or from frames, one at a time.
+ * Events: converts records from the ring or from frames, one at a time.
  *
- * The ring is looked at before the socket.  Of a connection with a ring the socket
- * is the life line: it brings replies, and kicks, which mean nothing but "look", and
- * when it is lost, what stands whole in the ring is read first.
+ * The ring is read before the socket.  If a connection has a ring, the socket brings replies and
+ * kicks; a kick only means "look at the ring".  The socket also tells of the daemon's death.  When
+ * it is lost, the complete records in the ring are read first.
  */
 #include "client/private.h"
 
@@ -11,15 +11,19 @@
 
 #include "client/record.h"
 
-#define BOTH_ROADS_NS 1000000u /* a sleep at the ring, while some come by the socket */
+/* The longest futex sleep while some streams send their records through the socket. */
+#define BOTH_ROADS_NS 1000000u
 
-/* The order of the others does not matter. */
+/* Moves the last stream to the free place: their order does not matter. */
 static void forget_stream(struct smv_client *client, struct client_stream *stream)
 {
         *stream = client->streams[--client->stream_count];
 }
 
-/* Those that came just before these tokens are theirs.  0, or -EPROTO: they are not. */
+/*
+ * Adds the last LOGPROBS record to the event, if there is one.  0, or -EPROTO: it does not belong
+ * to these tokens.
+ */
 static int add_logprobs(struct client_logprobs *logprobs, struct smv_event *event)
 {
         size_t count = logprobs->at.count / sizeof(struct smv_logprob);
@@ -35,14 +39,17 @@ static int add_logprobs(struct client_logprobs *logprobs, struct smv_event *even
         return 0;
 }
 
-/* Where there is a ring, it has the streams that end with it, and frames have those that do not. */
+/*
+ * True if the stream's records may come this way.  If there is a ring, streams that outlive the
+ * connection send frames, and all others use the ring.
+ */
 static bool is_its_road(const struct smv_client *client, const struct client_stream *stream,
                         bool framed)
 {
         return !client->shared.ring || framed == (stream->kept != 0);
 }
 
-/* One record to at most one event: 1, 0, -EPROTO or -ENOMEM. */
+/* Converts one record to at most one event.  1: an event; 0: none; -EPROTO or -ENOMEM. */
 static int read_record(struct smv_client *client, const struct record *record, bool framed,
                        struct smv_event *ret_event)
 {
@@ -94,9 +101,11 @@ static int read_record(struct smv_client *client, const struct record *record, b
 }
 
 /*
- * Walks the records frame at the front: 1: an event; 0: it has no more; -ENOMEM.
- * It is dropped with its last record, not a call later, because there may be no
- * later smv_next(); the bytes stay readable until something new is received.
+ * Reads the frame of records at the front.  1: an event; 0: it has no more; -ENOMEM.
+ *
+ * The frame is dropped together with its last record and not one call later, because
+ * there may be no later smv_next().  Its bytes stay readable until something new is
+ * received.
  */
 static int walk_frame(struct smv_client *client, struct smv_event *ret_event)
 {
@@ -144,8 +153,9 @@ int client_release(struct smv_client *client, bool all)
 }
 
 /*
- * The ring's bytes lie.  Perhaps because the daemon has hung up and taken the memory
- * back; then the socket says so, and maybe why, and that is the better reason.
+ * The contents of the ring are impossible.  The daemon may have hung up and released the
+ * memory.  Then the socket shows it, and maybe the daemon has sent a reason, so read the
+ * socket first.
  */
 static void disbelieve(struct smv_client *client)
 {
@@ -158,8 +168,9 @@ static void disbelieve(struct smv_client *client)
 }
 
 /*
- * Walks the ring: 1: an event; 0: it has no more, and all of it was given back; -ENOMEM.
- * Room is given back before a record is taken, so never below the event that we return.
+ * Reads the ring.  1: an event; 0: it has no more, and all space was given back; -ENOMEM.
+ * Space is given back before a record is taken.  So the event that this returns is never
+ * in space that was given back.
  */
 static int walk_ring(struct smv_client *client, struct smv_event *ret_event)
 {
@@ -187,9 +198,12 @@ static int walk_ring(struct smv_client *client, struct smv_event *ret_event)
 }
 
 /*
- * The frame at the front: begins a walk, or is over with.  1: it was whole.
- * Replies here are those that nobody waits for (to a cancel), or were read by
- * looking ahead; only a refusal of the connection itself, with no id, matters.
+ * Takes the frame at the front: a frame of records is prepared for walk_frame(), any other
+ * frame is dropped.  1: it was complete; 0: it was not, or the link is lost; or -ENOMEM.
+ *
+ * The replies seen here are those that no call waits for (to a cancel), or those already
+ * read by looking ahead.  Only a refusal of the connection itself, which has no id,
+ * matters.
  */
 static int take_frame(struct smv_client *client)
 {
@@ -221,7 +235,7 @@ static int take_frame(struct smv_client *client)
         return 1;
 }
 
-/* The next event of what has come in, the ring before the socket: 1, 0 or -ENOMEM. */
+/* The next event among the data that has come, the ring before the socket: 1, 0 or -ENOMEM. */
 static int next_event(struct smv_client *client, struct smv_event *ret_event)
 {
         int r;
@@ -241,7 +255,10 @@ static int next_event(struct smv_client *client, struct smv_event *ret_event)
         return r;
 }
 
-/* The END that a daemon which is gone owes: 1, or -ENOTCONN when it owes none. */
+/*
+ * The daemon is gone: makes the END of the next living stream: 1; or -ENOTCONN if no stream is
+ * alive.
+ */
 static int end_lost(struct smv_client *client, struct smv_event *ret_event)
 {
         client->records_ahead = 0;
@@ -249,7 +266,10 @@ static int end_lost(struct smv_client *client, struct smv_event *ret_event)
         if (!client->stream_count)
                 return client_lost(client);
 
-        /* It may be us who left: whatever a daemon still says is behind these ENDs. */
+        /*
+         * Perhaps the client gave up the link and the daemon is still alive.  It must not add
+         * records behind these ENDs, so read no more from the ring.
+         */
         client->shared.over = true;
         *ret_event = (struct smv_event){
                 .kind = SMV_EVENT_END,
@@ -262,7 +282,7 @@ static int end_lost(struct smv_client *client, struct smv_event *ret_event)
         return 1;
 }
 
-/* Before it sleeps: a look at the ring costs much less than being woken. */
+/* True while the client should poll before it sleeps: polling costs much less than a wake-up. */
 static bool is_spinning(const struct smv_client *client, uint64_t deadline, uint64_t *until)
 {
         uint64_t now;
@@ -275,7 +295,7 @@ static bool is_spinning(const struct smv_client *client, uint64_t deadline, uint
         return now < *until && now < deadline;
 }
 
-/* As its doorbell allows.  1: look again; 0: the deadline has passed; or -ENOMEM. */
+/* Sleeps in the way of the doorbell.  1: look again; 0: the deadline has passed; or -ENOMEM. */
 static int rest_at_ring(struct smv_client *client, uint64_t deadline)
 {
         struct shared *shared = &client->shared;
@@ -286,7 +306,7 @@ static int rest_at_ring(struct smv_client *client, uint64_t deadline)
 
         if (until > now && until - now > shared_patience(shared))
                 until = now + shared_patience(shared);
-        /* No futex tells of what comes by the socket. */
+        /* The futex does not wake us for data on the socket. */
         if (kept && until > now && until - now > BOTH_ROADS_NS && futex)
                 until = now + BOTH_ROADS_NS;
 
@@ -295,7 +315,7 @@ static int rest_at_ring(struct smv_client *client, uint64_t deadline)
                 if (!r && now < until && shared_lie_down(shared))
                         shared_sleep(shared, until - now);
         } else {
-                /* From here on smv_fd() is safe to sleep on. */
+                /* After this, the caller may safely sleep on smv_fd(). */
                 if (shared->doorbell == SMV_DOORBELL_KICK && !shared_lie_down(shared))
                         return 1;
                 r = link_turn(&client->link, until);
@@ -304,9 +324,10 @@ static int rest_at_ring(struct smv_client *client, uint64_t deadline)
 }
 
 /*
- * Everything is looked at once more behind a rest: behind the loss that it has met,
- * because a daemon may die between showing a record and ringing; and behind the
- * timeout, because who sleeps in batches is not woken for what he may have by then.
+ * After each sleep, the loop looks at everything once more.  It must do so after a lost link,
+ * because the daemon may die between publishing a record and ringing.  It must do so after the
+ * timeout, because a client that sleeps in batches is not woken for a few records that may be
+ * there by then.
  */
 static int wait_event(struct smv_client *client, struct smv_event *ret_event, uint64_t deadline,
                       bool waits)
@@ -320,7 +341,7 @@ static int wait_event(struct smv_client *client, struct smv_event *ret_event, ui
                         return r;
                 if (client->link.lost)
                         return end_lost(client, ret_event);
-                /* With no stream there is nothing to wait for, but something to read. */
+                /* Without a stream there is nothing to wait for, but there may be data to read. */
                 if (!client->stream_count)
                         deadline = 0;
                 if (is_spinning(client, deadline, &spin_until))
@@ -342,7 +363,7 @@ int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout
         struct smv_event event = { 0 };
         int r;
 
-        /* Checked before anything is taken: an event that cannot be given is not lost. */
+        /* Check this before taking an event, so that no event is lost. */
         if (ret_event->size < sizeof(ret_event->size))
                 return client_fail(client, -EINVAL, "struct smv_event has no size");
         client_forget(client);
@@ -366,6 +387,6 @@ void smv_batch(struct smv_client *client, size_t bytes)
 {
         struct shared *shared = &client->shared;
 
-        /* More than the ring can be never waits in it. */
+        /* More bytes than the ring's size can never wait in it. */
         shared->batch = bytes < shared->reader.data_bytes ? bytes : shared->reader.data_bytes;
 }

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <samovar/protocol.h>
 
-/* What is not said is the parent's, so nothing of it is sent. */
+/* Options that are not set are the parent's, so they are not sent. */
 static void put_fork(struct codec_writer *writer, uint32_t stream, const struct smv_fork *o)
 {
         const struct smv_generate drawing = {

@@ -1,10 +1,13 @@
-/* Requests about histories that the daemon holds. */
+/* Requests about handles: histories that the daemon stores. */
 #include "client/private.h"
 
 #include <errno.h>
 #include <string.h>
 
-/* The reply to a request that was begun; what it says of the length. */
+/*
+ * Sends a request that was begun, and gets the field `length` of its reply.  ret_length: may be
+ * NULL.
+ */
 static int ask_length(struct smv_client *client, struct codec_writer *writer, uint32_t id,
                       struct codec_frame *ret_frame, size_t *ret_length)
 {
@@ -22,7 +25,7 @@ static int ask_length(struct smv_client *client, struct codec_writer *writer, ui
         return 0;
 }
 
-/* A request about this one, or why not. */
+/* Begins a request about this handle: 0, or -ENOTCONN. */
 static int begin(struct smv_client *client, struct codec_writer *writer, const char *op,
                  uint64_t handle, uint32_t *ret_id)
 {
@@ -155,7 +158,7 @@ int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
         codec_put_uint(&writer, "ms", ms);
         codec_put_text(&writer, "class", classes[priority], strlen(classes[priority]));
         if (!ms)
-                return client_ask(client, &writer, id, &frame); /* no stream comes of it */
+                return client_ask(client, &writer, id, &frame); /* begins no stream */
         r = client_ask_streams(client, &writer, id, 1, &frame);
         if (!r)
                 *ret_stream = id;

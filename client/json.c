@@ -104,14 +104,14 @@ void json_float(struct json *json, double value)
                 return;
         }
 
-        /* The shortest that reads back the same, so that 0.1 stays 0.1. */
+        /* The shortest form that reads back as the same value, so that 0.1 stays 0.1. */
         for (int digits = 15; digits <= 17; digits++) {
                 snprintf(text, sizeof(text), "%.*g", digits, value);
                 if (strtod(text, NULL) == value)
                         break;
         }
 
-        /* What is no digit, sign or exponent is the program's locale's decimal point. */
+        /* Any character that is no digit, sign or exponent is the locale's decimal point. */
         for (i = 0; text[i]; i++) {
                 if (strchr("0123456789+-e", text[i]))
                         clean[n++] = text[i];

@@ -1,4 +1,4 @@
-/* Requests about streams that outlive the connection, and what of them is still on its way. */
+/* Requests about streams that outlive the connection, and the records they leave behind. */
 #include "client/private.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@ size_t client_kept_count(const struct smv_client *client)
 }
 
 /*
- * The reply to a detach stands behind all that was sent of the stream, so what may still come of it
- * has come, in frames that nobody has walked yet.
+ * The reply to a detach comes after all records that were sent of the stream.  So the remaining
+ * records of the stream have been received; they are in frames that were not read yet.
  */
 void client_forget_left(struct smv_client *client)
 {

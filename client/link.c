@@ -28,7 +28,7 @@ uint64_t link_deadline(int timeout_ms)
         return timeout_ms < 0 ? LINK_FOREVER : link_now() + (uint64_t)timeout_ms * 1000000u;
 }
 
-/* For poll(): rounded up, so that a deadline is never met early and then spun on. */
+/* The timeout for poll().  Rounded up, so that poll() does not return early and make us spin. */
 static int left_ms(uint64_t deadline)
 {
         uint64_t now, ms;
@@ -70,7 +70,9 @@ int link_connect(const char *path, uint64_t deadline)
         if (fd < 0)
                 return -errno;
 
-        /* EAGAIN: the daemon's backlog is full, and poll() does not tell when it is not. */
+        /*
+         * EAGAIN: the daemon's backlog is full.  poll() cannot wait for free space, so try again.
+         */
         for (;;) {
                 if (!connect(fd, (struct sockaddr *)&address, sizeof(address)))
                         return fd;
@@ -108,7 +110,7 @@ void link_lose(struct link *link, int error, size_t at)
         if (link->lost)
                 return;
         link->lost = error;
-        /* The descriptor stays: poll() on it now says that something is to be done. */
+        /* The descriptor stays open: poll() on it returns, so the caller calls smv_next(). */
         shutdown(link->fd, SHUT_RDWR);
 }
 
@@ -176,9 +178,9 @@ static void keep_fds(struct link *link, const struct cmsghdr *header)
 }
 
 /*
- * What there was no room for, in our buffer or among our descriptors, the kernel
- * has closed; what it gives is the beginning of what was sent.  So nothing is to
- * be done about MSG_CTRUNC: whoever looks for a descriptor sees that it is missing.
+ * The kernel has closed the descriptors for which there was no space, in the control buffer or
+ * in the process's table.  It delivers the first ones that were sent.  So MSG_CTRUNC needs no
+ * handling: the code that looks for a descriptor sees that it is missing.
  */
 static ssize_t receive_fds(struct link *link, void *to, size_t room)
 {
@@ -204,7 +206,7 @@ static ssize_t receive_fds(struct link *link, void *to, size_t room)
         return n;
 }
 
-/* Without room for descriptors the kernel drops what comes of them. */
+/* Without a control buffer the kernel drops the descriptors that come. */
 static ssize_t receive(struct link *link, void *to, size_t room)
 {
         if (link->takes_fds)
@@ -212,7 +214,7 @@ static ssize_t receive(struct link *link, void *to, size_t room)
         return recv(link->fd, to, room, MSG_DONTWAIT);
 }
 
-/* At least READ_BYTES_MIN free at the end of `in`: by moving, else by growing. */
+/* Makes at least READ_BYTES_MIN free at the end of `in`: by moving the bytes, else by growing. */
 static int make_room(struct link *link)
 {
         struct bytes *in = &link->in;
@@ -234,7 +236,7 @@ static int make_room(struct link *link)
         return bytes_reserve(in, in->size ? in->size : IN_BYTES);
 }
 
-/* 1: bytes came, or the link is lost.  0: nothing is there.  Or -ENOMEM. */
+/* 1: bytes came, or the link is lost.  0: there is nothing to read.  Or -ENOMEM. */
 static int fill(struct link *link)
 {
         struct bytes *in = &link->in;
@@ -275,7 +277,7 @@ int link_turn(struct link *link, uint64_t deadline)
                 if (!left)
                         return 0;
                 pfd.events = (short)(POLLIN | (link->out.count ? POLLOUT : 0));
-                /* EINTR and errors: the next turn finds out. */
+                /* EINTR and errors: the next turn handles them. */
                 poll(&pfd, 1, left);
         }
 }

@@ -1,7 +1,8 @@
 /*
- * The library's own door to its public header: everything is compiled with
- * hidden visibility, and what <samovar/client.h> declares is the exception.
- * Whoever comes in by another door hides it: the first declaration counts.
+ * The library's own files include the public header through this one.  Everything is
+ * compiled with hidden visibility, except what <samovar/client.h> declares.  If a file
+ * included that header directly, its functions would be hidden, because the first
+ * declaration counts.
  */
 #ifndef CLIENT_PUBLIC_H
 #define CLIENT_PUBLIC_H

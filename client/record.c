@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * A copy that stays a copy: the bytes may be memory that the daemon writes, and
- * what was checked must be what is used.  So the compiler may not look there again.
+ * Copies for good: the bytes may be memory that the daemon can write, and the value that was
+ * checked must be the value that is used.  So the compiler must not read that memory again.
  */
 static void copy(void *to, const char *from, size_t count)
 {

@@ -14,10 +14,14 @@
 
 #include "shm/doorbell.h"
 
-#define PATIENCE_NS      1000000000u /* for a sleeper whom a dead daemon does not wake */
-#define PATIENCE_POLL_NS 1000000u    /* for one whom nobody wakes */
+/* The longest sleep if a daemon that dies, or a batch, may leave the client asleep. */
+#define PATIENCE_NS      1000000000u
+#define PATIENCE_POLL_NS 1000000u /* the longest sleep if the daemon never wakes the client */
 
-/* Pages of a file on disk, or huge ones, may fail to come when they are touched. */
+/*
+ * Only tmpfs is accepted: touching a page of a file on disk, or a huge page, may fail and kill the
+ * program.  Returns NULL, or the fault.
+ */
 static const char *find_fault(const struct shared_segment *segment)
 {
         struct statfs fs;
@@ -101,7 +105,7 @@ void shared_close(struct shared *shared)
         *shared = (struct shared){ 0 };
 }
 
-/* What ring_next() moved past: up to its head, which may be the end of the ring. */
+/* The bytes from `record` to the reader's head, which may be at the end of the ring. */
 static size_t bytes_taken(const struct ring_reader *reader, const struct smv_record *record)
 {
         uint64_t end = ((reader->head - 1) & (reader->data_bytes - 1)) + 1;
@@ -164,7 +168,7 @@ void shared_awake(struct shared *shared)
         doorbell_awake(&shared->reader);
 }
 
-/* Not a private futex: the one who wakes is another process. */
+/* Not a private futex: the waker is another process. */
 void shared_sleep(const struct shared *shared, uint64_t ns)
 {
         struct timespec time = {
@@ -175,7 +179,7 @@ void shared_sleep(const struct shared *shared, uint64_t ns)
         uint32_t value;
 
         word = doorbell_word(&shared->reader, &value);
-        /* Whatever it says, the ring is looked at next. */
+        /* Ignore the result: the caller looks at the ring next in any case. */
         syscall(SYS_futex, word, FUTEX_WAIT, value, &time, NULL, 0);
 }
 

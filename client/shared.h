@@ -1,13 +1,13 @@
 /*
  * Shared: the ring as the library sees it.
  *
- * Two segments of the daemon's memory, mapped; a reader on them; and how this
- * client sleeps.  Records are lent: what shared_next() gave stays whole until
- * the next shared_release(), which the caller makes when no event points there.
+ * It consists of two mapped segments of the daemon's memory, a reader for them, and the way
+ * this client sleeps.  A record that shared_next() returns stays valid until the next
+ * shared_release().  The caller calls that when no event points into the ring.
  *
- * The daemon wrote all of it and may write it still.  So a segment is mapped
- * only if it cannot shrink, because touching what is not there any more would
- * kill the program; and a ring whose bytes have lied is not read any more.
+ * The daemon wrote all of this memory and may still write it.  So the library maps a segment
+ * only if the segment cannot shrink, because touching memory that is gone would kill the
+ * program.  If the ring's contents are impossible, the library stops reading it.
  */
 #ifndef CLIENT_SHARED_H
 #define CLIENT_SHARED_H
@@ -25,43 +25,52 @@ struct shared {
         void *control;
         enum smv_doorbell doorbell;
         uint64_t batch;    /* bytes that may come before a sleeper is woken */
-        uint64_t taken_at; /* where the last record began */
-        uint64_t released; /* our head, as the daemon knows it */
-        bool asleep;       /* the daemon may ring */
-        bool stalled;      /* it waits for room that we have given: it is to be told */
-        bool over;         /* the bytes have lied: nothing more is read */
+        uint64_t taken_at; /* the position where the last record began */
+        uint64_t released; /* the reader's head, as the daemon knows it */
+        bool asleep;       /* wake_position is set, so the daemon may ring */
+        bool stalled;      /* the daemon waits for space that is free now, and must be told */
+        bool over;         /* the contents were impossible, or the link is lost: read no more */
 };
 
 struct shared_segment {
-        int fd; /* not taken */
+        int fd; /* the caller keeps owning it */
         uint64_t bytes;
 };
 
-/* 0; or a negative errno, and in *ret_why what is wrong, as the end of a sentence. */
+/* 0; or a negative errno, and in *ret_why the reason, worded as the end of a sentence. */
 int shared_open(struct shared *shared, const struct shared_segment *ring,
                 const struct shared_segment *control, enum smv_doorbell doorbell,
                 const char **ret_why);
 void shared_close(struct shared *shared);
 
-/* The next record: 1; 0: there is none; -EPROTO: the bytes lie.  Whoever reads is awake. */
+/*
+ * 1: *ret_record is the next record.  0: there is none.  -EPROTO: the contents are impossible.
+ * This marks the client as awake.
+ */
 int shared_next(struct shared *shared, struct record *ret_record);
 
-/* The last record was not taken after all. */
+/* Puts the last record back: the next shared_next() returns it again. */
 void shared_put_back(struct shared *shared);
 
-/* Gives back what was read: all of it, or only if that is a quarter of the ring. */
+/* Gives back the space of the records read.  Unless `all`: only if it is a quarter of the ring. */
 void shared_release(struct shared *shared, bool all);
 
-/* All was read and released.  True: from now on the daemon rings.  False: there is more to read. */
+/*
+ * Call it when all records are read and released.  True: from now on the daemon rings for new
+ * records.  False: there is more to read.
+ */
 bool shared_lie_down(struct shared *shared);
 void shared_awake(struct shared *shared);
 
-/* Doorbell futex, lying down: sleeps until the bell rings, `ns` have passed, or for no reason. */
+/*
+ * Only with the doorbell futex, after shared_lie_down() has returned true.  Sleeps until the bell
+ * rings or `ns` have passed; it may also return for no reason.
+ */
 void shared_sleep(const struct shared *shared, uint64_t ns);
 
 /*
- * How long a sleep may be before we look for ourselves: as long as one likes if the
- * daemon rings for each record on the socket, which tells of its death, too.
+ * The longest sleep, in ns, before the client must look at the ring by itself.  UINT64_MAX if
+ * the daemon rings on the socket for each record, because the socket also tells of its death.
  */
 uint64_t shared_patience(const struct shared *shared);
 

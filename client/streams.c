@@ -1,4 +1,6 @@
-/* How streams begin: what is asked of them, and that they are known once the daemon has said yes. */
+/*
+ * Begins streams: sends their options, and records the streams once the daemon has accepted them.
+ */
 #include "client/private.h"
 
 #include <errno.h>
@@ -24,7 +26,7 @@ void client_put_model(struct codec_writer *writer, const char *model)
                 codec_put_text(writer, "model", model, strlen(model));
 }
 
-/* NULL, or what of it nobody could send. */
+/* NULL, or why the conversation cannot be sent. */
 static const char *check_talk(const struct smv_generate *o)
 {
         if (o->messages && o->packed_messages.bytes)
@@ -82,7 +84,7 @@ void client_put_start(struct codec_writer *writer, const struct smv_generate *o)
                 codec_put_ids(writer, "tokens", o->tokens, o->token_count);
 }
 
-/* Only what was given is sent: the defaults are the daemon's. */
+/* Only fields that are set are sent: the daemon has the defaults. */
 static int put_generate(struct codec_writer *writer, const struct smv_generate *o)
 {
         client_put_start(writer, o);
@@ -106,7 +108,7 @@ static int put_generate(struct codec_writer *writer, const struct smv_generate *
         return put_stops(writer, o);
 }
 
-/* Before asking: once the daemon has begun a stream, nothing may fail. */
+/* Reserves memory before the request: once the daemon has begun a stream, nothing may fail. */
 static int reserve_streams(struct smv_client *client, uint32_t count)
 {
         size_t size = client->stream_size ? client->stream_size : 8;
@@ -124,7 +126,7 @@ static int reserve_streams(struct smv_client *client, uint32_t count)
         return 0;
 }
 
-/* The stream has begun, so nothing of this may fail: what a daemon does not say is 0. */
+/* The stream has begun, so this must not fail: a field that the reply lacks becomes 0. */
 static struct smv_accepted take_accepted(const struct codec_frame *frame)
 {
         static const char *const names[] = { "prompt_tokens", "max_tokens", "position", "wait_ms" };

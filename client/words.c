@@ -1,4 +1,4 @@
-/* Numbers of the protocol as words; the version of the library. */
+/* Names and descriptions of the protocol's numbers; the version of the library. */
 #include "client/public.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))

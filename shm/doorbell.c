@@ -9,13 +9,16 @@ bool doorbell_is_due(struct doorbell *bell, const struct doorbell_news *news)
 {
         uint64_t from = bell->seen, wish;
 
-        fence(); /* the tail was stored before; doorbell_may_sleep() is the counterpart */
+        fence(); /* after the store of the tail; pairs with the fence in doorbell_may_sleep() */
         wish = __atomic_load_n(&bell->control->wake_position, __ATOMIC_RELAXED);
 
         bell->seen = news->tail;
         if (wish == SMV_WAKE_NEVER)
                 return false;
-        /* The brim is no border that is passed once: the head it was made of may be an old one. */
+        /*
+         * Compare the brim with the tail only, not with `from`: the brim is computed from a head
+         * that may be old, so it is not a position that the tail passes only once.
+         */
         return (from <= wish && wish < news->tail) || from < news->end || news->brim < news->tail;
 }
 
@@ -24,11 +27,14 @@ uint64_t doorbell_brim(const struct ring_writer *writer)
         return writer->head + writer->data_bytes / 4;
 }
 
-/* Whatever came since is read first, were it less than wished for: it may have an END in it. */
+/*
+ * If anything has come meanwhile, the reader must read it first, even if it is less than `bytes`:
+ * it may contain an END.
+ */
 bool doorbell_may_sleep(struct ring_reader *reader, uint64_t bytes)
 {
         __atomic_store_n(&reader->control->wake_position, reader->head + bytes, __ATOMIC_RELAXED);
-        fence(); /* the wish is stored, then the tail is looked at */
+        fence(); /* between the store of wake_position and the load of the tail */
         return __atomic_load_n(&reader->page->tail, __ATOMIC_ACQUIRE) == reader->head;
 }
 

@@ -1,17 +1,20 @@
 /*
- * Memory orders, all of them.
+ * All memory orders of the ring:
  *
- *   tail    writer stores with release, reader loads with acquire: the records.
- *   head    reader stores, writer loads with acquire: what may be overwritten.
- *   state   means nothing by itself but together with head: in ring_stall() and
+ *   tail    The writer stores with release, the reader loads with acquire.  This
+ *           orders the records.
+ *   head    The reader stores, the writer loads with acquire.  This orders the
+ *           reads before the overwriting.
+ *   state   It has a meaning only together with head.  In ring_stall() and
  *           ring_release() each side stores its own word and then loads the
- *           other's, all four sequentially consistent.  In the one order that
- *           these have, one of the stores comes first, and the other side's load
- *           comes after it.  Two plain orders would let both loads run ahead of
- *           both stores: a reader that says nothing, a writer that waits for it.
+ *           other's; all four accesses are sequentially consistent.  So there is
+ *           one order of the four.  One of the stores comes first in it, and the
+ *           load of the other side comes after that store.  With weaker orders,
+ *           both loads could run before both stores: the reader would not tell the
+ *           writer, and the writer would wait for the reader.
  *
- * Each shared word is loaded once into a local before it is judged, so what was
- * judged is what is used.
+ * Each shared word is loaded once into a local variable before it is checked, so
+ * that the value that was checked is the value that is used.
  */
 #include "shm/ring.h"
 
@@ -74,7 +77,7 @@ void ring_writer_init(struct ring_writer *writer, void *segment_d,
         };
 }
 
-/* A reader can have read no more than it was shown, and never gives back less than before. */
+/* A reader cannot have read more than was published, and its head never moves back. */
 static int load_head(struct ring_writer *writer)
 {
         uint64_t head = __atomic_load_n(&writer->control->head, __ATOMIC_ACQUIRE);
@@ -96,8 +99,9 @@ static uint64_t bytes_to_end(const struct ring_writer *writer)
 }
 
 /*
- * The free bytes are at most one round of the ring, so they hold its end at most
- * once, and only the record that meets the end leaves a PAD: smaller than itself.
+ * The free bytes are at most the whole ring, so the end of the buffer is among them
+ * at most once.  Only the record that meets the end leaves a PAD, and the PAD is
+ * smaller than that record.
  */
 int ring_room(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes)
 {
@@ -117,7 +121,7 @@ int ring_room(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes
         return 0;
 }
 
-/* Eight bytes are too few for a record's head; the reader knows that they are a PAD. */
+/* Eight bytes are too few for a record's head; the reader takes them as a PAD. */
 static void put_pad(struct ring_writer *writer, uint64_t bytes)
 {
         const struct smv_record pad = {
@@ -132,8 +136,8 @@ static void put_pad(struct ring_writer *writer, uint64_t bytes)
 }
 
 /*
- * Looking at head again must not move head_seen: ring_stall() asks whether the
- * reader has moved since ring_room() found too little.
+ * Loading head again must not change head_seen: ring_stall() has to know whether the
+ * reader has moved since ring_room() found too little space.
  */
 int ring_put(struct ring_writer *writer, uint8_t type, uint8_t flags, uint32_t stream,
              uint32_t sequence, size_t payload_bytes, void **ret_payload)
@@ -158,7 +162,7 @@ int ring_put(struct ring_writer *writer, uint8_t type, uint8_t flags, uint32_t s
         if (pad)
                 put_pad(writer, pad);
         at = writer->data + (writer->tail & (writer->data_bytes - 1));
-        memset(at + bytes - SMV_RING_ALIGN, 0, SMV_RING_ALIGN); /* what rounding adds is zero */
+        memset(at + bytes - SMV_RING_ALIGN, 0, SMV_RING_ALIGN); /* zero the padding */
         *(struct smv_record *)at = (struct smv_record){
                 .size = (uint32_t)(sizeof(struct smv_record) + payload_bytes),
                 .stream = stream,
@@ -177,14 +181,14 @@ int ring_publish(struct ring_writer *writer)
         if (writer->published == writer->tail)
                 return false;
         writer->published = writer->tail;
-        /* release: who sees this tail sees the records before it */
+        /* release: a reader that sees this tail sees the records before it */
         __atomic_store_n(&writer->page->tail, writer->tail, __ATOMIC_RELEASE);
         return true;
 }
 
 int ring_stall(struct ring_writer *writer)
 {
-        /* store, then look again: the counterpart is ring_release() */
+        /* Store the state, then load head.  ring_release() is the counterpart. */
         __atomic_store_n(&writer->page->state, SMV_RING_STALLED, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&writer->control->head, __ATOMIC_SEQ_CST) == writer->head_seen)
                 return false;
@@ -194,7 +198,7 @@ int ring_stall(struct ring_writer *writer)
 
 void ring_resume(struct ring_writer *writer)
 {
-        /* relaxed: a reader that still sees STALLED says so once too often, no more */
+        /* relaxed: a reader that still sees STALLED tells the writer once too often; no harm */
         __atomic_store_n(&writer->page->state, SMV_RING_RUN, __ATOMIC_RELAXED);
 }
 
@@ -223,7 +227,7 @@ int ring_reader_init(struct ring_reader *reader, void *segment_d,
 
 static int load_tail(struct ring_reader *reader)
 {
-        /* acquire: the records before this tail are there to be read */
+        /* acquire: makes the records before this tail readable */
         uint64_t tail = __atomic_load_n(&reader->page->tail, __ATOMIC_ACQUIRE);
 
         if (tail < reader->tail_seen || tail - reader->head > reader->data_bytes ||
@@ -233,7 +237,10 @@ static int load_tail(struct ring_reader *reader)
         return tail == reader->head ? RING_E_EMPTY : 0;
 }
 
-/* The bytes from our head to the next record, if this one is what a writer may have written. */
+/*
+ * The bytes from the reader's head to the next record.  -EPROTO if no correct writer could have
+ * written this record.
+ */
 static int measure(const struct ring_reader *reader, const struct smv_record *record,
                    uint64_t *ret_bytes, bool *ret_pad)
 {
@@ -285,7 +292,7 @@ int ring_next(struct ring_reader *reader, const struct smv_record **ret_record)
 
 int ring_release(struct ring_reader *reader)
 {
-        /* gives back (release), then looks (ring_stall() is the counterpart) */
+        /* Store head (includes release), then load the state.  ring_stall() is the counterpart. */
         __atomic_store_n(&reader->control->head, reader->head, __ATOMIC_SEQ_CST);
         return __atomic_load_n(&reader->page->state, __ATOMIC_SEQ_CST) == SMV_RING_STALLED;
 }

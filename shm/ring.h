@@ -2,21 +2,23 @@
  * Both halves of the token ring (include/samovar/ring.h draws its memory).
  *
  * The writer is the engine thread.  It keeps its own tail and never reads back
- * what it wrote; of the reader's segment it loads `head` once a step, bounds it
- * against what it knows, and an impossible one is the end of that reader only.
- * The reader keeps its own head and copies nothing: a record is lent to it until
+ * what it wrote.  From the reader's segment it loads only `head`: once a step, and
+ * again if space is short.  It checks the value; an impossible head ends only the
+ * streams of that reader.
+ *
+ * The reader keeps its own head and copies nothing: it may use a record until
  * ring_release().  One thread writes, one reads; they may be two processes.
  *
  * Two pairs of accesses carry the whole protocol:
  *
- *   tail   the writer's release store, after the records, is met by the reader's
- *          acquire load: who sees the tail sees the bytes.
- *   head   the reader's release store, after its reads, is met by the writer's
- *          acquire load: what is overwritten has been read.
+ *   tail   The writer's release store, after the records, pairs with the reader's
+ *          acquire load.  A reader that sees the tail sees the records before it.
+ *   head   The reader's release store, after its reads, pairs with the writer's
+ *          acquire load.  The writer overwrites only what has been read.
  *
- * A stall is agreed on as sleepers are woken (store, then look again, in one
- * order for both sides): the writer stores STALLED and re-reads head; the reader
- * stores head and reads the state.  At least one of them sees the other.
+ * A stall works like the doorbell: each side stores, then loads, in one order that
+ * both sides agree on.  The writer stores STALLED and loads head again.  The reader
+ * stores head and loads the state.  At least one of them sees the other's store.
  */
 #ifndef SHM_RING_H
 #define SHM_RING_H
@@ -26,7 +28,10 @@
 
 #include <samovar/ring.h>
 
-/* The size of segment D; segment C is one smv_ring_control.  data_bytes: 2^k, 4 KiB or more. */
+/*
+ * The size of segment D; segment C is one smv_ring_control.  data_bytes must be a power of two,
+ * from 4 KiB to 4 GiB.
+ */
 size_t ring_segment_bytes(uint64_t data_bytes);
 
 struct ring_writer {
@@ -34,71 +39,80 @@ struct ring_writer {
         const struct smv_ring_control *control;
         uint8_t *data;
         uint64_t data_bytes;
-        uint64_t tail;      /* ours, with what is not published yet */
-        uint64_t published; /* page->tail, which is not read back */
-        uint64_t head;      /* the newest we know: what is before it may be overwritten */
-        uint64_t head_seen; /* what ring_room() saw last; `head` may be newer */
+        uint64_t tail;      /* the writer's own, including records not yet published */
+        uint64_t published; /* the value of page->tail, which is not read back */
+        uint64_t head;      /* the newest known; bytes before it may be overwritten */
+        uint64_t head_seen; /* the head at the last ring_room(); `head` may be newer */
 };
 
 struct ring_reader {
-        struct smv_ring *page; /* only `state` and `tail` are read, nothing is written */
+        struct smv_ring *page; /* the reader loads `state` and `tail`, and writes nothing */
         struct smv_ring_control *control;
         const uint8_t *data;
         uint64_t data_bytes;
-        uint64_t head; /* ours; control->head is at or behind it */
+        uint64_t head; /* the reader's own; control->head is never beyond it */
         uint64_t tail_seen;
 };
 
 enum ring_outcome {
-        RING_E_FULL = 1,  /* no room for this record now */
-        RING_E_EMPTY = 2, /* nothing published beyond our head */
+        RING_E_FULL = 1,  /* no free space for this record now */
+        RING_E_EMPTY = 2, /* nothing is published beyond the reader's head */
 };
 
-/* Segment D and segment C, zeroed, aligned to 4096, not owned.  The writer fills D's header. */
+/*
+ * The caller gives segments D and C, zeroed and aligned to 4096, and keeps owning them.  This fills
+ * D's header.
+ */
 void ring_writer_init(struct ring_writer *writer, void *segment_d,
                       const struct smv_ring_control *segment_c, uint64_t data_bytes);
 
-/* After the writer's.  -EPROTO if D's header is not one we know. */
+/* Call it after ring_writer_init().  -EPROTO if D's header is not one that this code knows. */
 int ring_reader_init(struct ring_reader *reader, void *segment_d,
                      struct smv_ring_control *segment_c);
 
 /*
- * How many bytes of records fit, whatever their sizes: the free bytes less what
- * PADs may waste on records of at most `record_max` bytes.  Loads head, once.
- * Returns 0 and *ret_bytes, or -EPROTO when the reader's head is impossible.
+ * How many bytes of records fit, whatever their sizes: the free bytes, less the
+ * bytes that PADs may waste if each record has at most `record_max` bytes.  Loads
+ * head once.  Returns 0 and *ret_bytes, or -EPROTO if the reader's head is
+ * impossible.
  */
 int ring_room(struct ring_writer *writer, size_t record_max, uint64_t *ret_bytes);
 
-/* What the reader says it has read, for anybody; nothing may rest on it. */
+/* The head that the reader claims, not checked.  Any thread may ask; do not rely on the value. */
 uint64_t ring_head(const struct smv_ring_control *control);
 
-/* What a record of this payload takes in the ring. */
+/* The bytes that a record with this payload occupies in the ring. */
 size_t ring_record_bytes(size_t payload_bytes);
 
 /*
- * Space for one record: its head is written, *ret_payload is the caller's to
- * fill, aligned to 8; a quarter of data_bytes is the most a record may take.
- * Not visible before ring_publish().  RING_E_FULL leaves nothing behind, nor does
- * -EPROTO: head is looked at again where the last one seen leaves no room.
+ * Reserves space for one record, and writes its head.  The caller fills *ret_payload,
+ * which is aligned to 8.  A record may take at most a quarter of data_bytes.  The
+ * record is not visible before ring_publish().  If the last head seen leaves too
+ * little space, this loads head again.  RING_E_FULL: still too little; -EPROTO: the
+ * head is impossible.  Both leave the ring unchanged.
  */
 int ring_put(struct ring_writer *writer, uint8_t type, uint8_t flags, uint32_t stream,
              uint32_t sequence, size_t payload_bytes, void **ret_payload);
 
-/* Shows everything put so far; true if that was anything. */
+/* Publishes all records put so far.  True if there were any. */
 int ring_publish(struct ring_writer *writer);
 
 /*
- * The writer's side of a stall: declares it, then looks once more.  True if the
- * reader had moved since the last ring_room() (the stall is taken back: ask for
- * the room again), else the reader will find the state and say so.
+ * The writer's side of a stall: stores STALLED, then loads head once more.  True if
+ * the reader has moved since the last ring_room(): the stall is taken back, so call
+ * ring_room() again.  Otherwise the reader will see the state and tell the writer
+ * when it has made space.
  */
 int ring_stall(struct ring_writer *writer);
 void ring_resume(struct ring_writer *writer);
 
-/* The next record, lent until ring_release(); RING_E_EMPTY, or -EPROTO if the bytes lie. */
+/*
+ * The next record, valid until ring_release().  Returns 0, RING_E_EMPTY, or -EPROTO if the sizes in
+ * the ring are impossible.
+ */
 int ring_next(struct ring_reader *reader, const struct smv_record **ret_record);
 
-/* Gives everything taken so far back.  True if the writer had stalled: tell it. */
+/* Gives the space of all records taken so far back.  True: the writer has stalled, so tell it. */
 int ring_release(struct ring_reader *reader);
 
 #endif

@@ -6,21 +6,23 @@
  *      uint32_t stream;
  *
  *      smv_connect(NULL, &c);
- *      smv_generate(c, &(struct smv_generate){ SMV_SIZE(smv_generate), .prompt = "Once" }, &stream);
+ *      smv_generate(c, &(struct smv_generate){ SMV_SIZE(smv_generate), .prompt = "Once" },
+ *                   &stream);
  *      while (smv_next(c, &e, -1) > 0 && e.kind != SMV_EVENT_END)
  *              fwrite(e.text, 1, e.text_bytes, stdout);
  *      smv_close(c);
  *
  * A client is one connection.  It makes no threads, installs no signal handler,
- * allocates nothing per token and may be used from one thread at a time.  A
- * daemon that dies costs nothing but its streams: each of them still ends with
- * one END event, reason ERROR, code SMV_LOST, and no call ever hangs on it.
+ * allocates nothing per token and may be used from one thread at a time.  If the
+ * daemon dies, the program loses only its streams.  Each of them still ends with
+ * one END event (reason ERROR, code SMV_LOST), and no call hangs.
  *
- * Functions return 0 or a positive count, a negative errno where the world
- * failed, and -EREMOTEIO where the daemon refused: smv_error() then has its
- * code, field and message.  Structs begin with their size, so that a program
- * compiled against an older header keeps working; fill it with SMV_SIZE.
- * Everything an event or an answer points at is valid until the next call.
+ * Functions return 0 or a positive count on success.  They return -EREMOTEIO if
+ * the daemon refused the request: smv_error() then has its code, field and
+ * message.  They return another negative errno for any other failure.  Structs
+ * begin with their size, so that a program compiled against an older header keeps
+ * working; fill the size with SMV_SIZE.  All memory that an event or an answer
+ * points at is valid until the next call on the client.
  */
 #ifndef SAMOVAR_CLIENT_H
 #define SAMOVAR_CLIENT_H
@@ -38,61 +40,77 @@ extern "C" {
 
 struct smv_client;
 
-/* How records come: through memory that the daemon shares, or inside the socket's frames. */
+/* How records reach the client: through a ring in shared memory, or in frames on the socket. */
 enum smv_transport {
-        SMV_TRANSPORT_AUTO = 0, /* a ring, where the daemon has one for us and can hand it over */
-        SMV_TRANSPORT_RING = 1, /* that or no connection */
-        SMV_TRANSPORT_SOCKET = 2,
+        /* A ring if the daemon has one free and can pass its descriptors; else the socket. */
+        SMV_TRANSPORT_AUTO = 0,
+        SMV_TRANSPORT_RING = 1,   /* a ring; without one, connecting fails */
+        SMV_TRANSPORT_SOCKET = 2, /* frames on the socket */
 };
 
-/* How a reader of a ring that sleeps is woken. */
+/* How the daemon wakes a client that sleeps until its ring has records. */
 enum smv_doorbell {
         SMV_DOORBELL_KICK = 0,  /* smv_fd() becomes readable */
-        SMV_DOORBELL_FUTEX = 1, /* cheaper for the daemon; smv_next() only, not for poll() */
-        SMV_DOORBELL_NONE = 2,  /* not at all: for programs that call smv_next(…, 0) in turns */
+        SMV_DOORBELL_FUTEX = 1, /* cheaper for the daemon; works in smv_next(), not with poll() */
+        SMV_DOORBELL_NONE = 2,  /* no wake-up: for programs that poll with smv_next(…, 0) */
 };
 
 struct smv_connect {
         size_t size;
-        const char *socket; /* a path; NULL: $SAMOVAR_SOCKET, else the usual place */
-        int fd;             /* a connected socket to take over, if `use_fd`; closed on failure */
+        /* A path; NULL: $SAMOVAR_SOCKET, else SMV_SOCKET_PATH (protocol.h). */
+        const char *socket;
+        /*
+         * If `use_fd`: a connected socket that the client takes over.  smv_connect() closes it on
+         * failure, unless it refuses this struct itself (-EINVAL or -E2BIG).
+         */
+        int fd;
         int use_fd;
         int timeout_ms; /* for connecting and hello; 0: 10 s */
-        char *message;  /* where to put the reason of a failure, or NULL */
+        char *message;  /* where to write the reason of a failure, or NULL */
         size_t message_bytes;
-        int any_uid; /* else the daemon has to run as us or as root; a given fd is not checked */
+        /*
+         * Nonzero: accept a daemon that runs as any user.  0: the daemon must run as our user or as
+         * root.  If the caller gives `fd`, its peer is not checked.
+         */
+        int any_uid;
         enum smv_transport transport;
         enum smv_doorbell doorbell;
-        size_t ring_bytes; /* 64 KiB to 1 MiB, a power of two; 0: the daemon's choice */
-        uint32_t spin_us;  /* smv_next() looks at the ring for long before it sleeps */
+        size_t ring_bytes; /* 64 KiB to 1 MiB, a power of two; 0: the daemon chooses */
+        uint32_t spin_us;  /* smv_next() polls the ring for this long before it sleeps */
 };
 
-/* Fields left zero take the daemon's defaults; `set` says which zeros are meant. */
+/*
+ * A field that is 0 takes the daemon's default.  To ask for the value 0 itself, set the field's bit
+ * in `set`.
+ */
 enum smv_set {
         SMV_SET_TEMPERATURE = 1u << 0,
         SMV_SET_TOP_P = 1u << 1,
         SMV_SET_MIN_P = 1u << 2,
         SMV_SET_TOP_K = 1u << 3,
         SMV_SET_SEED = 1u << 4,
-        SMV_SET_LOGPROBS = 1u << 5, /* 0 of them: only of the tokens that come */
-        SMV_SET_PRIORITY = 1u << 6, /* of a fork */
+        SMV_SET_LOGPROBS = 1u << 5, /* with 0: only the logprobs of the generated tokens */
+        SMV_SET_PRIORITY = 1u << 6, /* only for a fork */
 };
 
-/* Who goes first, and who may have to wait again in the midst of it. */
+/*
+ * The order in which the daemon serves requests.  A request of a higher class may also preempt a
+ * running request of a lower one, which continues later.
+ */
 enum smv_class {
         SMV_CLASS_NORMAL = 0,
-        SMV_CLASS_INTERACTIVE = 1, /* somebody sits there and waits */
-        SMV_CLASS_BACKGROUND = 2,  /* gives way to all others */
+        SMV_CLASS_INTERACTIVE = 1, /* the highest: a person is waiting for the answer */
+        SMV_CLASS_BACKGROUND = 2,  /* the lowest: all others go first */
 };
 
-/* What somebody said.  This one struct has no size, and never grows. */
+/* One message of a conversation.  Only this struct has no size; it will never grow. */
 struct smv_message {
         const char *role; /* "system", "user", "assistant" ... */
         const char *content;
-        size_t content_bytes; /* 0: up to its NUL */
+        size_t content_bytes; /* 0: `content` ends at its NUL */
 };
 
-/* One msgpack value, made by the caller; bytes NULL: none. */
+/* One msgpack value, encoded by the caller; bytes NULL: no value. */
 struct smv_packed {
         const void *bytes;
         size_t count;
@@ -100,9 +118,10 @@ struct smv_packed {
 
 struct smv_generate {
         size_t size;
-        const char *model;   /* NULL: the default one */
-        const char *prompt;  /* text, or one of the following: tokens, messages */
-        size_t prompt_bytes; /* 0: up to its NUL */
+        const char *model; /* NULL: the default model */
+        /* Give one of these: prompt (a text), tokens, messages, packed_messages, or handle. */
+        const char *prompt;
+        size_t prompt_bytes; /* 0: `prompt` ends at its NUL */
         const uint32_t *tokens;
         size_t token_count;
         uint32_t max_tokens; /* 0: the daemon's default */
@@ -110,60 +129,80 @@ struct smv_generate {
         float temperature, top_p, min_p;
         uint32_t top_k;
         uint64_t seed;
-        const char *const *stops; /* strings that end it, not part of the text */
+        /* Strings that end the stream.  The text of a stop string is not part of the output. */
+        const char *const *stops;
         size_t stop_count;
         const uint32_t *stop_tokens;
         size_t stop_token_count;
         int ignore_eos;
         /*
-         * A conversation, from which the model's chat template makes the prompt.  What two texts
-         * cannot say (calls of tools, parts, ...) is said in msgpack: an array of maps as in
-         * docs/protocol.md, and with either the same for tools, and a map of template_vars.
+         * A conversation; the model's chat template makes the prompt from it.  If role and content
+         * cannot express a message (tool calls, content parts, ...), give packed_messages instead:
+         * a msgpack array of maps as in docs/protocol.md.  With either form, packed_tools may have
+         * the array of tools (docs/protocol.md), and packed_vars a map, the template_vars.
          */
         const struct smv_message *messages;
         size_t message_count;
-        struct smv_packed packed_messages; /* in place of messages */
+        struct smv_packed packed_messages; /* instead of messages */
         struct smv_packed packed_tools, packed_vars;
         enum smv_class priority;
-        uint64_t handle; /* in place of a prompt: the history to continue; 0: none */
+        uint64_t handle; /* instead of a prompt: the history to continue; 0: none */
         /*
-         * So many streams of one prompt, with numbers in a row; 0: one, at most 64.  They say the same
-         * and differ in their choice alone, which is `choice`, `choice` + 1, ...; so each of them can
-         * be had again by itself.
+         * The number of streams that continue this prompt; 0: one.  At most 64.  Their ids are
+         * consecutive.  They have the same options and differ only in their choice, which is
+         * `choice`, `choice` + 1, ...  So one of them can be reproduced alone, by its choice.
          */
         uint32_t n;
         uint32_t choice;
-        uint32_t deadline_ms; /* from now: it ends then, as it is, with SMV_TIMEOUT; 0: never */
-        uint32_t logprobs; /* events tell of so many likeliest tokens, up to 32; or with `set`: 0 */
-        /* The stream, or the handle that is opened, outlives this connection for so long; 0: it does not. */
+        /* The stream ends this long from now, unfinished, with the code SMV_TIMEOUT; 0: never. */
+        uint32_t deadline_ms;
+        /*
+         * Each TOKENS event has the logprobs of its tokens and of this many likeliest tokens at
+         * each place, up to 32.  0: no logprobs, unless `set` has SMV_SET_LOGPROBS.
+         */
+        uint32_t logprobs;
+        /*
+         * The stream, or the handle that smv_handle_open() opens, outlives this connection for this
+         * long; 0: it ends with the connection.
+         */
         uint32_t keep_ms;
 };
 
-/* What the daemon said of a stream when it took it. */
+/* The daemon's report about a stream that it has accepted. */
 struct smv_accepted {
-        size_t size;            /* set by the caller */
-        uint32_t prompt_tokens; /* and so many may follow: */
-        uint32_t max_tokens;
-        uint32_t position; /* requests that wait before it */
-        uint64_t wait_ms;  /* about, to its first token */
+        size_t size; /* set by the caller */
+        uint32_t prompt_tokens;
+        uint32_t max_tokens; /* the most tokens that may follow the prompt */
+        uint32_t position;   /* the number of requests that wait before it */
+        uint64_t wait_ms;    /* estimated time to its first token */
 };
 
-/* What is left zero is as the stream that is forked has it; `set` says which zeros are meant. */
+/*
+ * A field that is 0 takes the value of the stream that is forked.  To ask for the value 0 itself,
+ * set the field's bit in `set`.
+ */
 struct smv_fork {
         size_t size;
         uint32_t count;      /* 1 to 1024 */
-        uint32_t max_tokens; /* 0: what the stream has left */
+        uint32_t max_tokens; /* 0: as many as the stream has left */
         uint32_t set;        /* enum smv_set */
         float temperature, top_p, min_p;
         uint32_t top_k;
         uint64_t seed;
-        uint32_t choice; /* of the first; 0: the next that none of its family has */
+        /*
+         * The choice of the first fork; the next forks count on from it.  0: the first choice that
+         * no stream of the same generate, or of its forks, has used.
+         */
+        uint32_t choice;
         enum smv_class priority;
 };
 
 enum smv_event_kind { SMV_EVENT_NONE = 0, SMV_EVENT_TOKENS = 1, SMV_EVENT_END = 2 };
 
-/* The log of a token's probability at its place, of all tokens', before temperature and cuts. */
+/*
+ * The logarithm of a token's probability at its place.  The probability is computed over all
+ * tokens, before temperature, top-k, top-p and min-p.
+ */
 struct smv_logprob {
         uint32_t token;
         float logprob;
@@ -173,103 +212,141 @@ struct smv_event {
         size_t size; /* set by the caller, as in the options */
         enum smv_event_kind kind;
         uint32_t stream;
-        /* TOKENS: what is new */
+        /* TOKENS: the new tokens and the new text */
         const uint32_t *tokens;
         size_t token_count;
-        const char *text; /* not ended by a NUL */
+        const char *text; /* not NUL-terminated */
         size_t text_bytes;
-        uint32_t position;
+        uint32_t position; /* of the first of these tokens in the sequence, the prompt counted */
         /* END */
         enum smv_reason reason;
         enum smv_code code;
         uint32_t prompt_tokens, cached_tokens, output_tokens;
         uint64_t queued_ns, prefill_ns, decode_ns;
-        /* Why no more was cached: there, what the daemon knows of this user goes on otherwise. */
-        uint32_t diverged_at;              /* a position of the prompt; 0: nowhere */
-        uint32_t known_token, asked_token; /* what stands there, and in the prompt */
-        /* TOKENS, if they were asked for: for each token its own, then the top_count likeliest */
-        const struct smv_logprob *logprobs; /* NULL: not asked for */
+        /*
+         * Why no more of the prompt was cached.  At this position of the prompt, the longest match
+         * in the daemon's cache for this user continues with another token.  0: there is no such
+         * position.
+         */
+        uint32_t diverged_at;
+        uint32_t known_token, asked_token; /* the cached token there, and the prompt's token */
+        /*
+         * TOKENS, if the request asked for logprobs: for each token its own logprob, then those of
+         * the top_count likeliest tokens.  NULL: the request did not ask.
+         */
+        const struct smv_logprob *logprobs;
         size_t top_count;
-        uint32_t sequence; /* of this record in its stream: who has it goes on with the next one */
+        /*
+         * The number of this record in its stream.  To continue behind it later, pass sequence + 1
+         * to smv_attach().
+         */
+        uint32_t sequence;
 };
 
 struct smv_problem {
         size_t size;        /* set by the caller */
-        enum smv_code code; /* OK: it was not the daemon who refused */
+        enum smv_code code; /* OK: the failure is not a refusal by the daemon */
         const char *name;   /* "too_long" */
-        const char *field;  /* "" where no field is to blame */
+        const char *field;  /* the field that the refusal is about; "" if there is none */
         const char *message;
 };
 
-/* NULL options: all defaults. */
+/* `options` may be NULL: all defaults. */
 int smv_connect(const struct smv_connect *options, struct smv_client **ret_client);
 
-/* Takes NULL.  Every stream still alive is cancelled by the hang-up. */
+/*
+ * NULL is fine.  Closing the connection cancels every stream that is still alive, except those with
+ * keep_ms.  Returns NULL.
+ */
 struct smv_client *smv_close(struct smv_client *client);
 
-/* Begins a stream, or `n`, of which it returns the first's number.  Returns once the daemon has
- * accepted or refused all of them. */
+/*
+ * Begins a stream, or `n` streams; *ret_stream is the id of the first.  Returns when the daemon has
+ * accepted or refused all of them.
+ */
 int smv_generate(struct smv_client *client, const struct smv_generate *options,
                  uint32_t *ret_stream);
 
-/* Of the stream that this client began last; all 0 before the first. */
+/* Describes the stream that this client began last; all 0 before the first one. */
 void smv_accepted(const struct smv_client *client, struct smv_accepted *ret_accepted);
 
 /*
- * Begins `count` streams that go on from where that one is when the daemon takes this, which goes on
- * itself; nothing before is computed again.  Their first event says by its position where that was; the text
- * of the stream up to there and theirs are one text.  They ask what it did, and draw otherwise.  A
- * stream that has ended is refused with SMV_NO_STREAM; where it ended on the way, so do the
- * forks, at once, with that code.  ret_streams has room for all their numbers.
+ * Begins `count` streams that continue from the place where `stream` is when the daemon takes this
+ * request.  `stream` itself continues too, and no earlier token is computed again.  The position
+ * of a fork's first event says where it branched.  The text of `stream` up to there, followed by
+ * the text of the fork, is one text.  The forks have the options of `stream`, but draw other
+ * tokens.
+ *
+ * If `stream` has ended, the call is refused with SMV_NO_STREAM.  If it ends while the request is
+ * on its way, the forks begin, but end at once with that code.  ret_streams must have room for
+ * `count` ids.
  */
 int smv_fork(struct smv_client *client, uint32_t stream, const struct smv_fork *options,
              uint32_t *ret_streams);
 
 /*
- * The next event of any stream: 1 and *ret_event; 0 when nothing came within
- * timeout_ms (0: do not wait, -1: wait for ever); -ENODATA when no stream is
- * alive, so that nothing will come; -ENOTCONN once the daemon is gone and every
- * stream has had its END.
+ * Gets the next event of any stream.  Returns:
+ *
+ *      1           *ret_event is filled
+ *      0           no event came within timeout_ms (0: do not wait, -1: wait without limit)
+ *      -ENODATA    no stream is alive, so no event will come
+ *      -ENOTCONN   the daemon is gone, and every stream has had its END
  */
 int smv_next(struct smv_client *client, struct smv_event *ret_event, int timeout_ms);
 
 /*
- * For poll(): readable when something has come, the death of the daemon included.
- * Call smv_next(…, 0) until it returns 0 before sleeping on it.
+ * A descriptor for poll(): it is readable when there is news, including the death of the daemon.
+ * Before sleeping on it, call smv_next(…, 0) until it returns 0.
  */
 int smv_fd(const struct smv_client *client);
 
 /*
- * For readers in no hurry: from now on a sleep, in smv_next() or on smv_fd(), goes on
- * until about so many bytes of records have come (32 for a token), a stream ends, or
- * it has lasted long enough.  0: until the next record, as at the start.
+ * Trades latency for fewer wake-ups.  From now on, the daemon wakes a client that sleeps in
+ * smv_next() or on smv_fd() when about `bytes` bytes of records have come (32 for a token).  It
+ * also wakes the client when a stream ends.  smv_next() also looks at the ring by itself after
+ * about a second.  0, the default: each record wakes the client.
  */
 void smv_batch(struct smv_client *client, size_t bytes);
 
-/* What AUTO became: RING or SOCKET. */
+/* The transport that the connection uses: RING or SOCKET. */
 enum smv_transport smv_transport_used(const struct smv_client *client);
 
-/* Does not wait; the stream still ends with its END.  An ended stream is no error. */
+/*
+ * Asks the daemon to end a stream.  Does not wait for it: the stream still ends with its END.  It
+ * is no error if the stream has ended already.
+ */
 int smv_cancel(struct smv_client *client, uint32_t stream);
 
 /*
- * Streams that outlive their connection: a generate with `.keep_ms` is known by a number, too, and
- * when its connection ends, however that happens, it goes on.  For keep_ms the same user may attach
- * to it from any connection, from any record on, and gets what he would have got, the END included.
- * So a program that notes the number, and with what it keeps of the text the sequence of the last
- * event, goes on after a crash where it was.  What it has whole it should drop, for a user may
- * have only so many.  Their events come by the socket, also where others come through a ring.
+ * Streams that outlive their connection.  A generate with `.keep_ms` also has a number that names
+ * it to other connections.  When its connection ends, for any reason, the stream goes on.  For
+ * keep_ms, the same user may attach to it from any connection, starting at any record.  The new
+ * connection gets the same events as the old one would have got, including the END.
+ *
+ * So a program can continue after a crash.  It has to save the number and, together with the text
+ * that it saves, the sequence of the last event.  When it has the whole stream it should call
+ * smv_drop(), because the daemon limits how many such streams a user may have.  Events of these
+ * streams come through the socket, even if the connection has a ring for its other streams.
  */
-uint64_t smv_kept(const struct smv_client *client, uint32_t stream); /* its number; 0: none */
 
 /*
- * From the record with this sequence on; 0: all of it.  Another who is attached has an END with the
- * code SMV_MOVED: the last one who comes is right.
+ * The number of a living stream that outlives its connection.  0: the stream does not outlive it,
+ * or has had its END.
+ */
+uint64_t smv_kept(const struct smv_client *client, uint32_t stream);
+
+/*
+ * Attaches to the stream with the number `kept`.  Its events start at the record with the sequence
+ * `from`; 0: all records.  If another connection is attached, its stream gets an END with the code
+ * SMV_MOVED: the connection that attached last wins.
  */
 int smv_attach(struct smv_client *client, uint64_t kept, uint32_t from, uint32_t *ret_stream);
-/* No more of its events come, nor an END, and it goes on.  An ended stream is no error. */
+/*
+ * Stops reading a stream, which goes on.  No more of its events come, and no END.  It is no error
+ * if the stream has ended.  -EINVAL: the stream does not outlive its connection.
+ */
 int smv_detach(struct smv_client *client, uint32_t stream);
-/* It is forgotten; if it runs it ends, as if cancelled. */
+/* The daemon forgets the stream; if it is still running, it ends as if it had been cancelled. */
 int smv_drop(struct smv_client *client, uint64_t kept);
 
 int smv_tokenize(struct smv_client *client, const char *model, const char *text, size_t text_bytes,
@@ -278,98 +355,120 @@ int smv_detokenize(struct smv_client *client, const char *model, const uint32_t 
                    size_t token_count, const char **ret_text, size_t *ret_bytes);
 
 /*
- * What the chat template makes of the conversation in these options, of which only that and the
- * model are looked at: the text, and unless ret_tokens is NULL its ids, as they would be continued.
+ * Renders a conversation with the model's chat template.  Of the options only the model and the
+ * conversation are used.  Returns the text and, unless ret_tokens is NULL, the token ids that a
+ * generate would continue.
  */
 int smv_template(struct smv_client *client, const struct smv_generate *options,
                  const char **ret_text, size_t *ret_bytes, const uint32_t **ret_tokens,
                  size_t *ret_count);
 
 /*
- * Handles: histories of tokens that the daemon holds, for conversations that go on turn by turn.
- * What a generate with `.handle` brings belongs to the history from its END event on; so the next
- * turn sends only what is new, and nothing is rendered or recognised a second time.  A handle may
- * be named by every connection of the same user, and closes with the one that made it; with
- * `.keep_ms`, when nobody has named it for so long.  While
- * something is generated on it, all but close are refused with SMV_HANDLE_BUSY.
- * Where a length comes back, NULL says that it is not wanted.
+ * Handles: token histories that the daemon stores, for conversations of many turns.  The tokens of
+ * a generate with `.handle` are part of the history as soon as its END event comes.  So the next
+ * turn sends only its new tokens, and the earlier turns are neither rendered nor tokenized again.
+ *
+ * Every connection of the same user may use a handle.  The handle closes with the connection that
+ * made it; with `.keep_ms`, it closes when it has not been used for that long.  While a generate
+ * on the handle runs, all requests except close are refused with SMV_HANDLE_BUSY.
+ *
+ * ret_length may be NULL.
  */
 
-/* Of these options the model and what is to be the history are looked at: prompt, tokens or a conversation. */
+/* Of the options only the model and the history are used: prompt, tokens or a conversation. */
 int smv_handle_open(struct smv_client *client, const struct smv_generate *options,
                     uint64_t *ret_handle, size_t *ret_length);
 int smv_handle_append(struct smv_client *client, uint64_t handle, const uint32_t *tokens,
                       size_t token_count, size_t *ret_length);
-/* A text as smv_tokenize() takes it apart: what a template would put around it has to come as tokens. */
+/*
+ * Tokenizes the text as smv_tokenize() does, and appends the tokens.  Tokens that a chat template
+ * would put around the text are not added: append them as tokens.
+ */
 int smv_handle_append_text(struct smv_client *client, uint64_t handle, const char *text,
                            size_t text_bytes, size_t *ret_length);
-/* To so many tokens, of those that it has. */
+/* Keeps the first `length` tokens of the history, which must have at least that many. */
 int smv_handle_truncate(struct smv_client *client, uint64_t handle, size_t length);
-/* `count` more with the same history, which from then on go their own ways; 1 to 1024. */
+/* Makes `count` (1 to 1024) new handles with the same history.  Each then changes independently. */
 int smv_handle_fork(struct smv_client *client, uint64_t handle, size_t count,
                     uint64_t *ret_handles);
 /*
- * Reads the history where it is not in the pool, so that every process of the user finds it there, and
- * asks for it to be evicted after all else, for so long.  That is a stream without tokens, whose END
- * says what it cost; then the time begins.  With ms 0 that is over, and there is no stream.
+ * Prefills the part of the history that is not in the KV pool, so that every process of the user
+ * finds it there.  Then, for `ms` milliseconds, the pool evicts it only when it can evict nothing
+ * else.
+ *
+ * This is a stream without tokens.  Its END says what the prefill cost, and the time starts there.
+ * With ms 0, an earlier hold ends; there is no stream, and *ret_stream is not set.
  */
 int smv_handle_hold(struct smv_client *client, uint64_t handle, uint32_t ms,
                     enum smv_class priority, uint32_t *ret_stream);
-/* The same, and they outlive this connection for so long after their last use. */
+/*
+ * As smv_handle_fork(), but the new handles outlive this connection: each stays open until
+ * `keep_ms` after its last use.
+ */
 int smv_handle_fork_kept(struct smv_client *client, uint64_t handle, size_t count, uint32_t keep_ms,
                          uint64_t *ret_handles);
 /*
- * Shows the first `length` tokens of the history (0: all of them) to other users, where the daemon lets
- * anybody publish: those of a group that this process is in, or with NULL everyone.  Prompts that begin
- * with them find them, and whoever tries can learn that they are there.  It is a stream as of a hold; it
- * lasts until smv_handle_revoke(), or as long as the handle.
+ * Shares the first `length` tokens of the history (0: all of them) with other users, if the
+ * daemon's settings allow it.  `group`: share with the members of that group, to which this
+ * process must belong; NULL: share with every user.  Prompts that begin with these tokens then
+ * find them in the cache.  So other users can learn that the tokens are published, by trying.
+ *
+ * This is a stream as in smv_handle_hold().  The tokens are shared until smv_handle_revoke(), or
+ * until the handle closes.
  */
 int smv_handle_publish(struct smv_client *client, uint64_t handle, size_t length,
                        const uint32_t *group, uint32_t *ret_stream);
 int smv_handle_revoke(struct smv_client *client, uint64_t handle);
-/* What is generated on it ends, as if cancelled. */
+/* A stream that runs on the handle ends as if it had been cancelled. */
 int smv_handle_close(struct smv_client *client, uint64_t handle);
 
 /*
- * Beam search: of many ways to go on, the likeliest as a whole.  Other streams of the client must
- * be over.  It returns when it is done: with the best first, in memory that is valid until the
- * next call, at most `width` of them.
+ * Beam search: finds the continuations that are the likeliest as a whole.  No other stream of the
+ * client may be alive (-EBUSY).  Returns when the search is done, with at most `width` results, the
+ * best first.  Their memory is valid until the next call.
  */
 #define SMV_BEAM_WIDTH_MAX 16u
 
 struct smv_beam {
         size_t size;
-        /* The model, where to begin (a handle stays as it is), max_tokens (0: 256) and the class. */
+        /*
+         * Of this the search uses the model, the prompt or handle (the handle does not change),
+         * max_tokens (0: 256) and the class.
+         */
         const struct smv_generate *start;
-        size_t width; /* ways that are followed; 0: 4.  With the tokens that end: 32 in all */
-        float length_penalty; /* a way's score is its sum of logprobs / its tokens to this power */
-        size_t count;         /* how many are wanted; 0: all */
+        /* The number of beams; 0: 4.  width * (1 + the model's end tokens) may be at most 32. */
+        size_t width;
+        /*
+         * The score of a beam: the sum of its logprobs / (its number of tokens ^ length_penalty).
+         */
+        float length_penalty;
+        size_t count; /* how many results are wanted; 0: all */
 };
 
 struct smv_beam_result {
-        const uint32_t *tokens; /* without the one that ended it */
+        const uint32_t *tokens; /* without the end token, if there is one */
         size_t token_count;
         const char *text;
         size_t text_bytes;
         double score;
-        int ended; /* by a token of the model's; else max_tokens were reached */
+        int ended; /* 1: by an end token of the model; 0: max_tokens was reached */
 };
 
 int smv_beam(struct smv_client *client, const struct smv_beam *options,
              const struct smv_beam_result **ret_results, size_t *ret_count);
 
-/* The daemon's counts as one JSON object, NUL-ended. */
+/* The daemon's counters as one JSON object, NUL-terminated. */
 int smv_status(struct smv_client *client, const char **ret_json);
 
-/* What the last failed call on this client met. */
+/* Describes the last failed call on this client. */
 void smv_error(const struct smv_client *client, struct smv_problem *ret_problem);
 
-/* Words for numbers: "too_long", "the prompt …"; never NULL. */
+/* The name of a code ("too_long"), its description, the name of a reason.  Never NULL. */
 const char *smv_code_name(enum smv_code code);
 const char *smv_code_text(enum smv_code code);
 const char *smv_reason_name(enum smv_reason reason);
 
-/* "0.1.0" of the library in use. */
+/* The version of the library in use: "0.1.0". */
 const char *smv_version(void);
 
 #ifdef __cplusplus

@@ -1,10 +1,10 @@
 /*
- * What a refusal or a failed request is called.
+ * The codes of refusals and failed requests, and the reasons why a stream ends.
  *
  * These numbers cross the socket (the `code` of an error reply, the `code` of
  * an END record) and never change their meaning.  Each has one short name, the
- * `error` of a reply, and one sentence for people.  SMV_LOST is never sent: the
- * client library says it when the daemon is gone.
+ * `error` of a reply, and one sentence for people.  The daemon never sends
+ * SMV_LOST: the client library reports it when the daemon is gone.
  */
 #ifndef SAMOVAR_ERROR_H
 #define SAMOVAR_ERROR_H
@@ -49,12 +49,12 @@ enum smv_code {
 
 /* Why a stream ended: the `reason` of its one END record. */
 enum smv_reason {
-        SMV_END_EOS = 1,       /* the model said it is done */
-        SMV_END_STOP = 2,      /* a stop string or stop id of the request */
-        SMV_END_LENGTH = 3,    /* max_tokens, or the context is full */
-        SMV_END_CANCELLED = 4, /* the client asked */
-        SMV_END_STALLED = 5,   /* the client did not read for too long */
-        SMV_END_ERROR = 6,     /* `code` says which; LOST is made by the library */
+        SMV_END_EOS = 1,       /* the model generated an end token */
+        SMV_END_STOP = 2,      /* a stop string or a stop token of the request */
+        SMV_END_LENGTH = 3,    /* max_tokens is reached, or the context is full */
+        SMV_END_CANCELLED = 4, /* the client asked for it */
+        SMV_END_STALLED = 5,   /* the client has not read for too long */
+        SMV_END_ERROR = 6,     /* `code` says which; the library itself sets LOST */
 };
 
 #endif

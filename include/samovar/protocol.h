@@ -1,22 +1,26 @@
 /*
- * The control socket: what a frame is, and the words in it.
+ * The control socket: the format of a frame, and the limits of its contents.
  *
  *      frame   u32 length, little-endian; then `length` bytes: one msgpack map
  *
- * A frame of length 0 is a doorbell.  From the daemon: look at the ring.  From
- * the client: I have read on after a stall.
- * The client sends requests {op, id, ...}; the daemon answers each with
- * exactly one reply {id, ok: true, ...} or {id, error, code, message, field?};
- * replies carry their request's id and come in any order.
- * A `generate` that is answered ok has thereby begun a stream of the same id,
- * which ends with exactly one END record; records come through the ring (ring.h),
- * whose two descriptors come with the first byte of hello's reply, or (transport
- * "socket") as frames {records: bin}, the bin holding whole records; those of a stream that
- * is to outlive its connection always in frames.
+ * A frame of length 0 is a doorbell.  From the daemon it means: look at the ring.
+ * From the client it means: I have read again after a stall.
  *
- * Nothing is ignored and nothing is coerced: an unknown field, a value of
- * another type or out of its range is refused by name.  docs/protocol.md has
- * every operation and field, for someone writing a client in another language.
+ * The client sends requests {op, id, ...}.  The daemon answers each of them with
+ * exactly one reply, {id, ok: true, ...} or {id, error, code, message, field?}.
+ * A reply has the id of its request; replies come in any order.
+ *
+ * An ok reply to `generate` means that a stream with the same id has begun.  The
+ * stream ends with exactly one END record.  Its records come through the ring
+ * (ring.h), whose two descriptors come with the first byte of hello's reply.  With
+ * the transport "socket" they come as frames {records: bin}, where the bin holds
+ * whole records.  Records of a stream that outlives its connection (keep_ms)
+ * always come in frames.
+ *
+ * The daemon ignores no field and converts no value.  It refuses an unknown field,
+ * a value of another type, or a value out of range, and names the field.
+ * docs/protocol.md describes every operation and field, for people who write a
+ * client in another language.
  *
  * Version 0: it may still change with any release.
  */
@@ -25,24 +29,26 @@
 
 #define SMV_PROTOCOL_VERSION 0
 
-#define SMV_FRAME_BYTES_MAX (8u << 20) /* the default limit; hello's reply names the daemon's */
-#define SMV_DEPTH_MAX       32u        /* of nested arrays and maps */
-#define SMV_KEYS_MAX        64u        /* in one map */
+#define SMV_FRAME_BYTES_MAX (8u << 20) /* the default; hello's reply has the daemon's limit */
+#define SMV_DEPTH_MAX       32u        /* levels of nested arrays and maps */
+#define SMV_KEYS_MAX        64u        /* keys in one map */
 
 #define SMV_TOKENS_MAX   (1u << 20) /* ids in one request */
 #define SMV_MESSAGES_MAX (1u << 14) /* messages, or tools, of a conversation */
-#define SMV_VALUES_MAX   (1u << 16) /* of one: every text, number, array, map and key in it */
+/* Values in one conversation: each text, number, array, map and key counts. */
+#define SMV_VALUES_MAX (1u << 16)
 
-#define SMV_STOPS_MAX      16u  /* stop strings, and as many stop ids */
-#define SMV_STOP_BYTES_MAX 256u /* of one stop string */
-#define SMV_NAME_BYTES_MAX 64u  /* of a model's name */
+#define SMV_STOPS_MAX      16u  /* stop strings; the same limit for stop tokens */
+#define SMV_STOP_BYTES_MAX 256u /* bytes of one stop string */
+#define SMV_NAME_BYTES_MAX 64u  /* bytes of a model's name */
 #define SMV_TOP_K_MAX      1024u
-#define SMV_LOGPROBS_MAX   32u       /* likeliest tokens told of beside each that is picked */
-#define SMV_FORKS_MAX      1024u     /* of a handle or a stream, in one request */
-#define SMV_CHOICES_MAX    64u       /* streams of one generate */
-#define SMV_KEEP_MS_MAX    86400000u /* that something is kept for nobody */
+/* The most likely tokens that are reported with each generated token. */
+#define SMV_LOGPROBS_MAX 32u
+#define SMV_FORKS_MAX    1024u     /* forks of a handle or a stream, in one request */
+#define SMV_CHOICES_MAX  64u       /* streams of one generate */
+#define SMV_KEEP_MS_MAX  86400000u /* milliseconds that keep_ms may ask for: one day */
 
-/* Where it is found without --socket: $XDG_RUNTIME_DIR, else /run, then this. */
+/* The default path of the socket, below $XDG_RUNTIME_DIR or, if that is not set, below /run. */
 #define SMV_SOCKET_PATH "samovar/sock"
 
 #endif

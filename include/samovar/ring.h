@@ -1,8 +1,8 @@
 /*
- * The token ring: bytes that the daemon writes and one client reads.
+ * The token ring: a buffer in shared memory that the daemon writes and one client reads.
  *
- * One ring a connection carries the records of all its streams.  It lives in
- * two segments, so that each side writes only what is its own:
+ * A connection has one ring, which carries the records of all its streams.  The ring
+ * consists of two segments, so that each side writes only to its own segment:
  *
  *      segment D, written by the daemon            segment C, written by the client
  *      +-------------------------------+ 0x000     +---------------------------+ 0x000
@@ -15,37 +15,40 @@
  *      | records, data_bytes of them   |
  *      +-------------------------------+
  *
- * Positions only grow and never wrap (64 bits); a position modulo data_bytes is
- * an offset into the records.  A record is contiguous: where it would cross the
- * end, a PAD record fills the rest.  Records begin at multiples of 8, so the rest
- * may be 8 bytes only: a PAD, too, but `size` and `stream` are all of it.  With 8
- * bytes left before the end, do not look for a type.
+ * Positions only grow and never wrap (64 bits).  A position modulo data_bytes is an
+ * offset into the records.  A record is contiguous: if it would cross the end of the
+ * buffer, a PAD record fills the rest.  Records begin at multiples of 8, so the rest
+ * may be only 8 bytes.  These are a PAD too, but one that has only `size` and
+ * `stream`: with 8 bytes left before the end, do not read a type.
  *
- * Reading.  Load tail (acquire); walk the records from head to it; store head
- * (release) and they may be overwritten.  Then load state, after a full fence:
- * if it is STALLED, the daemon waits for room, so send it one empty frame.
+ * Reading.  Load tail (acquire).  Walk the records from head to tail.  Store head
+ * (release); from then on the daemon may overwrite these records.  Then load state,
+ * after a full fence.  If it is STALLED, the daemon waits for free space, so send it
+ * one empty frame.
  *
- * Sleeping.  With nothing left to read, store head + n into wake_position (n: how
- * many bytes may come before you want to be woken; 0: any), then, after a full
- * fence, load tail again: sleep only if it is still head.  Awake, store
- * SMV_WAKE_NEVER.  You are woken once tail has gone past wake_position, by an
- * END in any case, and when a quarter of the ring is waiting.
+ * Sleeping.  When nothing is left to read, store head + n into wake_position.  n is
+ * the number of bytes that may come before you want to be woken; 0: any record wakes
+ * you.  Then, after a full fence, load tail again, and sleep only if it still equals
+ * head.  When awake, store SMV_WAKE_NEVER.  The daemon wakes you once tail has gone
+ * past wake_position.  It also wakes you for each END, and when more than a quarter
+ * of the ring waits to be read.
  *
- * Woken how: by the doorbell chosen in hello.
+ * The doorbell that was chosen in hello says how the daemon wakes the reader.
  *
- *      kick    an empty frame on the socket.  It tells of the daemon's death,
- *              too, and fits any poll loop.  What else has come on the socket
- *              may stand in its place: a readable socket means look at the ring.
- *      futex   FUTEX_WAKE (not private) on the low half of tail.  Cheaper; but a
- *              daemon that dies wakes nobody, so sleep a second at most and look
- *              at the socket.
- *      none    the reader polls.
+ *      kick    An empty frame on the socket.  This works in any poll loop, which also
+ *              notices the daemon's death.  Other data on the socket may come instead
+ *              of the frame: whenever the socket is readable, look at the ring too.
+ *      futex   FUTEX_WAKE (not private) on the low half of tail.  This is cheaper, but
+ *              a daemon that dies does not wake the reader.  So sleep for at most a
+ *              second, then look at the socket.
+ *      none    No wake-up: the reader polls.
  *
  * Over a plain socket the same records, without PAD, travel inside frames
- * (protocol.h); a reader of one is a reader of the other.
+ * (protocol.h).  Code that reads one can read the other.
  *
- * Everything is little-endian.  This is ABI: fields are appended, never moved,
- * and a reader steps over a record by its `size`, over its head by `head_bytes`.
+ * All values are little-endian.  This is an ABI: fields are appended and never moved.
+ * A reader finds the next record by `size`, and the end of a record's head by
+ * `head_bytes`.
  */
 #ifndef SAMOVAR_RING_H
 #define SAMOVAR_RING_H
@@ -75,7 +78,7 @@ struct smv_ring {
         uint64_t features;
         uint64_t connection;
         uint8_t pad0[0x80 - 0x30];
-        uint64_t tail; /* everything before it is whole; its low half is the futex word */
+        uint64_t tail; /* all records before it are complete; its low half is the futex word */
         uint8_t pad1[0x100 - 0x88];
         uint32_t state; /* enum smv_ring_state */
         uint8_t pad2[SMV_RING_HEADER - 0x104];
@@ -83,9 +86,10 @@ struct smv_ring {
 
 /* Segment C. */
 struct smv_ring_control {
-        uint64_t head; /* everything before it may be overwritten */
+        uint64_t head; /* the daemon may overwrite all bytes before it */
         uint8_t pad0[0x78];
-        uint64_t wake_position; /* ring once tail is past it; SMV_WAKE_NEVER: we are awake */
+        /* The daemon wakes the client once tail is past it.  SMV_WAKE_NEVER: it is awake. */
+        uint64_t wake_position;
         uint8_t pad1[0x1000 - 0x88];
 };
 
@@ -96,26 +100,31 @@ enum smv_record_type {
         SMV_RECORD_END = 3,
 };
 
-/* An unknown type is stepped over, unless this flag says that it must be understood. */
+/*
+ * A reader skips a record of unknown type, unless this flag is set: then it must stop with an
+ * error.
+ */
 #define SMV_RECORD_MUST 0x01u
 /* The text of a TOKENS record is not valid UTF-8. */
 #define SMV_RECORD_RAW 0x02u
 
-/* Every record begins so; `stream` is the id the client gave its request. */
+/* The head of every record.  `stream` is the id that the client gave its request. */
 struct smv_record {
         uint32_t size; /* head and payload; the next record begins at size rounded up to 8 */
         uint32_t stream;
         uint8_t type; /* enum smv_record_type */
         uint8_t flags;
         uint16_t head_bytes; /* 16 */
-        uint32_t sequence;   /* per stream, from 0, no gaps */
+        uint32_t sequence;   /* counts the records of a stream, from 0, without gaps */
 };
 
 /*
  * TOKENS: after this come `token_count` ids (u32), then `text_bytes` of text.
- * Text is what may be shown now: a character split over tokens, or the
- * beginning of a stop string, is held back until it is decided.  So a record
- * may have ids without text, and the last one text without ids.
+ *
+ * The text is what the client may show now.  The daemon holds back the bytes of a
+ * character that is not complete yet, and text that may be the beginning of a stop
+ * string.  So a record may have ids without text, and the last record may have text
+ * without ids.
  */
 struct smv_record_tokens {
         uint32_t position; /* of the first id in the sequence, the prompt counted */
@@ -124,8 +133,9 @@ struct smv_record_tokens {
 };
 
 /*
- * LOGPROBS: what the model thought of the ids in the TOKENS record that comes next; for who asked.
- * For each of them come 1 + top_count entries: its own, then the likeliest tokens at its place.
+ * LOGPROBS: the log-probabilities of the ids in the next TOKENS record of this stream.  Such
+ * records come only if the request asked for them.  For each id there are 1 + top_count entries:
+ * that of the id itself, then those of the likeliest tokens at its place.
  */
 struct smv_record_logprobs {
         uint32_t position;
@@ -135,7 +145,8 @@ struct smv_record_logprobs {
 
 struct smv_record_logprob {
         uint32_t token;
-        uint32_t logprob; /* the bits of a float: the log of its probability, of all tokens' */
+        /* The bits of a float: the logarithm of the token's probability among all tokens. */
+        uint32_t logprob;
 };
 
 /* END: the last record of every stream, exactly once. */
@@ -146,14 +157,18 @@ struct smv_record_end {
         uint32_t prompt_tokens;
         uint32_t cached_tokens;
         uint32_t output_tokens;
-        uint32_t diverged_at; /* there, what is known goes on otherwise; 0: nowhere */
-        uint64_t queued_ns;   /* accepted until its first row was planned */
-        uint64_t prefill_ns;  /* until its first token */
-        uint64_t decode_ns;   /* until its last token */
-        uint32_t known_token; /* at diverged_at: what is known has this one */
-        uint32_t asked_token; /* ... and the prompt that one */
+        /*
+         * Why no more of the prompt was cached: at this position of the prompt, the cached history
+         * continues with another token.  0: there is no such position.
+         */
+        uint32_t diverged_at;
+        uint64_t queued_ns;   /* from accepting the request until its first row was planned */
+        uint64_t prefill_ns;  /* from then until its first token */
+        uint64_t decode_ns;   /* from then until its last token */
+        uint32_t known_token; /* the token of the cached history at diverged_at */
+        uint32_t asked_token; /* the token of the prompt there */
 };
-/* Every END has so many bytes; of those behind, what is missing is 0. */
+/* Every END has at least this many bytes; a reader takes missing later fields as 0. */
 #define SMV_RECORD_END_MIN 48u
 
 _Static_assert(sizeof(struct smv_ring) == SMV_RING_HEADER, "segment D's header is one page");
