@@ -8,15 +8,14 @@
  * output are the number of a piece, and the draw is the middle of that piece.
  *
  * Picking works in this order (ref/pick.c is the definition):
- *
- * 1. temperature 0: the largest logit, the lowest id among equals. Done. 2. Candidates are
- * ordered by (logit descending, id ascending); top_k > 0 keeps the first top_k
- *      of them.
- * 3. p = softmax(logit / temperature) over the kept candidates, in double. 4. top_p < 1 keeps the
- * shortest run from the front whose sum reaches top_p. 5. min_p > 0 keeps those with p >= min_p *
- * p[0]; if there are none, the first one is kept. 6. Of the kept candidates in order of id, the
- * result is the first one at which their running sum
- *      exceeds draw * (sum of the kept).
+ *     1. temperature 0: the largest logit, the lowest id among equals. Done.
+ *     2. Candidates are ordered by (logit descending, id ascending); top_k > 0 keeps the first
+ *        top_k of them.
+ *     3. p = softmax(logit / temperature) over the kept candidates, in double.
+ *     4. top_p < 1 keeps the shortest run from the front whose sum reaches top_p.
+ *     5. min_p > 0 keeps those with p >= min_p * p[0]; if there are none, the first one is kept.
+ *     6. Of the kept candidates in order of id, the result is the first one at which their
+ *        running sum exceeds draw * (sum of the kept).
  *
  * The last step goes by id because that needs no sorting: if nothing is cut, the sums of whole
  * blocks show where the draw falls. Any order is right if draws are fine enough. With draws of

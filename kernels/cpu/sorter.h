@@ -22,7 +22,7 @@ struct sorter {
         double *chances;         /* probabilities of candidates */
         /* Weights of logits, by id, padded to whole groups of LOGITS_BLOCK blocks. */
         float *each;
-        float *sums; /* the sums of `each` over blocks, padded in the same way */
+        float *sums; /* weights of blocks, padded in the same way */
         /*
          * Ids of some logits, and their weights; with room for one block more than the vocabulary
          * has.
