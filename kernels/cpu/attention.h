@@ -196,8 +196,9 @@ static float base_of(float largest)
 }
 
 /*
- * Leaves in `p` the factor of each position's v, and adds the factors up. Hidden positions add
- * nothing that counts: exp_lanes() gives about 1e-38 for -inf.
+ * Leaves in `p` the factor of each position's v: e^(score - base), times v's scale if there is
+ * one. Adds up e^(score - base). Hidden positions add nothing that counts: exp_lanes() gives
+ * about 1e-38 for -inf.
  */
 static void scores_weigh(float *p, float sums[SUMS], float factor, float base,
                          const struct tile *tile)
@@ -511,7 +512,7 @@ static void attend_out(float *out, const struct softmax *all, uint32_t head_dim,
                 factor = exp_one(all->largest - largest);
                 sum = sum * factor + exp_one(*sink - largest);
         } else if (all->largest == -INFINITY) {
-                factor = NAN; /* the query sees nothing: 0 / 0 */
+                factor = NAN; /* the query sees nothing, so its result is undefined */
         }
         factor = factor / sum;
         for (uint32_t d = 0; d < head_dim; d++)
