@@ -112,8 +112,8 @@ static void f8_e4m3(const uint8_t *from, struct block *b)
 
 /*
  * Eight scales and eight least values of six bits, in twelve bytes. The first four of each are
- * the lower six bits of bytes 0 .. 3 and 4 .. 7. Of the others, the lower four bits are the
- * halves of bytes 8 .. 11, and the upper two bits are the remaining bits of bytes 0 .. 7.
+ * the lower six bits of bytes 0 .. 3 and 4 .. 7. The lower four bits of the others are the halves
+ * of bytes 8 .. 11. Their upper two bits are the remaining bits of bytes 0 .. 7.
  */
 static void take_runs(const uint8_t *packed, struct block *b)
 {
@@ -202,7 +202,7 @@ static void q2_k(const uint8_t *from, struct block *b)
  * lower two bits | 12 bytes of scales | scale.
  *
  * Scales are six bits and stored 32 too large. Their lower four bits are the halves of bytes 0 ..
- * 7, and their upper two bits are in bytes 8 .. 11, from the lowest bits up.
+ * 7. Their upper two bits are in bytes 8 .. 11, from the lowest bits up.
  */
 static void q3_k(const uint8_t *from, struct block *b)
 {

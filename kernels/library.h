@@ -1,7 +1,7 @@
 /*
  * Backends that are not built in, but in a library beside the daemon. So one build serves
- * machines that have what the library needs (a GPU's driver) and machines that do not. Only
- * kernels_open() calls this.
+ * machines with the software that the library needs (a GPU's driver) and machines without it.
+ * Only kernels_open() calls this.
  *
  * The library exports one name, LIBRARY_OPEN, and keeps the rest private. It is never unloaded:
  * its threads may still run after a table is closed.

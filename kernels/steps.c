@@ -55,8 +55,8 @@ void steps_deinit(struct steps *s)
 }
 
 /*
- * Checks the limits, the order and that the runs cover all rows, as kernels.h promises to a
- * backend.
+ * Checks the limits, the order of the rows, and that the runs cover all rows, as kernels.h
+ * promises.
  */
 static void step_check(const struct steps *s, const struct step *step)
 {

@@ -1,6 +1,7 @@
 /*
- * The steps of a backend that computes at once: a copy of the step that runs, the page table of
- * every slot, and the picks of the last steps, from which rows may take their tokens.
+ * The steps of a backend that computes at once. It holds a copy of the step that runs, the page
+ * table of every slot, and the picks of the last steps. Rows may take their tokens from those
+ * picks.
  *
  *      begin -> operators ... -> picks set -> end -> collect, up to STEPS_BACK later
  *

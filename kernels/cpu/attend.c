@@ -1,9 +1,9 @@
 /*
- * Attention, divided by block of rows and KV head. All queries of a block, for all heads that
- * share a KV head, walk over its tiles together, so that a tile is fetched once for all of them.
- * Each query still handles its own tiles in its own order (attention.h), as if it were alone.
- * Decode rows are few, and walk over several KV heads together: these heads' tiles follow each
- * other in each page, and are read in that order.
+ * Attention, divided by block of rows and KV head. All queries of a block walk over its tiles
+ * together, for all heads that share a KV head. So a tile is fetched once for all of them. Each
+ * query still handles its own tiles in its own order (attention.h), as if it were alone. Decode
+ * rows are few, and walk over several KV heads together: these heads' tiles follow each other in
+ * each page, and are read in that order.
  *
  * If there are few items and a long past, every span of the past is an item of its own. The
  * result of each span is kept, and the results are joined in order when all are there. A single

@@ -40,7 +40,7 @@ struct pass {
         const float *q[PASS_QUERIES];
         float *values[PASS_QUERIES];
         float p[PASS_QUERIES][TILE_POSITIONS]; /* scores, then e^(score - largest) */
-        float factor[LANES];                   /* what sums and values so far are multiplied by */
+        float factor[LANES];                   /* the factor for the sums and values so far */
 };
 
 _Static_assert(PASS_QUERIES <= LANES, "one vector of factors");
@@ -67,9 +67,9 @@ LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at
 }
 
 /*
- * How many units fit into the registers, which hold the sums of all queries, the numbers that all
- * queries are multiplied with, and one value of a query. A single query need not keep the shared
- * numbers.
+ * How many units fit into the registers. The registers hold the sums of all queries, the numbers
+ * that all queries are multiplied with, and one value of a query. A single query need not keep
+ * the shared numbers.
  */
 LANES_INLINE uint32_t units_of(const uint32_t queries)
 {
@@ -222,9 +222,9 @@ static void scores_weigh(float *p, float sums[SUMS], float factor, float base,
 /* ---- values ---- */
 
 /*
- * values = values * factor + p[j] * v[j] for the positions of the tile, ascending, of `units`
- * times 16 numbers of the head from `d` on. If head_dim is not a multiple of 16, the last numbers
- * belong to other data, and stay in lanes that are never read.
+ * values = values * factor + p[j] * v[j] for the positions of the tile, ascending. A call handles
+ * `units` times 16 numbers of the head, from `d` on. If head_dim is not a multiple of 16, the
+ * last numbers belong to other data, and stay in lanes that are never read.
  */
 LANES_INLINE void values_of(const enum kv_type type, const uint32_t queries, const uint32_t units,
                             const struct pass *pass, const struct tile *tile, uint32_t head_dim,

@@ -52,7 +52,7 @@ static void act(enum act_kind kind, void *to, const float *x, uint32_t columns)
 #pragma clang attribute pop
 #endif
 
-/* Everything else is taken from avx512. */
+/* Other types and the loops are those of avx512. */
 const struct isa isa_avx512bf16 = {
         .name = "cpu/avx512bf16",
         .product = product,

@@ -45,8 +45,8 @@ static void touch_piece(void *arg, uint32_t thread, uint32_t item)
 }
 
 /*
- * The kernel allocates memory when it is first written to. On a virtual machine, 2 MiB can take
- * up to 10 ms, for which a step of a few rows would have to wait in the middle. So all threads
+ * The kernel allocates memory when it is first written to. On a virtual machine this can take up
+ * to 10 ms for 2 MiB, and a step of a few rows would have to wait in the middle. So all threads
  * touch the memory at start. If parts of the machine have memory of their own, each part's
  * threads get some of it there.
  */

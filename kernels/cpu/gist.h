@@ -2,7 +2,7 @@
  * A summary of rows of logits, so that they need not be read again: the maximum and the weight of
  * each block of 32.
  *
- * A block is what one panel of the head computes. head() notes both values while the block's
+ * A block is the output of one panel of the head. head() notes both values while the block's
  * logits are still in the L1 cache. Logits that come from elsewhere are read to make the summary.
  * Both ways give the same bits.
  */

@@ -1,10 +1,9 @@
 /*
- * Vectors of LANES floats and the functions on them.  Part of body.h: LANES and
- * HALF_BY_HARDWARE come from the file that includes it.
+ * Vectors of LANES floats and the functions on them. Part of body.h: LANES and HALF_BY_HARDWARE
+ * come from the file that includes it.
  *
- * Everything here is multiplication, addition, division, comparison and bit
- * operations, each exact or correctly rounded, so lanes give the same bits in
- * vectors of any width.
+ * Everything here is multiplication, addition, division, comparison and bit operations. Each of
+ * them is exact or correctly rounded, so lanes give the same bits in vectors of any width.
  */
 #include <math.h>
 #include <string.h>
@@ -38,7 +37,7 @@ typedef int8_t bvec __attribute__((vector_size(LANES)));
 
 LANES_INLINE vec splat(float x)
 {
-        return x - (vec){ 0 }; /* minus: -0 stays -0 */
+        return x - (vec){ 0 }; /* subtracted, because -0 - 0 is -0 */
 }
 
 LANES_INLINE vec load(const float *p)

@@ -20,9 +20,9 @@
  * of the panel it prefetches the line at `at`, which then moves on by `step`. step 0: there is
  * only one pass.
  *
- * When several passes walk over the same panel, only the first one would have anything of it to
- * prefetch, and memory would be idle during the others. So each of n passes prefetches its n-th
- * part of the next panel, one n-th of a line for each line of its own panel.
+ * When several passes walk over the same panel, only the first one would have anything to
+ * prefetch. Memory would be idle during the others. So each of n passes prefetches its n-th part
+ * of the next panel, one n-th of a line for each line of its own panel.
  *
  * The L1 cache can wait for only a few lines at a time, fewer than are needed to keep memory
  * busy. The L2 cache can wait for more. So data is prefetched into L2, and into L1 only if there

@@ -111,8 +111,8 @@ PANEL_INLINE uint32_t fifths_of(uint32_t bits)
 
 /*
  * Twelve bytes of eight scales and eight least values. The first four of each are the lower six
- * bits of bytes 0 .. 3 and 4 .. 7. Of the others, the lower four bits are the halves of bytes 8
- * .. 11, and the upper two bits are the remaining bits of bytes 0 .. 7.
+ * bits of bytes 0 .. 3 and 4 .. 7. The lower four bits of the others are the halves of bytes 8 ..
+ * 11. Their upper two bits are the remaining bits of bytes 0 .. 7.
  */
 PANEL_INLINE void put_six_bits(uint8_t *to, const uint8_t *from)
 {

@@ -117,8 +117,8 @@ static inline uint32_t slab_blocks_at(const struct slab *s)
 
 /*
  * A block begins with the whole-number scales of its runs, if the type has them. These functions
- * return where the lower bits of codes begin and where they end, where the upper bits of the
- * first or second half of the columns begin, and how many bytes the block has.
+ * return where the lower bits of codes begin and end, and where the upper bits begin (of the
+ * first or the second half of the columns). The last one returns how many bytes the block has.
  */
 static inline uint32_t slab_low_at(const struct slab *s)
 {

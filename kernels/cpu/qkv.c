@@ -2,7 +2,7 @@
  * q, k and v: one product for all three, then a pass over the rows that norms and rotates the
  * heads and writes k and v into their pages.
  *
- * Cosines and sines depend only on the position, so they are made once in a step and kept for
+ * Cosines and sines depend only on the position. So they are made once in a step and kept for
  * every layer that rotates by the same frequencies.
  */
 #include "kernels/cpu/cpu.h"

@@ -158,8 +158,8 @@ LANES_INLINE ivec look_up(const uint8_t table[16], ivec places)
 }
 
 /*
- * Writes the lowest bytes of 32 dwords, in order, and returns the signed sums of the first 16 and
- * of the last 16 of these bytes.
+ * Writes the lowest bytes of 32 dwords, in order. Returns two sums of these bytes as signed
+ * numbers, of the first 16 and of the last 16.
  */
 LANES_INLINE void narrow_block(int8_t to[32], const ivec dwords[32 / LANES], int32_t *ret_first,
                                int32_t *ret_second)
