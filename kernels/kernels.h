@@ -119,7 +119,7 @@ struct step_page { /* entry `index` of the slot's table becomes `page` */
         uint32_t slot, index, page;
 };
 
-struct step_copy { /* whole pages, copied before anything else in the step */
+struct step_copy { /* whole pages, copied before any operator of the step runs */
         uint32_t from, to;
 };
 
