@@ -1,6 +1,6 @@
 /*
- * The backends that are built in, for kernels_open() alone.  Each makes its own
- * table; `conf` holds for the table's whole life.
+ * The built-in backends; only kernels_open() calls these. Each function makes its own table;
+ * `conf` holds for the table's whole life.
  */
 #ifndef KERNELS_BACKENDS_H
 #define KERNELS_BACKENDS_H

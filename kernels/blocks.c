@@ -13,7 +13,7 @@ static float half_at(const uint8_t *at)
         return half_to_float(half);
 }
 
-/* One run; no least value. */
+/* A block with one run and no least value. */
 static void plain(struct block *b, float scale)
 {
         b->scale = scale;
@@ -22,7 +22,10 @@ static void plain(struct block *b, float scale)
         b->leasts[0] = 0;
 }
 
-/* One run, and what has to be added: subtracted, the other way round. */
+/*
+ * A block with one run and a value that is added. It is stored negated, because `least` is
+ * subtracted.
+ */
 static void above(struct block *b, float scale, float least)
 {
         plain(b, scale);
@@ -30,7 +33,7 @@ static void above(struct block *b, float scale, float least)
         b->leasts[0] = 1;
 }
 
-/* 16 bytes: codes 0 .. 15 in their lower halves, 16 .. 31 in the upper ones */
+/* 16 bytes: codes 0 .. 15 in their lower halves, 16 .. 31 in the upper halves */
 static void take_nibbles(const uint8_t *from, uint8_t *codes)
 {
         for (unsigned i = 0; i < 16; i++) {
@@ -84,12 +87,15 @@ static void q8_0(const uint8_t *from, struct block *b)
                 b->codes[i] = from[2 + i] ^ 0x80;
 }
 
-/* exponent | 16 bytes.  The table has twice what the codes mean, and the scale half. */
+/*
+ * exponent | 16 bytes. The table holds twice the numbers that the codes mean, and the scale is
+ * halved.
+ */
 static void mxfp4(const uint8_t *from, struct block *b)
 {
         unsigned e = from[0];
 
-        /* 2^(e - 128): the two least ones have no exponent of their own */
+        /* 2^(e - 128): for the two smallest exponents this is a subnormal float */
         plain(b, bits_float(e < 2 ? 0x200000u << e : (e - 1) << 23));
         take_nibbles(from + 1, b->codes);
 }
@@ -105,9 +111,9 @@ static void f8_e4m3(const uint8_t *from, struct block *b)
 }
 
 /*
- * Eight scales and eight least values of six bits, in twelve bytes.  The first four of each are
- * the lower six bits of bytes 0 .. 3 and 4 .. 7; of the others the lower four bits are the halves
- * of bytes 8 .. 11, and the upper two are the bits that were left over in bytes 0 .. 7.
+ * Eight scales and eight least values of six bits, in twelve bytes. The first four of each are
+ * the lower six bits of bytes 0 .. 3 and 4 .. 7. The lower four bits of the others are the halves
+ * of bytes 8 .. 11. Their upper two bits are the remaining bits of bytes 0 .. 7.
  */
 static void take_runs(const uint8_t *packed, struct block *b)
 {
@@ -119,7 +125,7 @@ static void take_runs(const uint8_t *packed, struct block *b)
         }
 }
 
-/* Eight runs of 32: two in 32 bytes, in their lower and upper halves. */
+/* Eight runs of 32: each 32 bytes hold two runs, in their lower and upper halves. */
 static void take_halves(const uint8_t *from, uint8_t *codes)
 {
         for (unsigned i = 0; i < 256; i++)
@@ -135,7 +141,10 @@ static void q4_k(const uint8_t *from, struct block *b)
         take_halves(from + 16, b->codes);
 }
 
-/* The same with 32 bytes of fifth bits before the numbers, a bit of each byte for each run. */
+/*
+ * The same as q4_k, with 32 bytes of fifth bits before the numbers; each byte has one bit for
+ * each run.
+ */
 static void q5_k(const uint8_t *from, struct block *b)
 {
         b->scale = half_at(from);
@@ -146,7 +155,9 @@ static void q5_k(const uint8_t *from, struct block *b)
                 b->codes[i] |= (uint8_t)((from[16 + i % 32] >> i / 32 & 1) << 4);
 }
 
-/* 64 bytes: each half of the block has 128 numbers, four rows of 32 that share bytes. */
+/*
+ * 64 bytes: each half of the block has 128 numbers, in four rows of 32 that share the same bytes.
+ */
 static void take_pairs(const uint8_t *from, unsigned shift, uint8_t *codes)
 {
         for (unsigned i = 0; i < 256; i++)
@@ -156,8 +167,8 @@ static void take_pairs(const uint8_t *from, unsigned shift, uint8_t *codes)
 /*
  * 128 bytes of lower four bits | 64 bytes of upper two | 16 signed scales | scale
  *
- * Each half of the block has 128 numbers, in four rows of 32: the first two are the lower halves
- * of 64 bytes, the others the upper ones.
+ * Each half of the block has 128 numbers, in four rows of 32. The first two rows are the lower
+ * halves of 64 bytes, the other two the upper halves.
  */
 static void q6_k(const uint8_t *from, struct block *b)
 {
@@ -170,7 +181,10 @@ static void q6_k(const uint8_t *from, struct block *b)
         take_pairs(from + 128, 4, b->codes);
 }
 
-/* 16 bytes with a scale below and a least value above | 64 bytes | scale | scale of the least values */
+/*
+ * 16 bytes, each with a scale in its lower half and a least value in its upper half | 64 bytes |
+ * scale | scale of the least values
+ */
 static void q2_k(const uint8_t *from, struct block *b)
 {
         b->scale = half_at(from + 80);
@@ -184,9 +198,11 @@ static void q2_k(const uint8_t *from, struct block *b)
 }
 
 /*
- * 32 bytes of third bits, a bit of each for each 32 numbers | 64 bytes of the lower two | 12 bytes of
- * scales | scale.  Scales are six bits and 32 too large: the lower four are the halves of bytes
- * 0 .. 7, the upper two those of bytes 8 .. 11, from below.
+ * 32 bytes of third bits, each byte with one bit for each group of 32 numbers | 64 bytes of the
+ * lower two bits | 12 bytes of scales | scale.
+ *
+ * Scales are six bits and stored 32 too large. Their lower four bits are the halves of bytes 0 ..
+ * 7. Their upper two bits are in bytes 8 .. 11, from the lowest bits up.
  */
 static void q3_k(const uint8_t *from, struct block *b)
 {

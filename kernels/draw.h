@@ -1,24 +1,25 @@
 /*
  * One random number for one token, the same on every backend.
  *
- * Draws are keyed, not sequential: (seed, choice, position) names the number, so
- * what a request gets does not depend on who else draws, on steps that were
- * repeated, or on where it runs.  The generator is Philox4x32-10 with key = seed
- * and counter = {position low, position high, choice, 0}; the draw is the middle of one of 2^40 equal
- * pieces of (0, 1), of which the first 40 of its bits are the number.
+ * Draws are keyed, not sequential: (seed, choice, position) determines the number. So the result
+ * of a request does not depend on other requests, on steps that were repeated, or on where it
+ * runs. The generator is Philox4x32-10 with key = seed and counter = {position low, position
+ * high, choice, 0}. The interval (0, 1) is cut into 2^40 equal pieces. The first 40 bits of the
+ * output are the number of a piece, and the draw is the middle of that piece.
  *
- * Picking, in this order (ref/pick.c is the definition):
- *   1. temperature 0: the largest logit, the lowest id among equals.  Done.
- *   2. candidates stand in line by (logit descending, id ascending); top_k > 0 keeps the
- *      first top_k of them.
- *   3. p = softmax(logit / temperature) over the kept ones, in double.
- *   4. top_p < 1 keeps the shortest run from the front whose sum reaches top_p.
- *   5. min_p > 0 keeps those with p >= min_p * p[0]; of none the first one is kept.
- *   6. the kept ones by id: the first one at which their running sum exceeds draw * (sum of the kept).
+ * Picking works in this order (ref/pick.c is the definition):
+ *     1. temperature 0: the largest logit, the lowest id among equals. Done.
+ *     2. Candidates are ordered by (logit descending, id ascending); top_k > 0 keeps the first
+ *        top_k of them.
+ *     3. p = softmax(logit / temperature) over the kept candidates, in double.
+ *     4. top_p < 1 keeps the shortest run from the front whose sum reaches top_p.
+ *     5. min_p > 0 keeps those with p >= min_p * p[0]; if there are none, the first one is kept.
+ *     6. Of the kept candidates in order of id, the result is the first one at which their
+ *        running sum exceeds draw * (sum of the kept).
  *
- * The draw goes by id since nobody has to be sorted for that: where nothing is cut, sums of whole blocks tell
- * where it falls.  Nor does it matter which order it is, if draws are fine: of 24 bits the lowest id would be
- * drawn once in 2^24, however unlikely it is.
+ * The last step goes by id because that needs no sorting: if nothing is cut, the sums of whole
+ * blocks show where the draw falls. Any order is right if draws are fine enough. With draws of
+ * only 24 bits, the lowest id would be drawn once in 2^24 times, however unlikely it is.
  */
 #ifndef KERNELS_DRAW_H
 #define KERNELS_DRAW_H
@@ -53,7 +54,7 @@ DRAW_INLINE void philox(uint32_t c[4], uint64_t seed)
         }
 }
 
-/* The piece of (0, 1): below 2^40. */
+/* The number of the piece of (0, 1): below 2^40. */
 DRAW_INLINE uint64_t draw_piece(uint64_t seed, uint32_t choice, uint64_t position)
 {
         uint32_t c[4] = { (uint32_t)position, (uint32_t)(position >> 32), choice, 0 };

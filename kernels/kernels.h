@@ -1,38 +1,38 @@
 /*
- * A backend: every operator of the forward pass, behind one table.
+ * A backend: every operator of the forward pass, behind one table of functions.
  *
- * kernels/ref says what each operator means, in plain C with double sums;
- * kernels/cpu is the one that serves.  Tests open two tables and hold them
- * against each other.  The operators are fused the way a good kernel is fused:
- * a layer is five of them (qkv, attend, project, gate, project).
+ * kernels/ref defines what each operator means, in plain C with double sums. kernels/cpu is the
+ * CPU backend that serves. Tests open two backends and compare their results. The operators are
+ * fused as a good kernel is fused: a layer is five operator calls (qkv, attend, project, gate,
+ * project).
  *
- * Bits.  A row's result depends on that row, its sequence's pages and the
- * weights alone: every sum has a fixed order, whoever else is in the step,
- * however the prompt was cut into steps, on however many threads.  On this rest
- * "batched == alone" and "chunked == whole", which tests check bit for bit.  "ref" and "cpu" are
- * always like that.  Where kernels_conf does not ask for it (`deterministic`), another backend may choose
- * kernels by the number of rows in the step.  A row's numbers are then as near as the weights and
- * rows that it multiplies are to bfloats, 2^-8 of each at most, but the bits may be others in another
- * company; the same step gives the same bits still.
+ * Bits. A row's result depends only on that row, the pages of its sequence and the weights. Every
+ * sum has a fixed order. The order does not depend on the other rows of the step, on how the
+ * prompt was cut into steps, or on the number of threads. Two guarantees rest on this, "batched
+ * == alone" and "chunked == whole", and tests check them bit for bit. The backends "ref" and
+ * "cpu" always behave like that. Another backend may choose kernels by the number of rows in the
+ * step, unless kernels_conf asks otherwise (`deterministic`). Then the bits of a row may differ
+ * with the other rows of its step. The row's numbers are still as accurate as bfloat16 versions
+ * of the weights and rows that it multiplies: an error of at most 2^-8 of each. The same step
+ * still gives the same bits.
  *
- * Steps.  A step is the set of rows run together.  step_begin() hands over
- * everything that varies from step to step, so that the operator calls
- * themselves are the same sequence of launches every time and a device can
- * replay them; page tables are kept by the backend and change by differences;
- * a row's token may be the pick of an earlier step that the host has not seen
- * (where that pick was not finite, token 0 stands in and nobody will look).
- * Between step_begin() and step_end() operators work on the rows of that step.
+ * Steps. A step is the set of rows that run together. step_begin() passes everything that varies
+ * from step to step. So the operator calls themselves are the same sequence of launches every
+ * time, and a device can replay them. The backend keeps the page tables, and each step passes
+ * only the changes. A row's token may be the pick of an earlier step that the host has not seen
+ * yet. If that pick was not finite, the backend uses token 0 and the host ignores the row's
+ * result. Between step_begin() and step_end(), operators work on the rows of that step.
  *
- * Memory is the backend's: the pointers it hands out (float buffers, matrices,
- * page pools) are opaque to the host, which copies with put() and get().
+ * Memory belongs to the backend. The pointers that it returns (float buffers, matrices, page
+ * pools) are opaque to the host. The host copies with put() and get().
  *
- * One thread calls (the engine's).  After the objects are made, nothing
- * allocates.  Functions return 0 or a negative errno; contract violations are
- * asserts.  Shapes are (rows, columns), row-major.
+ * Only one thread calls (the engine's), except where a function says otherwise. After the objects
+ * are made, nothing allocates. Functions return 0 or a negative errno; contract violations are
+ * asserts. Shapes are (rows, columns), row-major.
  *
- * A step that fails, or weights that do not arrive, are the end of a backend: it is
- * lost, all that may fail does from then on, and it can only be closed.  Objects that there was
- * no memory for are not.
+ * If a step fails, or if weights cannot be put, the backend is lost: every later call that can
+ * fail does fail, and the backend can only be closed. A failure to make an object because there
+ * is not enough memory does not lose the backend.
  */
 #ifndef KERNELS_KERNELS_H
 #define KERNELS_KERNELS_H
@@ -47,7 +47,7 @@
 extern "C" {
 #endif
 
-/* How a row of weights is written in a model file: as numbers, or in blocks (kernels/blocks.h). */
+/* How a model file stores a row of weights: as plain numbers, or in blocks (kernels/blocks.h). */
 enum row_type {
         ROW_F32,
         ROW_F16,
@@ -72,12 +72,12 @@ enum row_type {
 size_t row_bytes(enum row_type type, uint32_t columns);
 const char *row_type_name(enum row_type type);
 
-/* As a setting has it: "f16". */
+/* The name as it is written in a setting: "f16". */
 const char *kv_type_name(enum kv_type type);
 
 /*
- * A weight matrix of one or more parts, stacked: {q, k, v}, {gate, up}.  Parts
- * may have different types.  How they lie in memory is the backend's business.
+ * A weight matrix of one or more parts, stacked: {q, k, v}, {gate, up}. Parts may have different
+ * types. The backend decides how they lie in memory.
  */
 #define MAT_PARTS_MAX 3
 struct mat_shape {
@@ -91,17 +91,24 @@ struct kv; /* a pool of pages */
 
 /* One row of a step. */
 struct step_row {
-        uint32_t slot; /* whose page table */
+        /* The slot whose page table the row uses. */
+        uint32_t slot;
         uint32_t position;
-        uint32_t token;     /* when from_row is STEP_TOKEN, else: */
-        uint32_t from_row;  /* the pick of that row (an index into rows, wanted there) ... */
-        uint64_t from_step; /* ... of that step, at most STEPS_BACK ago */
-        uint8_t write;      /* its K and V go into the page, or are there already */
+        /*
+         * The row's token, if from_row is STEP_TOKEN. Otherwise the token is the pick of row
+         * `from_row` (an index into `rows`, wanted in that step) of step `from_step`, at most
+         * STEPS_BACK steps ago.
+         */
+        uint32_t token;
+        uint32_t from_row;
+        uint64_t from_step;
+        /* True: the row's K and V are written into the page. False: they are already there. */
+        uint8_t write;
 };
 #define STEP_TOKEN UINT32_MAX
 #define STEPS_BACK 2u
 
-#define STEP_REHEARSED 1 /* an outcome of step_begin() */
+#define STEP_REHEARSED 1 /* a return value of step_begin() */
 
 /* Consecutive rows of one slot at consecutive positions: attention's unit of work. */
 struct step_run {
@@ -112,7 +119,7 @@ struct step_page { /* entry `index` of the slot's table becomes `page` */
         uint32_t slot, index, page;
 };
 
-struct step_copy { /* whole pages, before anything else in the step */
+struct step_copy { /* whole pages, copied before any operator of the step runs */
         uint32_t from, to;
 };
 
@@ -124,30 +131,36 @@ struct pick {
         uint32_t choice;
         uint64_t seed;
         uint64_t position;
-        uint32_t logprobs; /* to tell of: the picked token's, then the likeliest ones' */
+        /*
+         * How many logprobs to return: first the picked token's, then those of the most likely
+         * tokens.
+         */
+        uint32_t logprobs;
 };
 
 /*
- * What a row's logits say of a token, before temperature and cuts: log(softmax(logits)), summed in
- * double.  Of equals the lower id is the likelier one.
+ * The log probability of a token by a row's logits, before temperature and cuts:
+ * log(softmax(logits)), summed in double. Among equal logits, the lower id counts as the more
+ * likely.
  */
 struct logprob {
         uint32_t token;
         float logprob;
 };
-#define PICK_LOGPROBS_MAX 33u /* ... and no more than 1 + vocab */
+#define PICK_LOGPROBS_MAX 33u /* and at most 1 + vocab */
 
 #define PICK_NOT_FINITE UINT32_MAX /* a logit was NaN or infinite, or all were -inf */
 
 struct step {
-        uint64_t number; /* grows by one */
+        uint64_t number; /* each step's number is one more than the last */
         uint32_t row_count, run_count, page_count, copy_count, want_count;
         const struct step_row *rows;
         const struct step_run *runs; /* cover all rows, in order */
         const struct step_page *pages;
         const struct step_copy *copies;
-        const uint32_t *want;     /* rows whose logits are wanted, ascending ... */
-        const struct pick *picks; /* ... and how to pick from each */
+        /* The rows whose logits are wanted, ascending, and how to pick a token from each. */
+        const uint32_t *want;
+        const struct pick *picks;
 };
 
 enum rope_pairing {
@@ -156,19 +169,21 @@ enum rope_pairing {
 };
 
 struct rope {
-        uint32_t dims; /* numbers of a head that turn, even; 0: none */
+        /* How many numbers of a head are rotated; even. 0: none. */
+        uint32_t dims;
         enum rope_pairing pairing;
-        const float *frequency; /* dims/2 of them: angle = position * frequency, backend memory */
-        float factor;           /* multiplies cos and sin; 1 unless scaled */
+        /* dims/2 of them, in backend memory: angle = position * frequency. */
+        const float *frequency;
+        float factor; /* multiplies cos and sin; 1 unless scaled */
 };
 
 /*
- * q = rope(qnorm(Wq n + bq)), the same for k; v = Wv n + bv; n = x / rms(x) * norm.
- * k and v go into the pages of rows that write; q is (rows, heads * head_dim).
+ * q = rope(qnorm(Wq n + bq)), the same for k; v = Wv n + bv; n = x / rms(x) * norm. For rows with
+ * `write` set, k and v go into the pages. q is (rows, heads * head_dim).
  */
 struct qkv {
         const struct mat *w; /* parts q, k, v */
-        const float *norm;   /* (columns); NULL: x as it is */
+        const float *norm;   /* (columns); NULL: n is x itself */
         float eps;
         const float *bias;            /* (heads + 2 kv_heads) * head_dim, or NULL */
         const float *q_norm, *k_norm; /* (head_dim) rmsnorm of each head, or NULL */
@@ -178,10 +193,10 @@ struct qkv {
 };
 
 /*
- * out = softmax(mask(cap(q k * scale))) v over the positions 0 .. own of the row's
- * slot; cap(s) = softcap * tanh(s / softcap).  A window w hides positions that
- * are w or more behind.  A sink is one more logit per head that takes part in
- * the softmax and has no value.  A slope adds slope * (position - own).
+ * out = softmax(mask(cap(q k * scale))) v over the positions 0 .. own of the row's slot, where
+ * `own` is the row's position; cap(s) = softcap * tanh(s / softcap). A window w hides positions
+ * that are w or more behind `own`. A sink is one more logit per head that takes part in the
+ * softmax and has no value. A slope adds slope * (position - own) to the score.
  */
 struct attend {
         const struct kv *kv;
@@ -216,44 +231,72 @@ struct head { /* logits of the wanted rows */
 };
 
 struct kernels_conf {
-        uint32_t threads; /* of the crew, the caller's included; 0: one for each core we may use */
-        bool pin;         /* a thread for each core stays on it, with the caller of step_begin() */
-        const char *isa;  /* "auto", or a lower one by force: "avx512bf16", "avx512", "avx2", "c" */
-        uint32_t rows_max;   /* in a step */
-        uint32_t slots_max;  /* page tables ... */
-        uint32_t pages_max;  /* ... of so many entries */
-        uint32_t vocab_max;  /* logits of a row */
-        uint32_t wants_max;  /* wanted rows in a step */
-        bool deterministic;  /* a row's bits are its own, whatever it costs: see Bits */
-        const char *library; /* "cuda": the file that it is in ... */
-        uint32_t device;     /* ... and the number of the GPU */
+        /*
+         * Threads of the thread pool, including the caller; 0: one for each core that the process
+         * may use.
+         */
+        uint32_t threads;
+        /*
+         * Pin threads to cores if there is one thread for each core; the caller of step_begin()
+         * is one of them.
+         */
+        bool pin;
+        /*
+         * The instruction set: "auto", or a lower one by force: "avx512bf16", "avx512", "avx2",
+         * "c".
+         */
+        const char *isa;
+        uint32_t rows_max;  /* most rows in a step */
+        uint32_t slots_max; /* page tables */
+        uint32_t pages_max; /* entries of each page table */
+        uint32_t vocab_max; /* most logits of a row */
+        uint32_t wants_max; /* most wanted rows in a step */
+        /*
+         * A row's bits do not depend on the other rows of its step, even if that is slower: see
+         * Bits above.
+         */
+        bool deterministic;
+        /* For "cuda": the file of the library, and the number of the GPU. */
+        const char *library;
+        uint32_t device;
 };
 
-/* What a model is going to have made, for the plan of memory. */
+/* The objects that a model is going to make, so that memory can be planned. */
 struct kernels_needs {
         const struct mat_shape *mats;
         const size_t *floats;
-        const struct attend *attends; /* one of each shape: heads, kv_heads, head_dim, window */
+        /* One of each shape: heads, kv_heads, head_dim, window. */
+        const struct attend *attends;
         uint32_t mat_count, floats_count, attend_count;
 };
 
-/* Bytes of a backend's own memory: how many are left, and how many those will take. */
+/*
+ * Bytes of a backend's own memory: how many are free, and how many the planned objects will take.
+ */
 struct kernels_memory {
         uint64_t left;
         uint64_t weights, floats;
-        uint64_t scratch; /* what operators need besides, now or in their first step */
+        /* What operators need in addition, now or in their first step. */
+        uint64_t scratch;
 };
 
 struct kernels {
         const char *name; /* "ref", "cpu/avx512" */
         enum kv_layout layout;
-        uint32_t kv_types; /* that kv_new() knows: bit 1 << type; of others it is -ENOTSUP */
+        /*
+         * The types that kv_new() supports: bit 1 << type. For other types kv_new() returns
+         * -ENOTSUP.
+         */
+        uint32_t kv_types;
 
         void (*close)(struct kernels *k);
 
-        /* zeroed, and there: no step waits for the system to make it.  columns * rows floats for
-         * activations, or anything the model needs.  put() and get() come after what operators were
-         * called before */
+        /*
+         * Makes `count` floats: activations, (rows, columns), or anything else that the model
+         * needs. They are zeroed, and their memory is already backed, so that no step waits for
+         * the system to provide it. put() and get() take effect after all operators that were
+         * called before them.
+         */
         int (*floats_new)(struct kernels *k, size_t count, float **ret_floats);
         void (*floats_free)(struct kernels *k, float *floats);
         int (*put)(struct kernels *k, float *to, const float *host, size_t count);
@@ -261,22 +304,26 @@ struct kernels {
 
         int (*mat_new)(struct kernels *k, const struct mat_shape *shape, struct mat **ret_mat);
         void (*mat_free)(struct kernels *k, struct mat *mat);
-        /* `rows` rows of a part, as they lie in the file, from `row` on; any thread, rows apart.  0: they
-         * are in the matrix, or else it cannot be used. */
+        /*
+         * Puts `rows` rows of a part, as they are in the file, starting at row `row`. Any thread
+         * may call it, if the threads put different rows. On 0 the rows are in the matrix; on an
+         * error the matrix cannot be used.
+         */
         int (*weights_put)(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row,
                            uint32_t rows, const void *file_rows);
 
-        /* there, like floats */
+        /* The pool's memory is already backed, like that of floats. */
         int (*kv_new)(struct kernels *k, const struct kv_shape *shape, struct kv **ret_kv);
         void (*kv_free)(struct kernels *k, struct kv *kv);
 
         /*
-         * copies what it needs of `step`; applies pages, then copies.  STEP_REHEARSED: the operators
-         * follow by themselves, step_end() is next
+         * Copies what it needs of `step`; applies the page table changes, then copies pages. If
+         * it returns STEP_REHEARSED, the operators run by themselves (see rehearse()) and the
+         * next call is step_end().
          */
         int (*step_begin)(struct kernels *k, struct kv *kv, const struct step *step);
 
-        /* x: (rows, columns) = the tokens' rows of `table`, times scale */
+        /* x: (rows, columns) = the rows of `table` for the tokens, times scale */
         int (*embed)(struct kernels *k, const struct mat *table, float scale, float *x);
         int (*qkv)(struct kernels *k, const struct qkv *op, float *q, const float *x);
         int (*attend)(struct kernels *k, const struct attend *op, float *out, const float *q);
@@ -286,42 +333,62 @@ struct kernels {
         int (*head)(struct kernels *k, const struct head *op, float *logits, const float *x);
         int (*pick)(struct kernels *k, const float *logits, uint32_t vocab);
 
-        /* after the last operator; the step runs on while the host goes on */
+        /*
+         * Called after the last operator. The step may continue to run while the host does other
+         * work.
+         */
         int (*step_end)(struct kernels *k);
         /*
-         * Between steps, once all weights are there, or NULL.  `operators` calls all of a step, the same
-         * for every step to come; it is called often, for no rows, and what it launches is
-         * kept.  Here is made what operators want for themselves, that no step allocates.
+         * May be NULL. Called between steps, after all weights are put. `operators` calls all
+         * operators of a step, the same for every later step. rehearse() calls it several times,
+         * with no rows, and records what it launches. Here the operators also allocate what they
+         * need, so that no step allocates.
          */
         int (*rehearse)(struct kernels *k, int (*operators)(void *arg), void *arg);
-        /* waits for step `number`; ret_tokens[want_count], PICK_NOT_FINITE among them.  Again, if one
-         * likes, until STEPS_BACK more have begun */
+        /*
+         * Waits for step `number` and writes ret_tokens[want_count], which may contain
+         * PICK_NOT_FINITE. It may be called again for the same step until STEPS_BACK more steps
+         * have begun.
+         */
         int (*collect)(struct kernels *k, uint64_t number, uint32_t *ret_tokens);
-        /* ... then, until STEPS_BACK more have begun: as many as that row's pick asked for; only of a
-         * row whose pick was finite */
+        /*
+         * After collect(), until STEPS_BACK more steps have begun: writes as many logprobs as
+         * that row's pick asked for. Only for a row whose pick was finite.
+         */
         void (*logprobs)(struct kernels *k, uint64_t number, uint32_t want,
                          struct logprob *ret_logprobs);
 
-        /* How it was lost, in a sentence that stays until it is closed; NULL: it is not.  While
-         * nobody puts weights. */
+        /*
+         * Why the backend was lost, in a sentence that stays valid until it is closed; NULL: it
+         * is not lost. Must not be called while a thread is in weights_put().
+         */
         const char *(*lost)(const struct kernels *k);
-        /* NULL: its memory is the host's.  Else, before anything was made; a pool of pages takes what
-         * kv_page_bytes() says.  Fails as making it would. */
+        /*
+         * NULL if the backend's memory is the host's. Otherwise it is called before anything is
+         * made, and estimates what the objects will take. A pool of pages takes what
+         * kv_page_bytes() says. It fails as making the objects would fail.
+         */
         int (*memory)(struct kernels *k, const struct kernels_needs *needs,
                       struct kernels_memory *ret_memory);
 
-        /* What it found on this machine, for the log: "NVIDIA H200, cuBLASLt 13.1.0 (FILE)"; or NULL. */
+        /*
+         * What the backend found on this machine, for the log: "NVIDIA H200, cuBLASLt 13.1.0
+         * (FILE)"; or NULL.
+         */
         const char *about;
-        /* What it did not find, what that costs and what to do, in a sentence; or NULL. */
+        /* What the backend did not find, what that costs and what to do, in a sentence; or NULL. */
         const char *missing;
 };
 
 /*
- * "ref", "cpu" or "cuda"; -ENOENT: no such backend, -ENOTSUP: not this way on this machine, -ENODEV: it
- * has no such device.
+ * `name` is "ref", "cpu" or "cuda". -ENOENT: no such backend; -ENOTSUP: not possible in this way
+ * on this machine; -ENODEV: the machine has no such device.
  */
 int kernels_open(const char *name, const struct kernels_conf *conf, struct kernels **ret_kernels);
-/* Why this thread's last call failed, in a sentence; "" where the error says all. */
+/*
+ * Why this thread's last kernels_open() failed, in a sentence; "" if the error code says
+ * everything.
+ */
 const char *kernels_why(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /*
- * A pool of pages in plain memory, zeroed when made; what the CPU backends mean
- * by struct kv.  The order of numbers inside a tile is theirs.
+ * A pool of pages in plain memory, zeroed when made: the CPU backends' definition of struct kv.
+ * Each backend chooses the order of numbers inside a tile.
  */
 #ifndef KERNELS_KV_H
 #define KERNELS_KV_H
@@ -17,14 +17,14 @@ struct kv {
         uint8_t *pages;
 };
 
-/* The last page may be read so many bytes beyond its end: a vector's. */
+/* A vector load may read this many bytes beyond the end of the last page. */
 #define KV_BEYOND 64u
 
 /* -EINVAL: a shape with a zero in it; -ENOMEM. */
 int kv_pool_new(const struct kv_shape *shape, struct kv **ret_kv);
 struct kv *kv_pool_free(struct kv *kv);
 
-/* Whole pages, in order: a later copy sees an earlier one. */
+/* Copies whole pages, in order: a later copy sees the result of an earlier one. */
 void kv_copy(struct kv *kv, const struct step_copy *copies, uint32_t count);
 
 /* KV_INT8, KV_FP8: the scales of a tile, one for each position. */

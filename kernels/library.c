@@ -10,7 +10,8 @@ int library_open(const char *path, const struct kernels_conf *conf, struct kerne
                  char *why, size_t why_bytes)
 {
         library_open_fn *open;
-        char real[PATH_MAX]; /* a name without a slash would be looked for elsewhere */
+        /* With a path without a slash, dlopen() would search other folders. */
+        char real[PATH_MAX];
         void *library;
 
         if (!path || !realpath(path, real)) {

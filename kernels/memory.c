@@ -1,14 +1,18 @@
 /*
- * Just before what it hands out, each piece keeps a note of where it really
- * begins; hence the spare room in front.
+ * Each piece (an allocation) stores a note just before its bytes, which says where the piece
+ * really begins. The spare bytes in front make room for the note.
  *
  *      small    [spare | note][bytes ...]                      from the heap
- *      medium   [extent][note][bytes ...][note][bytes ...]...  side by side in a mapping of many
- *      large    [spare ...| note][bytes ... at 2 MiB]          a mapping; what is not touched is not paid
+ *      medium   [extent][note][bytes ...][note][bytes ...]...  several in one mapping
+ *      large    [spare ...| note][bytes ... at 2 MiB]          a mapping of its own; pages that are
+ *                                                              never touched take no memory
  *
- * Medium pieces share mappings since huge pages are large: the last one of a mapping is seldom whole, so the kernel makes
- * small ones of it, and reading memory takes a tenth longer there.  A matrix of 3 MiB would be a third of these.
- * An extent is never used twice, so all of it is zero: a piece that goes gives its pages back, and the last one all.
+ * Medium pieces share mappings because huge pages are large. The last huge page of a mapping is
+ * seldom complete, so the kernel uses small pages there, and reading them takes a tenth longer.
+ * For a matrix of 3 MiB that would be a third of its memory.
+ *
+ * Addresses in an extent are never used twice, so all of it stays zero. When a piece is freed,
+ * its pages go back to the kernel; when the last piece is freed, the whole extent does.
  */
 #include "kernels/memory.h"
 
@@ -24,17 +28,18 @@
 #define EXTENT     ((size_t)64 << 20)
 #define LARGE_PAGE ((size_t)2 << 20)
 
-struct extent {     /* at its beginning */
-        void *base; /* of its mapping */
+struct extent {     /* at the beginning of the extent */
+        void *base; /* of the extent's mapping */
         size_t mapped;
-        size_t used; /* bytes, this included */
+        size_t used; /* bytes, including this struct */
         uint32_t pieces;
 };
 
 struct note {
-        void *base;            /* of what is the piece's own, or NULL ... */
-        size_t mapped;         /* 0: from the heap */
-        struct extent *extent; /* ... for it is in this one */
+        /* The beginning of the piece's own memory; NULL if the piece is in an extent. */
+        void *base;
+        size_t mapped;         /* 0: the piece is from the heap */
+        struct extent *extent; /* the extent of a medium piece, or NULL */
 };
 
 _Static_assert(sizeof(struct note) <= MEMORY_ALIGN, "the note fits before the first line");
@@ -42,7 +47,7 @@ _Static_assert(sizeof(struct extent) <= MEMORY_ALIGN, "so that pieces begin at l
 
 static struct {
         pthread_mutex_t lock;
-        struct extent *last; /* that pieces are added to */
+        struct extent *last; /* the extent to which pieces are added */
 } extents = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void *note_put(void *at, struct note note)
@@ -51,7 +56,10 @@ static void *note_put(void *at, struct note note)
         return at;
 }
 
-/* At a multiple of 2 MiB, with MEMORY_ALIGN before it; `bytes` of it will be huge pages, if there are any. */
+/*
+ * Maps memory at a multiple of 2 MiB, with MEMORY_ALIGN bytes before it. `bytes` of it will be
+ * huge pages, if the kernel has them.
+ */
 static void *map(size_t bytes, void **ret_base, size_t *ret_mapped)
 {
         size_t mapped = bytes + LARGE_PAGE;
@@ -62,7 +70,7 @@ static void *map(size_t bytes, void **ret_base, size_t *ret_mapped)
         if (base == MAP_FAILED)
                 return NULL;
         at = ((uintptr_t)base + MEMORY_ALIGN + LARGE_PAGE - 1) & ~(LARGE_PAGE - 1);
-        (void)madvise((void *)at, bytes, MADV_HUGEPAGE); /* a wish; not every kernel has them */
+        (void)madvise((void *)at, bytes, MADV_HUGEPAGE); /* a request; not every kernel has them */
         *ret_base = base;
         *ret_mapped = mapped;
         return (void *)at;
@@ -87,7 +95,7 @@ static void *small_new(size_t bytes)
         return note_put((char *)base + MEMORY_ALIGN, (struct note){ .base = base });
 }
 
-/* With the lock held. */
+/* Call with the lock held. */
 static struct extent *extent_with(size_t room)
 {
         struct extent *e = extents.last;
@@ -122,7 +130,10 @@ static void *medium_new(size_t bytes)
         return at;
 }
 
-/* An extent whose pieces have all gone goes; one that is not the last gets no more. */
+/*
+ * Unmaps an extent when all its pieces are freed. No pieces are added to an extent that is not
+ * the last.
+ */
 static void medium_free(char *at, const struct note *note)
 {
         const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

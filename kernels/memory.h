@@ -1,7 +1,8 @@
 /*
- * Memory of the CPU backends: zeroed, at a multiple of 64 bytes (a cache line,
- * the widest vector), and from 1 MiB up in huge pages where the kernel has them.  Pieces of some
- * MiB that are made one after the other lie one after the other.  Made at start, never in a step; any thread may.
+ * Memory of the CPU backends: zeroed, and aligned to 64 bytes (a cache line, the widest vector).
+ * Allocations from 1 MiB up are in huge pages if the kernel has them. Allocations of some MiB
+ * that are made one after the other lie one after the other. Memory is allocated at start, never
+ * in a step; any thread may do it.
  */
 #ifndef KERNELS_MEMORY_H
 #define KERNELS_MEMORY_H
@@ -14,7 +15,10 @@ extern "C" {
 
 #define MEMORY_ALIGN 64u
 
-/* NULL when there is none left, or count * bytes does not fit a size; never NULL for zero bytes. */
+/*
+ * Returns NULL if there is no memory left, or if count * bytes overflows size_t; never NULL for
+ * zero bytes.
+ */
 void *memory_new(size_t count, size_t bytes);
 void *memory_free(void *memory);
 

@@ -2,37 +2,39 @@
  * The page: the bytes of one KV block.
  *
  *      page     [layer][kv head] K tile | V tile
- *      tile     16 positions x head_dim numbers; KV_INT8, KV_FP8: and then 16 scales, floats
+ *      tile     16 positions x head_dim numbers; KV_INT8, KV_FP8: followed by 16 scales, floats
  *
- * Offsets are the same for every backend, so that a page moves between GPU,
- * host and disk in one copy.  The order of numbers inside a tile is the
- * backend's own and has an id, the layout: pages of another layout are never
- * read.  Numbers of positions that were not written yet may be anything, NaN
- * included: they are masked, never multiplied.
+ * Offsets are the same for every backend, so that a page moves between GPU, host and disk in one
+ * copy. The order of numbers inside a tile is the backend's own and has an id, the layout. Pages
+ * of another layout are never read. Numbers of positions that were not written yet may be
+ * anything, NaN included: they are masked, never multiplied.
  *
- * KV_INT8: a number is an integer of a signed byte times the scale of its position,
- * which is that of this head, and of K or V, alone.  Scales are in the order of
+ * KV_INT8: a number is a signed byte times the scale of its position. The scale belongs to one
+ * head at one position, and K and V have scales of their own. Scales are in the order of
  * positions, in every layout.
  *
  *      scale    max |x| / 127 of the head's numbers x; 0 where that is less than 2^-126,
  *               NaN (of bits 0x7fc00000) where some x is not finite
  *      integer  x / scale to nearest, ties to even: -127 .. 127; 0 where scale is 0 or NaN
  *
- * KV_FP8: the same with E4M3 (rows.h) for integers: a number keeps four bits of its own, where an integer
- * keeps what the head's largest leaves it.
+ * KV_FP8: the same, with E4M3 (rows.h) in place of integers. An E4M3 number always keeps four
+ * significant bits. An integer keeps fewer bits the smaller it is beside the head's largest
+ * number.
  *
  *      scale    max |x| / 448; 0 where that is less than 2^-126, NaN where some x is not finite
  *      number   float_to_e4m3(x / scale); +0 where scale is 0 or NaN
  *
- * The largest x / scale may be a little above 448, for scale was rounded: up to 464 that is 448.  So no
- * number is E4M3's NaN, and a reader may take that for anything.
+ * The largest x / scale may be slightly above 448, because scale was rounded. E4M3 rounds numbers
+ * up to 464 to 448. So no stored number is E4M3's NaN, and a reader may give that code any
+ * meaning.
  *
- * x, scale and quotient are floats, each rounded to nearest, so the bits are defined.  A number that is
- * not finite makes NaN of its whole head; f16 and bf16, which round to nearest, ties to even,
- * keep it where it is, and f16 makes infinity of what is too large for it.
+ * x, scale and quotient are floats, each rounded to nearest, so the bits are defined. With
+ * scales, a number that is not finite makes its whole head NaN. f16 and bf16 round to nearest,
+ * ties to even. They keep a number that is not finite in its place, and f16 turns a number that
+ * is too large into infinity.
  *
- * A tile begins at a multiple of its numbers' own 16 positions: of 16 bytes at least, whatever head_dim
- * is, and so do its scales.
+ * The offset of a tile is a multiple of the bytes of 16 of its numbers, so at least of 16 bytes,
+ * whatever head_dim is. The same holds for its scales.
  */
 #ifndef KERNELS_PAGE_H
 #define KERNELS_PAGE_H
@@ -45,7 +47,7 @@
 enum kv_type { KV_F16 = 0, KV_BF16 = 1, KV_INT8 = 2, KV_F32 = 3, KV_FP8 = 4 };
 #define KV_TYPES 5
 
-/* Whose numbers are bytes, and mean nothing without the scale of their position. */
+/* Types whose numbers are bytes that mean nothing without the scale of their position. */
 #define KV_HAS_SCALES(type) ((type) == KV_INT8 || (type) == KV_FP8)
 
 enum kv_layout {

@@ -1,13 +1,13 @@
 /*
- * A half is sign 1, exponent 5 (bias 15), fraction 10; a float is 1, 8 (bias
- * 127), 23.  Every half is a float, so that way is exact.  The way back has
+ * A half has 1 sign bit, 5 exponent bits (bias 15) and 10 fraction bits; a float has 1, 8 (bias
+ * 127) and 23. Every half is a float, so that conversion is exact. The conversion to half has
  * three ranges:
  *
- *      normal       2^-14 and up   rebias the exponent, round 13 bits away; a carry
- *                                  out of the fraction moves into the exponent, and
- *                                  out of the exponent makes infinity, all by itself
- *      subnormal    below 2^-14    the unit is 2^-24 whatever the number: shift the
- *                                  fraction, its hidden one included, to that unit
+ *      normal       2^-14 and up   rebias the exponent, round 13 bits away; a carry out of the
+ *                                  fraction moves into the exponent, and a carry out of the
+ *                                  exponent gives infinity without further code
+ *      subnormal    below 2^-14    the unit is 2^-24 for every number: shift the fraction,
+ *                                  including its hidden one, to that unit
  *      zero         up to 2^-25    the tie goes to even, which is zero
  */
 #include "kernels/rows.h"
@@ -41,7 +41,7 @@ uint16_t float_to_half(float f)
                 return (uint16_t)(sign + shift_round((exponent - (127 - 15)) << 23 | fraction, 13));
         if (exponent < 127 - 25)
                 return sign;
-        /* from 2^-25 to 2^-14: 14 to 24 bits go */
+        /* from 2^-25 to 2^-14: 14 to 24 bits are rounded away */
         return (uint16_t)(sign + shift_round(fraction | 0x800000, 127 - 1 - exponent));
 }
 
@@ -73,7 +73,7 @@ uint8_t float_to_e4m3(float f)
                 return sign;
         if (exponent > 127 - 7)
                 rounded = shift_round((exponent - (127 - 7)) << 23 | fraction, 20);
-        else /* from 2^-10 to 2^-6: 21 to 24 bits go */
+        else /* from 2^-10 to 2^-6: 21 to 24 bits are rounded away */
                 rounded = shift_round(fraction | 0x800000, 127 + 14 - exponent);
         return (uint8_t)(sign | (rounded < 0x7f ? rounded : 0x7f));
 }

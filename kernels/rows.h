@@ -1,9 +1,9 @@
 /*
- * Numbers as files and pages write them, and floats.
+ * Conversion between floats and the numbers of files and pages.
  *
- * To half rounds to nearest, ties to even; too large becomes infinity, NaN stays
- * NaN and becomes quiet in both directions.  That is what the processors' own
- * conversions do, so a vector path and this one give the same bits.
+ * Conversion to half rounds to nearest, ties to even. A number that is too large becomes
+ * infinity. NaN stays NaN and becomes quiet in both directions. The processors' own conversions
+ * do the same, so a vector path and this one give the same bits.
  */
 #ifndef KERNELS_ROWS_H
 #define KERNELS_ROWS_H
@@ -34,13 +34,13 @@ static inline float bits_float(uint32_t u)
         return f;
 }
 
-/* Without a branch, as the other way of a bfloat is, so that loops of them are vectors. */
+/* Has no branches, like float_to_bfloat(), so that the compiler can vectorise loops of it. */
 static inline float half_to_float(uint16_t half)
 {
         uint32_t sign = (uint32_t)(half & 0x8000) << 16;
         uint32_t bits = (uint32_t)(half & 0x7fff) << 13;
         uint32_t normal = bits + ((127 - 15) << 23);
-        /* as if there were a hidden one, which is taken away again: exact */
+        /* computed as if there were a hidden one bit, which is subtracted again: exact */
         uint32_t subnormal = float_bits(bits_float(normal + (1 << 23)) - 0x1p-14f);
         uint32_t is_subnormal = -(uint32_t)(bits < 0x00800000);
         uint32_t infinite = -(uint32_t)(bits >= 0x0f800000) & 0x7f800000;
@@ -56,7 +56,7 @@ static inline float bfloat_to_float(uint16_t bfloat)
         return bits_float((uint32_t)bfloat << 16);
 }
 
-/* To nearest, ties to even, as to half. */
+/* Rounds to nearest, ties to even, as float_to_half() does. */
 static inline uint16_t float_to_bfloat(float f)
 {
         uint32_t bits = float_bits(f);
@@ -65,11 +65,14 @@ static inline uint16_t float_to_bfloat(float f)
         return (uint16_t)(nan ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* E4M3, a byte: up to 448; all ones is NaN, and what is too large becomes that: there is no infinity. */
+/*
+ * E4M3, a byte: up to 448. All ones is NaN. A number that is too large becomes NaN, because there
+ * is no infinity.
+ */
 float e4m3_to_float(uint8_t byte);
 uint8_t float_to_e4m3(float f);
 
-/* `columns` numbers of a file row, whole blocks of them; `row` need not be aligned. */
+/* Converts `columns` numbers of a file row, whole blocks of them; `row` need not be aligned. */
 void row_to_floats(enum row_type type, const void *row, uint32_t columns, float *ret_floats);
 
 #ifdef __cplusplus

@@ -54,7 +54,10 @@ void steps_deinit(struct steps *s)
         *s = (struct steps){ 0 };
 }
 
-/* Room, order and cover, as kernels.h promises them to a backend. */
+/*
+ * Checks the limits, the order of the rows, and that the runs cover all rows, as kernels.h
+ * promises.
+ */
 static void step_check(const struct steps *s, const struct step *step)
 {
         uint32_t row = 0;

@@ -1,12 +1,12 @@
 /*
- * The steps of a backend that computes at once: a copy of the step being run,
- * every slot's page table, and the picks of the last steps, from which rows may
- * take their tokens.
+ * The steps of a backend that computes at once. It holds a copy of the step that runs, the page
+ * table of every slot, and the picks of the last steps. Rows may take their tokens from those
+ * picks.
  *
  *      begin -> operators ... -> picks set -> end -> collect, up to STEPS_BACK later
  *
- * steps_begin() checks the whole contract of struct step by assert, so that the
- * operators need not.  Nothing allocates after steps_init().
+ * steps_begin() checks the whole contract of struct step by assert, so that the operators need
+ * not. Nothing allocates after steps_init().
  */
 #ifndef KERNELS_STEPS_H
 #define KERNELS_STEPS_H
@@ -24,15 +24,15 @@ extern "C" {
 #define STEPS_KEPT    (STEPS_BACK + 1u)
 #define STEPS_NO_PAGE UINT32_MAX /* an entry of a page table that was never set */
 
-/* The wanted rows of one step and what was picked from them. */
+/* The wanted rows of one step and the tokens picked from them. */
 struct step_kept {
         uint64_t number;
         bool known;  /* there was such a step */
-        bool picked; /* tokens hold */
+        bool picked; /* `tokens` is set */
         uint32_t count;
         uint32_t *rows;           /* (wants_max), ascending */
         uint32_t *tokens;         /* (wants_max) */
-        uint32_t *told;           /* (wants_max): how many logprobs */
+        uint32_t *told;           /* (wants_max): how many logprobs were asked for */
         struct logprob *logprobs; /* (wants_max, PICK_LOGPROBS_MAX) */
 };
 
@@ -49,21 +49,27 @@ struct steps {
 };
 
 int steps_init(struct steps *s, const struct kernels_conf *conf);
-void steps_deinit(struct steps *s); /* zeroed or half made is fine */
+void steps_deinit(struct steps *s); /* a zeroed or half-made *s is fine */
 
 /*
- * Takes over `step`: applies its pages and resolves its tokens.  Copies of pages
- * are the caller's next act (kv_copy).  A row fed by a pick that was not finite
- * runs on token 0: the host drops it when it collects that pick.
+ * Copies `step`, applies its page table changes and resolves its tokens. The caller copies the
+ * pages next (kv_copy). A row whose token is a pick that was not finite runs on token 0: the host
+ * drops the row when it collects that pick.
  */
 void steps_begin(struct steps *s, const struct step *step);
-/* ... but for the tokens, which are on a device: steps_source() says where. */
+/*
+ * Like steps_begin(), but does not resolve the tokens, which are on a device: steps_source()
+ * tells where.
+ */
 void steps_take(struct steps *s, const struct step *step);
-/* Of a row that is fed by a pick: which wanted row of its step that was. */
+/*
+ * For a row whose token is an earlier pick: the index of that pick among the wanted rows of its
+ * step.
+ */
 uint32_t steps_source(const struct steps *s, const struct step_row *row);
-/* Where pick() writes: want_count tokens of the running step. */
+/* Where pick() writes the want_count tokens of the running step. */
 uint32_t *steps_picked(struct steps *s);
-/* ... and what it tells of one that is wanted. */
+/* Where pick() writes the logprobs of wanted row `want`. */
 struct logprob *steps_told(struct steps *s, uint32_t want);
 void steps_end(struct steps *s);
 void steps_collect(const struct steps *s, uint64_t number, uint32_t *ret_tokens);

@@ -1,12 +1,12 @@
 /*
- * Rows of x as products want them: as they are, rounded to bfloats (an instruction set's own affair, with
- * a zero behind them), or quantized.
+ * Rows of x in the forms that products need: as floats, rounded to bfloats, or quantised. Each
+ * instruction set has its own form of bfloats, with a zero after the last one.
  *
- * A quantized row is blocks of 32 numbers, each rounded to a byte and a scale of its own, whatever
- * blocks the weights have: finer than a scale for 256, and one kind for all formats.  A product of block
- * and block is then exact in integers, and the float sums are few.  The sums of the
- * bytes are there because codes of weights have no sign: what is subtracted from all of them is
- * subtracted once.
+ * A quantised row is blocks of 32 numbers. Each number is rounded to a byte, and each block has a
+ * scale of its own, whatever blocks the weights have. That is finer than one scale for 256, and
+ * all formats share one form. The product of two blocks is then exact in integers, and there are
+ * few float sums. The sums of the bytes are stored because the codes of weights have no sign: a
+ * value that is subtracted from all codes is then subtracted only once.
  */
 #ifndef KERNELS_CPU_ACTS_H
 #define KERNELS_CPU_ACTS_H
@@ -21,10 +21,11 @@ enum act_kind { ACT_FLOATS, ACT_BFLOATS, ACT_BYTES, ACT_KINDS };
 #define ACT_NUMBERS 32u
 
 struct act {
-        float scale;       /* largest / 127; 0: all are below 2^-100; NaN or infinite as they are */
-        float less_scaled; /* scale * less */
-        int32_t less;      /* minus the sum of bytes ... */
-        int16_t less_halves[2]; /* ... of the first 16, of the last 16 */
+        /* largest / 127; 0 if all numbers are below 2^-100; NaN or infinite if a number is. */
+        float scale;
+        float less_scaled;      /* scale * less */
+        int32_t less;           /* minus the sum of bytes */
+        int16_t less_halves[2]; /* minus the sums of the first 16 and of the last 16 */
         int8_t bytes[ACT_NUMBERS];
 };
 
@@ -35,7 +36,7 @@ static inline enum act_kind act_kind_of(enum row_type type)
                                                                          : ACT_BYTES;
 }
 
-/* From one row to the next, so that rows begin at lines. */
+/* Bytes from one row to the next, so that rows begin at cache lines. */
 static inline size_t act_stride(enum act_kind kind, uint32_t columns)
 {
         size_t blocks = (columns + ACT_NUMBERS - 1) / ACT_NUMBERS;

@@ -10,7 +10,10 @@
 
 #define NO_LIMIT ALLOWANCE_NO_LIMIT
 
-/* What groups limit: `limit_1` and `limit_2` read it in a group's folder, of either version. */
+/*
+ * A resource that groups limit. `limit_1` and `limit_2` read the limit in a group's folder, of
+ * version 1 or 2.
+ */
 struct resource {
         const char *controller, *mount_1;
         uint64_t (*limit_1)(const char *folder);
@@ -22,7 +25,7 @@ static uint64_t least(uint64_t a, uint64_t b)
         return a < b ? a : b;
 }
 
-/* Returns how many numbers the file begins with: 2 at most. */
+/* Reads the numbers at the beginning of the file; returns how many, 2 at most. */
 static int numbers_read(const char *folder, const char *name, long long *ret_one,
                         long long *ret_other)
 {
@@ -77,7 +80,7 @@ static uint64_t memory_2(const char *folder)
         return least(bytes_of(folder, "memory.max"), bytes_of(folder, "memory.high"));
 }
 
-/* One that is not limited has "9223372036854771712" there. */
+/* A group without a limit has "9223372036854771712" there. */
 static uint64_t memory_1(const char *folder)
 {
         return bytes_of(folder, "memory.limit_in_bytes");
@@ -86,8 +89,11 @@ static uint64_t memory_1(const char *folder)
 static const struct resource cores = { "cpu", "/cpu", cores_1, cores_2 };
 static const struct resource memory = { "memory", "/memory", memory_1, memory_2 };
 
-/* The least of a group's limit and those of all that it is in; groups are in `mount`, or in its folder `under`.
- * Within a container a group may be called what it is called outside, and only the outermost be there. */
+/*
+ * The smallest limit of a group and of all groups around it. The groups are in `mount`, or in its
+ * folder `under`. Within a container, a group may have the name that it has outside, and only the
+ * outermost folder may exist there.
+ */
 static uint64_t limit_up(const char *mount, const char *under, const char *group,
                          uint64_t (*limit)(const char *folder))
 {
@@ -118,8 +124,10 @@ static bool is_among(const char *list, const char *name)
         return false;
 }
 
-/* One line: "0::/user.slice" (version 2), "4:cpu,cpuacct:/docker/1" (version 1).  Where there are both, those of
- * version 2 are mounted in a folder. */
+/*
+ * One line: "0::/user.slice" (version 2), "4:cpu,cpuacct:/docker/1" (version 1). If both versions
+ * are in use, version 2 is mounted in a folder, "unified".
+ */
 static uint64_t limit_of_line(const struct resource *of, char *line, const char *mount)
 {
         char *controllers = strchr(line, ':'), *group;

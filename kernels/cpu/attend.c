@@ -1,13 +1,13 @@
 /*
- * Attention, shared out by block of rows and KV head.  All queries of a block
- * and of the heads that share a KV head walk its tiles together, so that a tile is
- * fetched once for them; each still takes its own tiles in its own order
- * (attention.h), as if it were alone.  Rows of streams, which are few, walk several KV heads side by
- * side: their tiles lie one behind the other in each page, and are read in that order.
+ * Attention, divided by block of rows and KV head. All queries of a block walk over its tiles
+ * together, for all heads that share a KV head. So a tile is fetched once for all of them. Each
+ * query still handles its own tiles in its own order (attention.h), as if it were alone. Decode
+ * rows are few, and walk over several KV heads together: these heads' tiles follow each other in
+ * each page, and are read in that order.
  *
- * When there are few items, and a long past, every span of it is an item of its own: what was
- * found in each is kept, and joined in order when all are there, as the one thread does that
- * walks them one by one.
+ * If there are few items and a long past, every span of the past is an item of its own. The
+ * result of each span is kept, and the results are joined in order when all are there. A single
+ * thread that walks over the spans one by one joins them in the same order.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -15,13 +15,13 @@
 
 #include "kernels/memory.h"
 
-#define APART_MOST 4096u /* softmaxes that are kept: of 32 heads, 128 spans */
+#define APART_MOST 4096u /* softmaxes that are kept: for 32 heads, 128 spans */
 
 struct attend_room {
         const uint8_t **pages;          /* (pages of a slot) */
-        uint8_t *softmaxes;             /* what the next two point into */
+        uint8_t *softmaxes;             /* `all` and `found` point into this */
         struct softmax *all[QUERIES];   /* of the spans so far */
-        struct softmax *found[QUERIES]; /* of the one that is being walked */
+        struct softmax *found[QUERIES]; /* of the span that is being walked over */
 };
 
 struct attention {
@@ -34,8 +34,10 @@ struct attention {
         uint32_t apart; /* spans, each an item; 0: an item is all spans of a block and its heads */
 };
 
-/* What an item asks: of the rows of a block, `heads` from the `head`th on of those that share a KV head, for
- * a->each KV heads. */
+/*
+ * The queries of an item: for the rows of a block, `heads` heads from the `head`th on of those
+ * that share a KV head, for a->each KV heads.
+ */
 struct share {
         const struct step_run *block;
         uint32_t kv_head, head, heads;
@@ -98,7 +100,7 @@ static uint32_t first_seen(const struct attend *op, uint32_t own)
         return op->window && own >= op->window ? own - op->window + 1 : 0;
 }
 
-/* Which row and head a query of a share is. */
+/* Which row and head query `i` of a share belongs to. */
 static void query_of(const struct attention *a, const struct share *share, uint32_t i,
                      uint32_t *ret_row, uint32_t *ret_head)
 {
@@ -108,7 +110,7 @@ static void query_of(const struct attention *a, const struct share *share, uint3
         *ret_head = (share->kv_head + i / of_kv) * group + share->head + i % share->heads;
 }
 
-/* By KV head, row, and head; returns how many. */
+/* Makes the queries of a share, ordered by KV head, row and head; returns how many. */
 static uint32_t queries_make(const struct attention *a, const struct share *share,
                              struct query *queries)
 {
@@ -135,7 +137,7 @@ static const float *sink_of(const struct attend *op, uint32_t head)
         return op->sinks ? &op->sinks[head] : NULL;
 }
 
-/* Pages of positions `from` to `to`, both included. */
+/* Finds the pages of positions `from` to `to`, both included. */
 static struct past past_make(const struct attention *a, struct attend_room *room, uint32_t slot,
                              uint32_t kv_head, uint32_t from, uint32_t to)
 {
@@ -159,7 +161,7 @@ static struct past past_make(const struct attention *a, struct attend_room *room
         };
 }
 
-/* One span after the other. */
+/* Walks over all spans, one after the other. */
 static void walk_all(const struct attention *a, struct attend_room *room, const struct past *past,
                      const struct query *queries, uint32_t count)
 {
@@ -192,7 +194,7 @@ static struct softmax *apart_at(const struct attention *a, uint32_t row, uint32_
         return (struct softmax *)(a->cpu->apart + at * softmax_bytes(a->op->head_dim));
 }
 
-/* One span alone, of those that are apart. */
+/* Walks over one span, if each span is an item of its own. */
 static void attend_span(const struct attention *a, struct attend_room *room, uint32_t span,
                         const struct share *share, const struct query *queries, uint32_t n)
 {
@@ -204,7 +206,9 @@ static void attend_span(const struct attention *a, struct attend_room *room, uin
         if (from > end || to < base)
                 return;
         from = from > base ? from : base;
-        to = to < end + TILE_POSITIONS ? to : end + TILE_POSITIONS; /* what is fetched ahead, too */
+        to = to < end + TILE_POSITIONS
+                     ? to
+                     : end + TILE_POSITIONS; /* includes data that is prefetched */
         past = past_make(a, room, a->cpu->steps.rows[share->block->row].slot, share->kv_head, from,
                          to);
         for (uint32_t i = 0; i < n; i++) {
@@ -216,7 +220,7 @@ static void attend_span(const struct attention *a, struct attend_room *room, uin
         a->cpu->isa->loops->attend(&past, base, queries, n, found);
 }
 
-/* All spans, or `span` alone when they are apart. */
+/* Handles all spans, or only `span` if each span is an item of its own. */
 static void attend_share(const struct attention *a, uint32_t thread, const struct share *share,
                          uint32_t span)
 {
@@ -248,7 +252,10 @@ static void attend_work(void *arg, uint32_t thread, uint32_t item)
         uint32_t spans = a->apart ? a->apart : 1, of_block = spans * (op->kv_heads / a->each);
         uint32_t group = op->heads / op->kv_heads;
         struct share share = {
-                /* from the end: the last rows of a long run see most, and should not be left over */
+                /*
+                 * from the end: the last rows of a long run take longest, and should not be
+                 * started last
+                 */
                 .block = &a->cpu->blocks[a->blocks - 1 - item / of_block],
                 .kv_head = item % of_block / spans * a->each,
         };
@@ -259,7 +266,7 @@ static void attend_work(void *arg, uint32_t thread, uint32_t item)
         }
 }
 
-/* A row's spans, which were apart. */
+/* Joins a row's spans, which were items of their own. */
 static void join_work(void *arg, uint32_t thread, uint32_t row)
 {
         const struct attention *a = arg;
@@ -280,7 +287,7 @@ static void join_work(void *arg, uint32_t thread, uint32_t row)
         }
 }
 
-/* The runs, cut so that a block's queries are no more than QUERIES. */
+/* Cuts the runs into blocks that have at most QUERIES queries for one KV head. */
 static uint32_t blocks_make(struct cpu *cpu, uint32_t group)
 {
         const struct step *step = &cpu->steps.step;
@@ -300,7 +307,10 @@ static uint32_t blocks_make(struct cpu *cpu, uint32_t group)
         return n;
 }
 
-/* How many spans may be apart: 0 where there is one, or where they were too many to keep. */
+/*
+ * Into how many spans items may be divided: 0 if there is only one, or if there are too many to
+ * keep.
+ */
 static uint32_t spans_most(const struct attention *a)
 {
         const struct step *step = &a->cpu->steps.step;
@@ -315,8 +325,10 @@ static uint32_t spans_most(const struct attention *a)
                                                                                          : 0;
 }
 
-/* Heads whose K and V lie side by side are best walked together: so as many to an item as a block of queries
- * has room for, but items enough for all threads. */
+/*
+ * Heads whose K and V lie side by side are best walked over together. So an item gets as many
+ * heads as a block of queries has room for, if there are still enough items for all threads.
+ */
 static void items_cut(struct attention *a)
 {
         const struct attend *op = a->op;

@@ -1,44 +1,54 @@
 /*
- * Attention's loops.  Part of body.h.
+ * Attention's loops. Part of body.h.
  *
- *      span     1024 positions: a softmax of its own, joined to that of all before it
+ *      span     1024 positions: a softmax of its own, joined to that of all positions before it
  *      tile     64 positions, four pages: scores, their maximum, e^(score - maximum), times V
  *
- * Both begin at multiples of their length, whoever asks: what a query adds to what, and in which order,
- * depends on its own position alone.  Which queries are worked on together, as one pass over a tile, is
- * about speed: a number that is fetched and converted serves them all.  A pass is of queries that
- * see the same positions of its tile, for what others may not see must not even be multiplied by 0.
+ * Both begin at multiples of their length for every query. So the terms that a query adds, and
+ * their order, depend only on its own position. Which queries are handled together, in one pass
+ * over a tile, affects only speed: a number that is fetched and converted once serves them all.
+ * The queries of a pass see the same positions of the tile, because values that a query may not
+ * see must not even be multiplied by 0.
  *
- * Numbers are converted as they lie in their pages, again for every pass: to make floats of a tile first
- * was slower even for 32 queries, for then it outgrows the first cache.  What comes next is
- * fetched from memory meanwhile: V and the K behind it (the next head's, or the first one's in the next
- * tile) are as large as K, so while a number of one is read, the same place of the other is asked for.
+ * Numbers are converted directly from their pages, again for every pass. Converting a tile to
+ * floats first was slower even for 32 queries, because the tile then outgrows the L1 cache.
+ * Meanwhile the data needed next is prefetched from memory. V, and the K that follows it (the
+ * next head's, or the first head's in the next tile), are as large as K. So while a number of one
+ * is read, the same place of the other is prefetched.
  */
 
 #define PASS_QUERIES (LANES == 4 ? 2u : 6u)
-#define REGISTERS    (LANES == 16 ? 32u : 16u) /* of vectors */
-#define UNITS_MOST   4u /* of 16 positions (K) or 16 numbers of a head (V), at once */
+#define REGISTERS    (LANES == 16 ? 32u : 16u) /* vector registers */
+/* Units that are handled at once, of 16 positions (K) or 16 numbers of a head (V). */
+#define UNITS_MOST 4u
 
-/* A tile as a pass sees it: positions [from, to), counted from its first one. */
+/* A tile as a pass sees it: positions [from, to), counted from the tile's first position. */
 struct tile {
         uint32_t from, to;
         const uint8_t *k[TILE_PAGES], *v[TILE_PAGES];
-        const uint8_t *next[TILE_PAGES];                          /* K of the next tile */
+        const uint8_t *next[TILE_PAGES]; /* the K that is needed next: see tile_find() */
         const float *k_scales[TILE_PAGES], *v_scales[TILE_PAGES]; /* KV_INT8, KV_FP8 */
-        float scales_by; /* what these are multiplied by, for numbers are read as so much less */
+        /*
+         * The factor for the scales: E4M3 numbers are loaded smaller than they are by this
+         * factor.
+         */
+        float scales_by;
 };
 
-/* A pass's queries: of each what it asks, and where its values are summed. */
+/* The queries of a pass: each one's q, and where its values are summed. */
 struct pass {
         const float *q[PASS_QUERIES];
         float *values[PASS_QUERIES];
         float p[PASS_QUERIES][TILE_POSITIONS]; /* scores, then e^(score - largest) */
-        float factor[LANES];                   /* what sums and values so far are multiplied by */
+        float factor[LANES];                   /* the factor for the sums and values so far */
 };
 
 _Static_assert(PASS_QUERIES <= LANES, "one vector of factors");
 
-/* Numbers of a tile from `at` on, bytes without their scales; E4M3 are 2^-8 of what they mean. */
+/*
+ * Loads numbers of a tile from `at` on. Bytes are loaded without their scales; E4M3 numbers are
+ * loaded as 2^-8 of their value.
+ */
 LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at)
 {
         switch (type) {
@@ -56,8 +66,11 @@ LANES_INLINE vec load_kv(const enum kv_type type, const void *numbers, size_t at
         return load((const float *)numbers + at);
 }
 
-/* How many units leave registers enough: for the sums, for what all queries are multiplied with,
- * and for a query's own.  One query alone need not keep the second. */
+/*
+ * How many units fit into the registers. The registers hold the sums of all queries, the numbers
+ * that all queries are multiplied with, and one value of a query. A single query need not keep
+ * the shared numbers.
+ */
 LANES_INLINE uint32_t units_of(const uint32_t queries)
 {
         const uint32_t vectors = (queries == 1 ? 1 : queries + 1) * PARTS;
@@ -127,8 +140,10 @@ LANES_INLINE void scores_all(const enum kv_type type, const uint32_t queries, st
 
 /* ---- the softmax ---- */
 
-/* What a query makes of its scores before they are compared.  Hidden ones, which may be
- * anything, become -inf. */
+/*
+ * Scales, caps and slopes a query's scores before they are compared. Hidden scores, which may be
+ * anything, become -inf.
+ */
 static void scores_shape(float *p, const struct tile *tile, const struct past *past,
                          const struct query *query, uint32_t base)
 {
@@ -150,7 +165,7 @@ static void scores_shape(float *p, const struct tile *tile, const struct past *p
         }
 }
 
-/* ... where a product is all there is to it. */
+/* The same, for the case that a product is the whole operation. */
 static void scores_scale(float *p, float scale)
 {
         for (uint32_t i = 0; i < TILE_POSITIONS; i += LANES)
@@ -171,14 +186,20 @@ static float scores_largest(const float *p)
         return tree_max(most);
 }
 
-/* What is subtracted from scores: where all of them are -inf, that would make NaN of them. */
+/*
+ * The value to subtract from scores. If all scores are -inf, subtracting -inf would make them
+ * NaN.
+ */
 static float base_of(float largest)
 {
         return largest > -INFINITY ? largest : 0;
 }
 
-/* Leaves in `p` what each position's v is to be multiplied by, and adds it up.  Hidden ones add nothing: e^-inf is
- * 1e-38 here. */
+/*
+ * Leaves in `p` the factor of each position's v: e^(score - base), times v's scale if there is
+ * one. Adds up e^(score - base). Hidden positions add nothing that counts: exp_lanes() gives
+ * about 1e-38 for -inf.
+ */
 static void scores_weigh(float *p, float sums[SUMS], float factor, float base,
                          const struct tile *tile)
 {
@@ -200,9 +221,11 @@ static void scores_weigh(float *p, float sums[SUMS], float factor, float base,
 
 /* ---- values ---- */
 
-/* values = values * factor + p[j] * v[j] for the positions of the tile, ascending, of `units` times 16 numbers of the head
- * from `d` on.  Where head_dim is no multiple of 16 the last ones are somebody else's, and remain in
- * lanes that nobody looks at. */
+/*
+ * values = values * factor + p[j] * v[j] for the positions of the tile, ascending. A call handles
+ * `units` times 16 numbers of the head, from `d` on. If head_dim is not a multiple of 16, the
+ * last numbers belong to other data, and stay in lanes that are never read.
+ */
 LANES_INLINE void values_of(const enum kv_type type, const uint32_t queries, const uint32_t units,
                             const struct pass *pass, const struct tile *tile, uint32_t head_dim,
                             size_t d)
@@ -265,7 +288,7 @@ LANES_INLINE void values_all(const enum kv_type type, const uint32_t queries,
 
 /* ---- a pass, a tile, a span ---- */
 
-/* A block of queries on its way through a span. */
+/* A block of queries while it walks through a span. */
 struct walk {
         const struct past *past;
         const struct query *queries;
@@ -275,9 +298,10 @@ struct walk {
 };
 
 /*
- * The running softmax takes a pass's scores.  What was found so far is multiplied by e^(largest before - largest now),
- * which is 1 where none is larger than those before.  No branch asks for that: whether one is depends on what is read,
- * and a processor that had to guess would be quicker the next time, so another user's clock could tell that it was.
+ * Adds a pass's scores to the running softmax. The earlier results are multiplied by e^(largest
+ * before - largest now), which is 1 if no new score is larger. There is no branch for that case.
+ * The branch would depend on the data that is read, and a correct prediction would be faster. So
+ * another user could learn from timing which case occurred.
  */
 static void pass_soften(struct walk *w, struct pass *pass, const struct tile *tile, uint32_t query,
                         uint32_t count)
@@ -315,7 +339,7 @@ LANES_INLINE void pass_take(const enum kv_type type, const uint32_t count, struc
         values_all(type, count, pass, tile, head_dim);
 }
 
-/* Queries [query, query + count), which see the same of the tile. */
+/* Handles queries [query, query + count), which see the same positions of the tile. */
 LANES_INLINE void queries_take(const enum kv_type type, struct walk *w, struct pass *pass,
                                const struct tile *tile, uint32_t query, uint32_t count)
 {
@@ -346,7 +370,7 @@ LANES_INLINE void queries_take(const enum kv_type type, struct walk *w, struct p
         }
 }
 
-/* What a query sees of the tile at `base`; nothing: from >= to. */
+/* The positions of the tile at `base` that a query sees; none: from >= to. */
 static void query_sees(const struct query *query, uint32_t base, struct tile *tile)
 {
         tile->from = query->first > base ? query->first - base : 0;
@@ -374,8 +398,11 @@ LANES_INLINE void tile_take(const enum kv_type type, struct walk *w, struct pass
         }
 }
 
-/* Pages [first, last] of the row, those of the tile that are seen, at `head`.  For others something stands
- * that may be read.  What comes next are the next head's K, or the first one's in the next tile. */
+/*
+ * Finds the tile's pages for `head`. Pages [first, last] of the row are seen; for other pages of
+ * the tile a readable page is used instead. The data needed next is the next head's K, or the
+ * first head's K in the next tile.
+ */
 static void tile_find(struct tile *tile, const struct past *past, uint32_t base, uint32_t first,
                       uint32_t last, uint32_t head)
 {
@@ -485,7 +512,7 @@ static void attend_out(float *out, const struct softmax *all, uint32_t head_dim,
                 factor = exp_one(all->largest - largest);
                 sum = sum * factor + exp_one(*sink - largest);
         } else if (all->largest == -INFINITY) {
-                factor = NAN; /* shares of nothing */
+                factor = NAN; /* the query sees nothing, so its result is undefined */
         }
         factor = factor / sum;
         for (uint32_t d = 0; d < head_dim; d++)

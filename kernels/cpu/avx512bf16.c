@@ -1,4 +1,4 @@
-/* avx512.c on a processor that multiplies bfloats: they alone are made and multiplied here. */
+/* avx512.c on a processor that multiplies bfloats: this file makes and multiplies only bfloats. */
 #include "kernels/cpu/isa.h"
 #include "kernels/rows.h"
 
@@ -52,7 +52,7 @@ static void act(enum act_kind kind, void *to, const float *x, uint32_t columns)
 #pragma clang attribute pop
 #endif
 
-/* Of its own only what differs. */
+/* Other types and the loops are those of avx512. */
 const struct isa isa_avx512bf16 = {
         .name = "cpu/avx512bf16",
         .product = product,

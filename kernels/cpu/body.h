@@ -1,18 +1,23 @@
 /*
- * The loops of isa.h, for whatever vectors the including file asks for:
+ * The loops of isa.h, for the vectors that the including file chooses:
  *
  *      LANES              floats in a vector: 16, 8 or 4
- *      WIDTH              vectors of a panel that a pass of a product takes: of numbers, of codes
- *      WIDTH_FEW, WIDTH_CODES   for two or three rows of x, of codes for more; for one row, all
- *      TILE, TILE_CODES, TILE_DOTS   rows of x that it takes at most, 12 and less: of numbers, of codes, and of
- *                         codes whose dots are wanted before all of 32 columns are summed (two scales, or
- *                         more bits than a sum holds); by what the registers hold, and what it costs to unpack
+ *      WIDTH              numbers: vectors of a panel that a pass of a product handles (a pass with
+ *                         one row of x handles all vectors)
+ *      WIDTH_FEW          codes: the same, for two or three rows of x
+ *      WIDTH_CODES        codes: the same, for more rows of x
+ *      TILE               numbers: rows of x that a pass handles at most; all tiles are 12 or less
+ *      TILE_CODES         codes: the same
+ *      TILE_DOTS          the same, for codes whose dots are needed before all 32 columns are
+ *                         summed (two scales, or more bits than a sum holds)
  *      HALF_BY_HARDWARE   the processor converts halves
- *      BFLOATS_BY_HARDWARE   ... and multiplies bfloats
- *      BODY_ISA, BODY_LOOPS, BODY_NAME   the tables this makes
+ *      BFLOATS_BY_HARDWARE   the processor multiplies bfloats
+ *      BODY_ISA, BODY_LOOPS, BODY_NAME   the tables that this file makes
  *
- * Anything that sums keeps 16 partial sums whatever LANES is, number i going to
- * sum i % 16, and adds them in one fixed tree.
+ * The widths and tiles are chosen by the number of registers and the cost of unpacking.
+ *
+ * Every function that sums keeps 16 partial sums, whatever LANES is. Number i goes to sum i % 16,
+ * and the sums are added in one fixed tree.
  */
 #include <assert.h>
 
@@ -93,7 +98,10 @@ static void product(enum row_type type, float *out, const void *panel, uint32_t 
         }
 }
 
-/* Of a block; as an integer the largest magnitude is that of a NaN if there is one, else an infinity's. */
+/*
+ * The largest magnitude of a block, compared as integers: that of a NaN if there is one, else
+ * that of an infinity if there is one.
+ */
 LANES_INLINE float block_largest(const float *x)
 {
         ivec most = { 0 };
@@ -105,7 +113,9 @@ LANES_INLINE float block_largest(const float *x)
         return bits_float((uint32_t)largest_dword(most));
 }
 
-/* A whole number for each, rounded by adding 1.5 * 2^23, where a float has no fraction left. */
+/*
+ * Rounds each number to an integer by adding 1.5 * 2^23, where a float has no fraction bits left.
+ */
 LANES_INLINE void block_round(ivec ret_numbers[ACT_NUMBERS / LANES], const float *x, float factor)
 {
         const float whole = 0x1.8p23f;
@@ -121,13 +131,13 @@ LANES_INLINE void block_round(ivec ret_numbers[ACT_NUMBERS / LANES], const float
 LANES_INLINE void act_make(struct act *to, const float *x)
 {
         float most = block_largest(x);
-        bool none = most < 0x1p-100f; /* 127 / most would be infinite */
+        bool none = most < 0x1p-100f; /* else 127 / most would be infinite */
         ivec numbers[ACT_NUMBERS / LANES];
         int32_t first, second;
 
         block_round(numbers, x, none ? 0 : 127 / most);
-        narrow_block(to->bytes, numbers, &first,
-                     &second); /* the bytes' sums, even where x is not finite */
+        /* first and second: the sums of the bytes, even if x is not finite */
+        narrow_block(to->bytes, numbers, &first, &second);
         to->scale = none ? 0 : most / 127;
         to->less = -(first + second);
         to->less_halves[0] = (int16_t)-first;

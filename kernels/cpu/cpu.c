@@ -11,7 +11,7 @@
 #include "kernels/memory.h"
 
 #define TOUCH_PIECE ((size_t)2 << 20)
-#define TOUCH_EACH  4096u /* no kernel has smaller pages */
+#define TOUCH_EACH  4096u /* no system has smaller pages */
 
 int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
 {
@@ -28,7 +28,7 @@ int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
         return 0;
 }
 
-/* Of memory that is zero. */
+/* The memory to touch, which is zero. */
 struct touching {
         uint8_t *memory;
         size_t bytes;
@@ -45,9 +45,10 @@ static void touch_piece(void *arg, uint32_t thread, uint32_t item)
 }
 
 /*
- * The kernel makes memory when it is first written to.  Where it lies on a machine that is not one, 2 MiB
- * take up to 10 ms, which a step of some rows would have to wait for in the middle; so it is
- * made at start, by all threads, and each that has memory of its own has some of it there.
+ * The kernel allocates memory when it is first written to. On a virtual machine this can take up
+ * to 10 ms for 2 MiB, and a step of a few rows would have to wait in the middle. So all threads
+ * touch the memory at start. If parts of the machine have memory of their own, each part's
+ * threads get some of it there.
  */
 static void touch(struct cpu *cpu, void *memory, size_t bytes)
 {
@@ -119,7 +120,8 @@ static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *s
         steps_begin(&cpu->steps, step);
         kv_copy(kv, step->copies, step->copy_count);
         gist_forget(&cpu->gist);
-        cpu->turned.frequency = NULL; /* other positions, and put() may have changed the numbers */
+        cpu->turned.frequency =
+                NULL; /* positions change, and put() may have changed the frequencies */
         return 0;
 }
 
@@ -141,7 +143,7 @@ static int cpu_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
         return 0;
 }
 
-/* Memory of the host, and nothing is waited for: what could fail? */
+/* All memory is the host's and nothing runs asynchronously, so this backend cannot be lost. */
 static const char *cpu_lost(const struct kernels *k)
 {
         (void)k;
@@ -202,7 +204,7 @@ static bool have_avx2(void)
 {
         unsigned a, b, c, d;
 
-        /* no compiler's name for f16c is known to all of them */
+        /* compilers do not agree on a name for f16c, so ask the processor */
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
@@ -232,7 +234,10 @@ static bool have_any(void)
         return true;
 }
 
-/* Best first.  Other architectures know the names, so that a wrong one is still told apart. */
+/*
+ * Best first. Other architectures know the names too, so that -ENOTSUP and -EINVAL stay
+ * different.
+ */
 static const struct {
         const char *name;
         bool (*have)(void);

@@ -1,15 +1,15 @@
 /*
- * The CPU backend: the operators of kernels.h, shared out over a crew, on top of
- * the loops of isa.h.
+ * The CPU backend: the operators of kernels.h, distributed over a crew (the thread pool) and
+ * built from the loops of isa.h.
  *
- * Weights lie in panels (panel.h), as exact as they are in the file and as large.  Pages are
- * KV_LAYOUT_LANES: positions in the lanes of K, the head in the lanes of V.
+ * Weights lie in panels (panel.h), as exact and as large as they are in the file. Pages are
+ * KV_LAYOUT_LANES: vector lanes hold positions in K, and numbers of the head in V.
  *
- * Work is cut by panels, by row, or by row and KV head.  How it is cut, and who
- * does which piece, never reaches a result: a number is always summed by one
- * thread in one order, which depends on its row alone.
+ * Work is divided by panels, by row, or by row and KV head. The division, and the thread that
+ * does a piece, never affect a result: one thread always sums a number, in one order, which
+ * depends on its row alone.
  *
- * All scratch is made at open, or when a matrix or a pool is made that needs more.
+ * All scratch memory is allocated at open, or when a matrix or a pool is made that needs more.
  */
 #ifndef KERNELS_CPU_CPU_H
 #define KERNELS_CPU_CPU_H
@@ -26,20 +26,21 @@
 
 struct part {
         uint8_t *panels;
-        size_t stride;        /* from one panel to the next; another part's may lie between them */
-        uint32_t panel_count; /* the last one filled up with zero rows */
+        /* From one panel to the next; panels of another part may lie between them. */
+        size_t stride;
+        uint32_t panel_count; /* the last one is padded with zero rows */
 };
 
 struct mat {
         struct mat_shape shape;
         uint32_t rows;   /* of all parts */
         uint32_t panels; /* of all parts */
-        uint32_t kinds;  /* of x that products with it need: 1 << act_kind */
+        uint32_t kinds;  /* forms of x that products with it need: 1 << act_kind */
         uint8_t *memory; /* of all parts */
         struct part parts[MAT_PARTS_MAX];
 };
 
-struct attend_room; /* attend.c: one thread's */
+struct attend_room; /* attend.c: scratch memory of one thread */
 
 struct cpu {
         struct kernels table; /* first: a struct kernels of ours is a struct cpu */
@@ -48,23 +49,26 @@ struct cpu {
         struct steps steps;
         uint32_t vocab_max;
 
-        void *acts[ACT_KINDS]; /* (rows_max): of the widest matrix that wants them */
+        /* (rows_max): with room for the widest matrix that uses this form. */
+        void *acts[ACT_KINDS];
         size_t acts_max[ACT_KINDS];
         float *normed; /* (threads, columns of the widest matrix) */
         size_t normed_max;
         float *outs; /* (rows_max, rows of the tallest q, k, v) */
         size_t outs_max;
 
-        float *turns; /* (rows_max, head_dim): cosines, then sines, of a row's position */
+        /* (rows_max, head_dim): cosines, then sines, of each row's position. */
+        float *turns;
         size_t turns_max;
-        struct rope turned; /* what `turns` holds; frequency NULL: nothing */
+        struct rope turned; /* the rope that `turns` holds; frequency NULL: none */
 
         struct step_run *blocks;   /* (rows_max): attention's blocks of rows */
         struct attend_room *rooms; /* (threads) */
-        uint8_t *apart;            /* softmaxes of spans that different threads work at */
-        uint32_t head_dim_max;     /* there is room for */
+        /* Softmaxes of spans, if different threads work on the spans of one row. */
+        uint8_t *apart;
+        uint32_t head_dim_max; /* the largest head_dim that there is room for */
 
-        struct gist gist;       /* of the logits that this step's head made */
+        struct gist gist;       /* about the logits that head() made in this step */
         struct sorter *sorters; /* (threads) */
 };
 
@@ -73,7 +77,10 @@ static inline struct cpu *cpu_of(struct kernels *k)
         return (struct cpu *)k;
 }
 
-/* Replaces `*scratch`, a pointer, when it is too small; what was in it is scratch. */
+/*
+ * Replaces `*scratch`, a pointer, if it is too small. The old contents are lost: it is scratch
+ * memory.
+ */
 int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes);
 
 /* mat.c */
@@ -84,32 +91,40 @@ int cpu_weights_put(struct kernels *k, struct mat *mat, uint32_t part, uint32_t 
 void cpu_mat_row(const struct mat *mat, uint32_t part, uint32_t row, float *ret_floats);
 
 /* linear.c */
-struct product { /* a matrix with `rows` rows of x */
+struct product { /* a matrix times `rows` rows of x */
         struct cpu *cpu;
         const struct mat *w;
         uint32_t rows;
         const float *bias;
         float *out;
         const void *op;
-        /* One panel of these with rows [from, from + tokens), at most TOKENS */
+        /* Handles one panel with rows [from, from + tokens), at most TOKENS. */
         void (*finish)(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens);
         const void *acts[ACT_KINDS];
 };
 
-/* Rows that are multiplied with one panel after the other, before the next ones are: both stay in the
- * second cache. */
+/*
+ * This many rows of x are multiplied with one panel after the other before the next rows are. The
+ * rows and the panels both stay in the L2 cache.
+ */
 #define TOKENS 48u
 
-/* Makes p->acts: x normed (norm may be NULL); of the rows `which`, or of all when it is NULL. */
+/*
+ * Makes p->acts from x, normed (norm may be NULL): of the rows `which`, or of all rows if it is
+ * NULL.
+ */
 void cpu_acts(struct product *p, const float *x, const float *norm, float eps,
               const uint32_t *which);
-/* p->finish() for all of `panels` and all rows */
+/* Calls p->finish() for all of `panels` and all rows. */
 void cpu_product(struct product *p, uint32_t panels);
 /* out[t] = panel x[from + t] + bias, for t < tokens; returns the rows of the panel that are real */
 uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
                    uint32_t tokens, float out[TOKENS * PANEL]);
 
-/* Rows of a panel that are real.  Where all are, how many is known to the compiler, and nobody is called. */
+/*
+ * Copies the real rows of a panel. If all rows are real, the size is a constant and the compiler
+ * does not call memcpy().
+ */
 static inline void panel_copy(float *to, const float *panel, uint32_t width)
 {
         if (width == PANEL)

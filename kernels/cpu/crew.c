@@ -1,23 +1,23 @@
 /*
- * Handing out work with one word.
+ * Work is handed out with one word.
  *
- * `left` is the number of items of the job nobody has taken.  Whoever lowers it
- * by compare-and-swap has taken item `items - left`.  The job's fields (work,
- * arg, items) are plain memory, read only after an item was taken: the caller
- * may not write them again before that item is done, so they hold still.
+ * `left` is the number of items of the job that no thread has taken yet. A thread that lowers it
+ * by compare-and-swap has taken item `items - left`. The job's fields (work, arg, items) are
+ * plain memory, read only after an item was taken. The caller may not write them again before
+ * that item is done, so they do not change meanwhile.
  *
  *      caller    job = ...; done = 0;  left = n (release)      ...  done == n (acquire)
  *      helper                          left - 1 (acquire)  work  done + 1 (release)
  *
- * It does not matter whether a helper saw the job announced: a compare-and-swap
- * that succeeds, even one begun in an older job, has taken an item of the job
- * that is there now.  So nobody waits for a helper that is late or asleep.
+ * It does not matter whether a helper saw the announcement of the job. A compare-and-swap that
+ * succeeds, even one begun during an older job, has taken an item of the current job. So no
+ * thread waits for a helper that is late or asleep.
  *
- * Sleeping is the usual pair of flags.  A helper adds itself to `sleepers` and
- * then looks at `left`; the caller sets `left` and then looks at `sleepers`; both
- * orders are sequentially consistent, so one of the two sees the other.  The
- * kernel itself looks at `left` once more before it lets a helper sleep.  The
- * caller waits for the last item in the same way, on `done` and `waiting`.
+ * Sleeping uses the usual pair of flags. A helper adds itself to `sleepers` and then reads
+ * `left`; the caller sets `left` and then reads `sleepers`. Both orders are sequentially
+ * consistent, so one of the two sees the other. The kernel itself reads `left` once more before
+ * it lets a helper sleep. The caller waits for the last item in the same way, with `done` and
+ * `waiting`.
  */
 #include "kernels/cpu/crew.h"
 
@@ -41,8 +41,9 @@
 
 #define CREW_THREADS_MAX 1024u
 #define CREW_STACK_BYTES (1u << 20)
-#define LINE             128        /* two cache lines: they are fetched in pairs */
-#define LEFT_STOP        UINT32_MAX /* in `left`: no job, go home */
+/* Two cache lines, because they are fetched in pairs. */
+#define LINE      128
+#define LEFT_STOP UINT32_MAX /* in `left`: no job, helpers end */
 
 struct helper {
         struct crew *crew;
@@ -54,7 +55,7 @@ struct helper {
 struct crew {
         _Alignas(LINE) _Atomic uint32_t left;
         _Alignas(LINE) _Atomic uint32_t done;
-        _Atomic uint32_t waiting; /* the caller sleeps until done changes */
+        _Atomic uint32_t waiting; /* the caller sleeps until `done` changes */
         _Alignas(LINE) _Atomic uint32_t sleepers;
 
         _Alignas(LINE) crew_work *work; /* the job */
@@ -64,7 +65,7 @@ struct crew {
         uint32_t threads;
         uint32_t started; /* helpers that exist */
         int32_t place;    /* of the caller; -1: anywhere */
-        bool settled;     /* the caller is there */
+        bool settled;     /* crew_settle() was called */
         struct helper *helpers;
 };
 
@@ -83,7 +84,10 @@ static uint64_t clock_ns(void)
         return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Spins until the word is (or is no longer) `value`; false when the time is up. */
+/*
+ * Spins until the word is (`equal`) or is no longer (not `equal`) `value`; false if the time is
+ * up.
+ */
 static bool spin(_Atomic uint32_t *word, uint32_t value, bool equal)
 {
         uint64_t end = 0;
@@ -103,7 +107,7 @@ static bool spin(_Atomic uint32_t *word, uint32_t value, bool equal)
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value)
 {
-        /* every return is looked at by the caller's loop, whatever its reason */
+        /* the caller's loop checks the word after every return, whatever its reason */
         syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
@@ -134,14 +138,14 @@ static void work(struct crew *c, uint32_t thread)
 
         while (take(c, &left)) {
                 c->work(c->arg, thread, c->items - left);
-                /* publishes what the work wrote, and comes before the look at waiting */
+                /* publishes what the work wrote, and precedes the read of `waiting` */
                 atomic_fetch_add(&c->done, 1);
                 if (atomic_load(&c->waiting))
                         futex_wake(&c->done, 1);
         }
 }
 
-/* Returns when there may be work: at the latest when there is. */
+/* May return early, but returns at the latest when there is work. */
 static void helper_wait(struct crew *c)
 {
         if (spin(&c->left, 0, false))
@@ -186,7 +190,10 @@ static int helper_start(struct helper *h, const pthread_attr_t *attr)
         return 0;
 }
 
-/* Helpers inherit the mask of their maker: blocked while they are made. */
+/*
+ * Helpers inherit the signal mask of the thread that makes them, so signals are blocked
+ * meanwhile.
+ */
 static int helpers_start(struct crew *c, const struct places *places)
 {
         pthread_attr_t attr;

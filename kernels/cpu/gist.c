@@ -46,7 +46,10 @@ bool gist_weighs(const struct pick *pick, uint32_t vocab)
 
 float gist_factor(const struct pick *pick)
 {
-        /* No more than can be multiplied by 0; and where nothing is drawn, what logprobs want. */
+        /*
+         * Limited to FLT_MAX, because infinity times 0 is NaN. If nothing is drawn, the factor is
+         * 1, which logprobs need.
+         */
         return pick->temperature > 0 ? fminf(1 / pick->temperature, FLT_MAX) : 1;
 }
 
@@ -70,7 +73,7 @@ static void weigh_block(struct gist *g, const struct loops *loops, size_t at, fl
                         const float *logits)
 {
         float each[LOGITS_BLOCK] __attribute__((aligned(64)));
-        float base = g->largest[at] > -INFINITY ? g->largest[at] : 0; /* -inf - -inf is no number */
+        float base = g->largest[at] > -INFINITY ? g->largest[at] : 0; /* -inf - -inf is NaN */
 
         loops->weigh(each, &g->weights[at], logits, 1, base, factor);
 }

@@ -1,13 +1,13 @@
 /*
  * The loops that are compiled once for each instruction set.
  *
- * body.h is the source; avx512.c, avx2.c and plain.c compile it with vectors of
- * 16, 8 and 4 floats.  All do the same operations on each number in the same
- * order, multiply and add fused only where it is written so (-ffp-contract=off), so that an
- * instruction set changes the speed and not one bit; but for products of bfloats where the
- * processor has its own way of them (avx512bf16.c).
+ * body.h is the source; avx512.c, avx2.c and plain.c compile it with vectors of 16, 8 and 4
+ * floats. All do the same operations on each number in the same order. Multiply and add are fused
+ * only where the source says so (-ffp-contract=off). So an instruction set changes the speed and
+ * no bit of the result. The only exception is products of bfloats on processors that have
+ * instructions for them (avx512bf16.c).
  *
- * How weights lie is said in panel.h, how rows of x do in acts.h.
+ * panel.h describes how weights lie in memory, acts.h how rows of x do.
  */
 #ifndef KERNELS_CPU_ISA_H
 #define KERNELS_CPU_ISA_H
@@ -21,10 +21,15 @@
 #include "kernels/kernels.h"
 #include "kernels/page.h"
 
-#define LOGITS_BLOCK PANEL /* logits that are looked at together: what a panel of the head makes */
-#define QUERIES      32u   /* that are walked together: of one KV head, or of several */
+/* Logits that are handled together: the output of one panel of the head. */
+#define LOGITS_BLOCK PANEL
+/* Queries that are walked together: of one KV head, or of several. */
+#define QUERIES 32u
 
-/* Attention takes positions by tiles, and tiles by spans, which begin at their own multiples. */
+/*
+ * Attention handles positions in tiles, and tiles in spans. Both begin at multiples of their
+ * length.
+ */
 #define TILE_POSITIONS 64u
 #define TILE_PAGES     (TILE_POSITIONS / PAGE_POSITIONS)
 #define SPAN_POSITIONS 1024u
@@ -36,21 +41,31 @@ struct query {
         float slope;         /* 0: none */
 };
 
-/* What lies behind a block of queries: the K tile of the first of its KV heads in each page, by
- * position / 16.  One that no query of the block sees may be anything. */
+/*
+ * The past positions of a block of queries. `pages` has the K tile of the block's first KV head
+ * in each page, by position / 16. Entries of pages that no query of the block sees may be
+ * anything.
+ */
 struct past {
         const uint8_t **pages;
         uint32_t page_count;
-        uint32_t heads; /* each asked by its share of the queries, those of the first one first */
-        size_t head_offset;             /* from a head's K tile to the next one's */
-        size_t v_offset, scales_offset; /* from a K tile to its V tile, from either to its scales */
+        /*
+         * KV heads; each has an equal share of the queries, and the first head's queries come
+         * first.
+         */
+        uint32_t heads;
+        size_t head_offset; /* from a head's K tile to that of the next head */
+        /* From a K tile to its V tile, and from either tile to its scales. */
+        size_t v_offset, scales_offset;
         uint32_t head_dim;
         enum kv_type type;
         float scale, softcap;
 };
 
-/* The softmax over some positions: the largest score, the sum of e^(score - largest), and of that
- * times v. */
+/*
+ * The softmax over some positions: the largest score, the sum of e^(score - largest), and the sum
+ * of that times v.
+ */
 struct softmax {
         float largest, sum;
         float unused[14];
@@ -62,7 +77,7 @@ struct split {
         float least, above;
 };
 
-/* What has the same bits on each of them. */
+/* The loops that give the same bits on all instruction sets. */
 struct loops {
         /* out = x / rms(x) * weight; out may be x */
         void (*norm)(float *out, const float *x, const float *weight, uint32_t count, float eps);
@@ -71,23 +86,36 @@ struct loops {
                          uint32_t count);
         /* x = cap * tanh(x / cap); count a multiple of 16 */
         void (*soften)(float *x, float cap, uint32_t count);
-        /* of each block of LOGITS_BLOCK numbers the largest; INFINITY: one of them is that, or NaN */
+        /*
+         * The largest of each block of LOGITS_BLOCK numbers; INFINITY if one of them is INFINITY
+         * or NaN.
+         */
         void (*maxima)(float *ret_maxima, const float *x, uint32_t blocks);
-        /* ret_each = e^((x - largest) * factor), to about a unit in the last place; of each block the sum */
+        /*
+         * ret_each = e^((x - largest) * factor), to about a unit in the last place. ret_sums: the
+         * sum of each block.
+         */
         void (*weigh)(float *ret_each, float *ret_sums, const float *x, uint32_t blocks,
                       float largest, float factor);
-        /* ret_sums: what of each block's numbers weigh, as weigh() says, that are at->above or more.  Those that are
-         * less, and at->least or more, are listed in order: which ones, counted from `first` on, and what they
-         * weigh.  Returns how many; up to 15 more are written to. */
+        /*
+         * ret_sums: for each block, the weight (as in weigh()) of its numbers that are at->above
+         * or more. Numbers below at->above, but at->least or more, are listed in order: ret_where
+         * gets their indexes, counted from `first`, and ret_each their weights. Returns how many
+         * are listed. Up to 15 more entries are overwritten.
+         */
         uint32_t (*split)(const struct split *at, float *ret_sums, uint32_t *ret_where,
                           float *ret_each, const float *x, uint32_t blocks, uint32_t first);
         void (*to_half)(uint16_t *out, const float *x, uint32_t count);
 
-        /* ret_found[i]: of queries[i] over the span that begins at `span`; nothing that may be
-         * joined if it sees none of that */
+        /*
+         * ret_found[i]: the softmax of queries[i] over the span that begins at `span`. If the
+         * query sees nothing of the span, the result must not be joined.
+         */
         void (*attend)(const struct past *past, uint32_t span, const struct query *queries,
                        uint32_t count, struct softmax *const *ret_found);
-        /* `all`, of earlier positions, takes up what the next ones gave */
+        /*
+         * Adds `next`, the softmax of the next positions, to `all`, that of the positions before.
+         */
         void (*attend_join)(struct softmax *all, const struct softmax *next, uint32_t head_dim);
         /* sink: NULL, or one more score, without a value */
         void (*attend_out)(float *out, const struct softmax *all, uint32_t head_dim,
@@ -97,13 +125,16 @@ struct loops {
 struct isa {
         const char *name; /* "cpu/avx512" */
 
-        /* out[t][0..31] = panel x[t], of rows that are act_kind_of(type), `stride` bytes apart */
+        /*
+         * out[t][0..31] = panel x[t]; rows of x are of kind act_kind_of(type) and `stride` bytes
+         * apart
+         */
         void (*product)(enum row_type type, float *out, const void *panel, uint32_t columns,
                         const void *acts, size_t stride, uint32_t tokens);
-        /* a row of x: ACT_BFLOATS or ACT_BYTES */
+        /* Converts a row of x to ACT_BFLOATS or ACT_BYTES. */
         void (*act)(enum act_kind kind, void *to, const float *x, uint32_t columns);
 
-        const struct loops *loops; /* avx512bf16 has those of avx512 */
+        const struct loops *loops; /* avx512bf16 uses those of avx512 */
 };
 
 extern const struct loops loops_avx512, loops_avx2, loops_plain;

@@ -1,10 +1,9 @@
 /*
- * Vectors of LANES floats and the functions on them.  Part of body.h: LANES and
- * HALF_BY_HARDWARE come from the file that includes it.
+ * Vectors of LANES floats and the functions on them. Part of body.h: LANES and HALF_BY_HARDWARE
+ * come from the file that includes it.
  *
- * Everything here is multiplication, addition, division, comparison and bit
- * operations, each exact or correctly rounded, so lanes give the same bits in
- * vectors of any width.
+ * Everything here is multiplication, addition, division, comparison and bit operations. Each of
+ * them is exact or correctly rounded, so lanes give the same bits in vectors of any width.
  */
 #include <math.h>
 #include <string.h>
@@ -14,11 +13,12 @@
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define IS_CHECKED /* as clang says it */
+#define IS_CHECKED /* clang's way to tell */
 #endif
 #endif
 #if defined(IS_CHECKED) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define UNROLL    /* checks at every place would take minutes to compile */
+/* Not unrolled: the checks in every unrolled copy would take minutes to compile. */
+#define UNROLL
 #define PASS_MOST 2u
 #elif defined(__clang__)
 #define UNROLL _Pragma("clang loop unroll(full)")
@@ -37,7 +37,7 @@ typedef int8_t bvec __attribute__((vector_size(LANES)));
 
 LANES_INLINE vec splat(float x)
 {
-        return x - (vec){ 0 }; /* minus: -0 stays -0 */
+        return x - (vec){ 0 }; /* subtracted, because -0 - 0 is -0 */
 }
 
 LANES_INLINE vec load(const float *p)
@@ -96,7 +96,7 @@ LANES_INLINE vec smaller(vec a, vec b)
 #endif
 }
 
-/* Of what a comparison gave. */
+/* True if any lane of a comparison's result is set. */
 LANES_INLINE bool any(ivec mask)
 {
 #if LANES == 16
@@ -123,7 +123,7 @@ LANES_INLINE ivec larger_dwords(ivec a, ivec b)
 #endif
 }
 
-/* ... and of all lanes. */
+/* The largest of all lanes. */
 LANES_INLINE int32_t largest_dword(ivec v)
 {
 #if LANES == 4
@@ -157,8 +157,10 @@ LANES_INLINE ivec iota(void)
         return v;
 }
 
-/* Lanes of the mask, in order: which ones, counted from `first` on, and their numbers.  Returns how many; LANES are
- * written. */
+/*
+ * Lists the lanes that are set in the mask, in order: their indexes, counted from `first`, and
+ * their numbers. Returns how many; up to LANES entries are written.
+ */
 LANES_INLINE uint32_t list_lanes(ivec mask, uint32_t first, vec numbers, uint32_t *ret_where,
                                  float *ret_numbers)
 {
@@ -196,8 +198,10 @@ LANES_INLINE vec to_floats(ivec v)
         return __builtin_convertvector(v, vec);
 }
 
-/* Signed bytes, one for each lane.  gcc 12 would take apart a conversion of so narrow vectors, and convert byte
- * for byte. */
+/*
+ * Widens signed bytes, one for each lane. gcc 12 would split a conversion of such narrow vectors
+ * and convert byte by byte.
+ */
 LANES_INLINE ivec widen_bytes(const void *p)
 {
 #if LANES == 16
@@ -244,8 +248,9 @@ LANES_INLINE vec load_half(const uint16_t *p)
 }
 
 /*
- * E4M3, each 2^-8 of what it means: with exponent and fraction moved into place it is a half, and a half without an
- * exponent costs a processor that converts them nothing, as such a float would.  All ones are a number here, 480.
+ * Loads E4M3 numbers, each as 2^-8 of its value. With exponent and fraction moved into place it
+ * is a half, and processors that convert halves handle subnormal halves at no cost; subnormal
+ * floats would cost. The code of all ones is a number here, 480.
  */
 LANES_INLINE vec load_e4m3(const uint8_t *p)
 {

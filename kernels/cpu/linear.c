@@ -1,14 +1,15 @@
 /*
- * Operators that are a matrix and little else.  A crew item is some panels: they are
- * read from memory once and then, from the second cache, once for each block of rows.
+ * Operators that are a matrix product and little else. An item of the crew is some panels: they
+ * are read from memory once, and then from the L2 cache, once for each block of rows.
  */
 #include "kernels/cpu/cpu.h"
 
 #include <math.h>
 #include <string.h>
 
-#define CHUNK_BYTES  (512u << 10) /* of weights, half of a second cache */
-#define CHUNK_SHARES 4u /* chunks for each thread, so that one who is late is not waited for */
+#define CHUNK_BYTES (512u << 10) /* of weights: half of an L2 cache */
+/* Chunks for each thread: several, so that the others need not wait long for a late thread. */
+#define CHUNK_SHARES 4u
 
 uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
                    uint32_t tokens, float out[TOKENS * PANEL])
@@ -34,7 +35,7 @@ uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint3
         return width;
 }
 
-/* As panel_copy() does it. */
+/* Adds the real rows of a panel, with a constant size if all are real, as in panel_copy(). */
 static void panel_add(float *to, const float *panel, uint32_t width)
 {
         if (width == PANEL)

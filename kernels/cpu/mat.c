@@ -15,8 +15,9 @@ void cpu_mat_free(struct kernels *k, struct mat *mat)
 }
 
 /*
- * Where parts lie is how products read them, so that memory sees one stream: one behind the other, or, of two
- * that are multiplied side by side, panel by panel.
+ * Parts lie in the order in which products read them, so that memory sees one stream: one part
+ * after the other, or, for two parts of equal height that are multiplied together, alternating
+ * panel by panel.
  */
 static int parts_init(struct mat *mat)
 {
@@ -61,7 +62,7 @@ static int shape_check(const struct mat_shape *shape)
         return rows > INT32_MAX ? -EINVAL : 0;
 }
 
-/* Room for the rows of x, in every way that a product with it wants them. */
+/* Scratch memory for the rows of x, in every form that a product with this matrix needs. */
 static int acts_grow(struct cpu *cpu, const struct mat *mat)
 {
         uint32_t columns = mat->shape.columns, rows_max = cpu->steps.rows_max;

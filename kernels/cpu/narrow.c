@@ -2,16 +2,25 @@
 
 #include <math.h>
 
-#define SAMPLE   512u
-#define ASIDE    12u        /* places in the sample between where he should stand and a cut */
-#define FEW      256u       /* are sorted */
-#define LAST_KEY 0xff800000 /* that of -inf */
+#define SAMPLE 512u
+/* Places in the sample between the estimated border and either end of the stretch. */
+#define ASIDE    12u
+#define FEW      256u       /* this few are sorted */
+#define LAST_KEY 0xff800000 /* the key of -inf */
 
-/* Those of whom he is one: s->a, in order of id, and what they weigh in s->each, by id. */
+/*
+ * The candidates among which the border is. The border is the candidate at which the running
+ * weight of the line reaches the target. The candidates are in s->a, in order of id; their
+ * weights are in s->each, by id.
+ */
 struct list {
         const struct line *line;
         uint32_t count;
-        double target, weight; /* how much of theirs he is to reach; what they weigh */
+        /*
+         * The running weight within the list that the border reaches, and the weight of the whole
+         * list.
+         */
+        double target, weight;
 };
 
 /* Keys [first, last]. */
@@ -25,9 +34,11 @@ static bool is_on(struct stretch at, uint32_t key)
 }
 
 /*
- * Where a sample has him, give or take `aside` of its places; of `count` in a list, or without one of the line.  `behind` is
- * what those weigh who stand behind him.  They are many and much alike, so a sample tells their sum well, where
- * the few who weigh most would be missed by it.
+ * Estimates from a sample in which stretch the border is, with a margin of `aside` places of the
+ * sample on each side. The sample is of `count` candidates: of a list, or of the line if `list`
+ * is NULL. `behind` is the weight of the candidates behind the border. These are many and
+ * similar, so a sample estimates their sum well. The few candidates with most weight might all be
+ * missing from the sample.
  */
 static struct stretch guess(const struct line *line, const struct candidate *list, uint32_t count,
                             double behind, uint32_t aside)
@@ -58,7 +69,10 @@ static struct stretch guess(const struct line *line, const struct candidate *lis
 
 /* ---- the line ---- */
 
-/* s->sums of those before the stretch; who is on it is listed.  Returns what the first weigh. */
+/*
+ * Lists the candidates in the stretch. s->sums gets the weights of those before it, by block.
+ * Returns the total of these.
+ */
 static double line_split(struct list *list, struct stretch on)
 {
         const struct line *line = list->line;
@@ -73,7 +87,7 @@ static double line_split(struct list *list, struct stretch on)
         n += line->loops->split(&at, s->sums + whole, s->where + n, s->found + n, s->tail.logits,
                                 blocks - whole, whole * LOGITS_BLOCK);
         while (n && s->where[n - 1] >= line->vocab)
-                n--; /* what fills up the last block */
+                n--; /* padding of the last block */
         for (uint32_t b = 0; b < blocks; b++)
                 before += s->sums[b];
         for (uint32_t b = blocks; b < round_up(blocks, LOGITS_BLOCK); b++)
@@ -85,7 +99,10 @@ static double line_split(struct list *list, struct stretch on)
         return before;
 }
 
-/* A sample that misled is not asked again: then all are listed who stand before what it said, or behind. */
+/*
+ * Makes the first list. If the sample misled, no second sample is taken: the list is then all
+ * candidates before its stretch, or all behind it.
+ */
 static struct list list_make(const struct line *line, double target, double whole)
 {
         struct stretch on = guess(line, NULL, line->vocab, whole - target, ASIDE);
@@ -109,8 +126,10 @@ static struct list list_make(const struct line *line, double target, double whol
 
 /* ---- the list ---- */
 
-/* What they weigh: those before a stretch, those until its end, all.  Summed in the same order, so that the second is
- * the third if nobody stands behind. */
+/*
+ * The weight of the candidates before a stretch, of those up to its end, and of all. They are
+ * summed in the same order, so `until` equals `all` if there is no candidate behind the stretch.
+ */
 struct weights {
         double before, until, all;
 };
@@ -130,7 +149,10 @@ static struct weights list_weigh(const struct list *list, struct stretch at)
         return sum;
 }
 
-/* Only those on the stretch are left; those before it are kept. */
+/*
+ * Keeps only the candidates in the stretch on the list, and adds the weights of those before it
+ * to s->sums.
+ */
 static void list_keep(struct list *list, struct stretch at)
 {
         struct sorter *s = list->line->s;
@@ -146,7 +168,7 @@ static void list_keep(struct list *list, struct stretch at)
         list->count = n;
 }
 
-/* To that part of three in which he is; returns it. */
+/* Shortens the list to the one of three parts that contains the border; returns that part. */
 static struct stretch list_shorten(struct list *list, uint32_t aside)
 {
         struct stretch at = guess(list->line, list->line->s->a, list->count,
@@ -168,7 +190,10 @@ static struct stretch list_shorten(struct list *list, uint32_t aside)
         return at;
 }
 
-/* He at whom their sum, in this order, reaches the target; by rounding the last one.  All up to him are kept. */
+/*
+ * Finds the candidate at which the sum, in this order, reaches the target; if rounding prevents
+ * that, the last one. All candidates up to it are kept.
+ */
 static struct kept list_reach(const struct list *list, const struct candidate *c)
 {
         struct sorter *s = list->line->s;
@@ -190,15 +215,18 @@ struct kept narrow(const struct line *line, double target, double whole)
         struct sorter *s = line->s;
         uint32_t aside = ASIDE;
 
-        if (!list.count) /* by rounding: all stand before it */
+        if (!list.count) /* by rounding: all candidates are before the stretch */
                 return KEPT_ALL;
         while (list.count > FEW) {
                 uint32_t count = list.count;
                 struct stretch at = list_shorten(&list, aside);
 
                 if (at.first == at.last && s->a[0].key == at.first)
-                        return list_reach(&list, s->a); /* all are alike: by id */
-                /* A sample of few values cuts off nothing: then one of these by itself. */
+                        return list_reach(&list, s->a); /* all are equal: in order of id */
+                /*
+                 * If the sample has few values, the margin may include everything. Then the next
+                 * stretch is a single value of the sample.
+                 */
                 aside = list.count > count / 2 ? 0 : ASIDE;
         }
         return list_reach(&list, candidates_sort(s->a, s->b, list.count));

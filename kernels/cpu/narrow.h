@@ -1,9 +1,12 @@
 /*
- * Where top_p ends in a line of very many: found without sorting them.
+ * Finds where top_p ends among very many candidates, without sorting them.
  *
- * A sample says about where the last one stands.  Two of the sample, one a little before and one a little behind,
- * cut the line in three; what each part weighs tells which one he is in, and only those are listed.  So
- * it goes on with the list, until few are left.  A sample may mislead, which costs another turn and no more.
+ * A line is the row's candidates in order: logit descending, then id ascending. A sample
+ * estimates the position at which the cut ends. Two members of the sample, one slightly before
+ * that position and one slightly behind it, divide the line into three parts. The weight of each
+ * part shows which part contains the cut, and only that part is listed. The same is repeated with
+ * the list until few candidates are left. If a sample misleads, that costs one more round and
+ * nothing else.
  */
 #ifndef KERNELS_CPU_NARROW_H
 #define KERNELS_CPU_NARROW_H
@@ -13,7 +16,10 @@
 
 #include "kernels/cpu/sorter.h"
 
-/* What a cut keeps: logits above `least`, and those equal to it with an id up to `last`. */
+/*
+ * The candidates that a cut keeps: logits above `least`, and those equal to it with an id up to
+ * `last`.
+ */
 struct kept {
         float least;
         uint32_t last;
@@ -25,7 +31,10 @@ static inline bool kept_has(struct kept kept, float logit, uint32_t id)
         return logit > kept.least || (logit == kept.least && id <= kept.last);
 }
 
-/* A row of logits, what they weigh, e^((logit - largest) * factor), and where there is room to look. */
+/*
+ * A row of logits, their weights e^((logit - largest) * factor), and scratch memory for the
+ * search.
+ */
 struct line {
         const struct loops *loops;
         struct sorter *s; /* its tail is this row's */
@@ -34,7 +43,10 @@ struct line {
         float largest, factor;
 };
 
-/* The shortest run from the front of the line that weighs `target`, of `whole`; in s->sums what of each block is on it. */
+/*
+ * Finds the shortest run from the front of the line whose weight reaches `target`; `whole` is the
+ * weight of all. s->sums gets, for each block, the weight of its members in that run.
+ */
 struct kept narrow(const struct line *line, double target, double whole);
 
 #endif

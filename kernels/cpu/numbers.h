@@ -1,11 +1,13 @@
 /*
- * Products of a panel of numbers and rows of x, and what all products share.  Part of body.h; what a pass is, is
- * told in product.h.
+ * Products of a panel of numbers and rows of x, and the parts that all products share. Part of
+ * body.h; product.h explains what a pass is.
  *
- * F32, F16, BF16:  sum = w x + sum, rounded once, column by column.
- * F8_E4M3:         sum = (the codes' sum over 128 columns, as that of numbers) * w.scale + sum, rounded once.
+ * F32, F16, BF16: sum = w x + sum, rounded once, column by column.
  *
- * What is still to come of the panel is asked for: see fetch_ahead().
+ * F8_E4M3: sum = (the codes' sum over 128 columns, as that of numbers) * w.scale + sum, rounded
+ * once.
+ *
+ * The rest of the panel is prefetched: see fetch_ahead().
  */
 
 #define AHEAD_FEW 8192u /* bytes */
@@ -14,15 +16,17 @@
 #define WIDTH_ALL (PANEL / LANES) /* vectors */
 
 /*
- * What is fetched while one of several passes walks over a panel: for each line of it the one at `at`, which then
- * moves on by `step`; 0: the pass is alone.
+ * The data that one of several passes prefetches while it walks over a panel. For each cache line
+ * of the panel it prefetches the line at `at`, which then moves on by `step`. step 0: there is
+ * only one pass.
  *
- * Of several that walk over the same panel only the first would have anything to fetch of it, and memory would
- * have nothing to do in all others.  So each of n fetches its n-th part of the next panel, an n-th of a line for
- * each of its own.
+ * When several passes walk over the same panel, only the first one would have anything to
+ * prefetch. Memory would be idle during the others. So each of n passes prefetches its n-th part
+ * of the next panel, one n-th of a line for each line of its own panel.
  *
- * The first cache can wait for few lines at a time, fewer than it takes to keep memory at work; the second one for
- * more.  So what is waited for goes there, and is fetched into the first only where there is time for both.
+ * The L1 cache can wait for only a few lines at a time, fewer than are needed to keep memory
+ * busy. The L2 cache can wait for more. So data is prefetched into L2, and into L1 only if there
+ * is time for both.
  */
 struct ahead {
         const uint8_t *at;
@@ -48,20 +52,21 @@ LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
 }
 
 /*
- * Before `bytes` of the panel are read, which stand at `own`.
+ * Called before `bytes` of the panel at `own` are read.
  *
- * One row of x waits for memory and for nothing else.  A processor that sees one stream, line by line, fetches it by
- * itself, as fast as memory gives it; hints disturb it.
+ * With one row of x, a pass waits only for memory. A processor that sees one stream, line by
+ * line, prefetches it by itself, as fast as memory delivers. Hints disturb it.
  *
- * With a few rows it does not get far enough ahead, unless a line is little work: numbers, or bytes.
+ * With a few rows, the processor does not get far enough ahead, unless the work for a line is
+ * small: numbers, or bytes.
  *
- * With vectors of less than 16 floats there are too few registers for one address more, and products take longer than
- * memory: every pass of several rows fetches itself.
+ * With vectors of less than 16 floats there are too few registers for one more address, and
+ * products take longer than memory. So every pass of several rows prefetches its own panel.
  */
 LANES_INLINE void fetch_ahead(const enum row_type type, struct ahead *ahead, const uint32_t tokens,
                               const uint32_t row, const uint8_t *own, const uint32_t bytes)
 {
-        if (tokens == 1 || row) /* of several parts of a panel the first has asked */
+        if (tokens == 1 || row) /* the pass over the first part of the panel prefetched it all */
                 return;
         UNROLL for (uint32_t i = 0; i < bytes; i += LINE)
         {
@@ -100,7 +105,7 @@ LANES_INLINE void sums_store(float *out, vec sums[PASS_MOST][WIDTH_ALL], const u
         }
 }
 
-/* F32, F16: WIDTH vectors of the panel's rows, from `row` on. */
+/* F32, F16: `width` vectors of the panel's rows, from `row` on. */
 LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
                                const uint32_t width, const uint32_t row, float *out,
                                const uint8_t *panel, struct ahead ahead, uint32_t columns,
@@ -128,8 +133,9 @@ LANES_INLINE void numbers_pass(const enum row_type type, const uint32_t tokens,
 }
 
 /*
- * BF16: columns in twos, the second one first, as processors that have an instruction for it do.  Without
- * one x is floats that have been rounded, for bfloats would have to be taken apart for every vector.
+ * BF16: columns in twos, the second one first, as processors with an instruction for it do.
+ * Without the instruction, x is floats rounded to bfloats, because bfloats would have to be
+ * unpacked for every vector.
  */
 LANES_INLINE void bfloats_add(const uint32_t tokens, const uint32_t width,
                               vec sums[PASS_MOST][WIDTH_ALL], const uint8_t *panel, size_t k,
@@ -180,14 +186,14 @@ LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, cons
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
-                if (tokens <= 4) /* beside more of them the compiler finds no registers for it */
+                if (tokens <= 4) /* with more rows the compiler finds no registers for it */
                         fetch_ahead(ROW_BF16, &ahead, tokens, row, panel, SLAB_QUADS);
                 bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
         }
         sums_store(out, sums, tokens, width);
 }
 
-/* F8_E4M3: all sums are 2^-8 of what they are, until the end. */
+/* F8_E4M3: all sums are 2^-8 of their value until the end. */
 LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
                             float *out, const uint8_t *panel, struct ahead ahead, uint32_t columns,
                             const uint8_t *acts, size_t stride)
@@ -215,7 +221,7 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
                 for (uint32_t k = at; k < at + s->columns; k++, codes += PANEL) {
                         vec w[WIDTH_ALL];
 
-                        if (k % 2 == 0) /* a line has two columns */
+                        if (k % 2 == 0) /* a cache line has two columns */
                                 fetch_ahead(ROW_F8_E4M3, &ahead, tokens, row, codes, 2 * PANEL);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
@@ -253,7 +259,7 @@ LANES_INLINE void e4m3_pass(const uint32_t tokens, const uint32_t width, const u
 
 /* ---- rows of x ---- */
 
-/* To nearest, ties to even; NaN stays one. */
+/* Rounds to nearest, ties to even; NaN stays NaN. */
 LANES_INLINE uint32_t bfloat_round(float f)
 {
         uint32_t u = float_bits(f);

@@ -1,7 +1,8 @@
 /*
- * Blocks of a file become slabs by moving dwords: four bytes of a row stay together, so what is left to do is
- * to shift and mask, four codes at a time.  Each function below is one format's block, where it stands in a
- * file, and one row's place in a slab, where its dwords are SLAB_QUADS apart if nothing else is said.
+ * Blocks of a file become slabs by moving dwords. Four bytes of a row stay together, so the only
+ * work is to shift and mask, four codes at a time. Each function below handles a part of one
+ * format's block in a file (`from`), and one row's place in a slab (`to`). The row's dwords in
+ * the slab are SLAB_QUADS apart unless the function says otherwise.
  */
 #include "kernels/cpu/panel.h"
 
@@ -12,7 +13,8 @@
 #include "kernels/rows.h"
 
 #define PANEL_INLINE static inline __attribute__((always_inline))
-#define STRIPE       32u /* columns of each row moved at a time: their lines stay in the first cache */
+/* Columns of each row that are moved at a time, so that their cache lines stay in the L1 cache. */
+#define STRIPE 32u
 
 PANEL_INLINE void put16(uint8_t *to, uint16_t u)
 {
@@ -42,14 +44,17 @@ PANEL_INLINE uint32_t get32(const uint8_t *from)
 
 /* ---- from a file ---- */
 
-/* 16 bytes with columns 0 .. 15 in their lower halves and 16 .. 31 in the upper ones: as they are */
+/*
+ * 16 bytes with columns 0 .. 15 in their lower halves and 16 .. 31 in the upper halves: copied
+ * unchanged
+ */
 PANEL_INLINE void put_nibbles(uint8_t *to, const uint8_t *from)
 {
         for (uint32_t j = 0; j < 4; j++)
                 put32(to + j * SLAB_QUADS, get32(from + j * 4));
 }
 
-/* 32 bytes with a run in their lower halves (shift 0) or in the upper ones (4) */
+/* 32 bytes with a run in their lower halves (shift 0) or in the upper halves (4) */
 PANEL_INLINE void put_halves(uint8_t *to, const uint8_t *from, uint32_t shift)
 {
         for (uint32_t j = 0; j < 4; j++) {
@@ -60,7 +65,10 @@ PANEL_INLINE void put_halves(uint8_t *to, const uint8_t *from, uint32_t shift)
         }
 }
 
-/* 32 bytes, two bits of each; the dword of the second 16 is so many bytes further */
+/*
+ * 32 bytes, two bits of each. The dword of the second 16 columns is `apart` bytes after the
+ * first.
+ */
 PANEL_INLINE void put_pairs(uint8_t *to, uint32_t apart, const uint8_t *from, uint32_t shift)
 {
         for (uint32_t half = 0; half < 2; half++) {
@@ -82,7 +90,10 @@ PANEL_INLINE void put_fifths(uint8_t *to, const uint8_t *from, uint32_t shift)
         put32(to, fifths);
 }
 
-/* A bit of each of 32 columns, in order: of every fourth of them a byte is made. */
+/*
+ * `bits` has one bit for each of 32 columns, in order. The bits of every fourth column go to one
+ * byte.
+ */
 PANEL_INLINE uint32_t fifths_of(uint32_t bits)
 {
         uint32_t fifths = 0;
@@ -99,9 +110,9 @@ PANEL_INLINE uint32_t fifths_of(uint32_t bits)
 }
 
 /*
- * Twelve bytes of eight scales and eight least values.  The first four of each are the lower six bits of
- * bytes 0 .. 3 and 4 .. 7; of the others the lower four bits are the halves of bytes 8 .. 11, and the
- * upper two are the bits that were left over.
+ * Twelve bytes of eight scales and eight least values. The first four of each are the lower six
+ * bits of bytes 0 .. 3 and 4 .. 7. The lower four bits of the others are the halves of bytes 8 ..
+ * 11. Their upper two bits are the remaining bits of bytes 0 .. 7.
  */
 PANEL_INLINE void put_six_bits(uint8_t *to, const uint8_t *from)
 {
@@ -120,13 +131,19 @@ PANEL_INLINE void put_six_bits(uint8_t *to, const uint8_t *from)
         }
 }
 
-/* Where a row's byte for the run of 16 columns `i` is: two are in each block, and blocks have so many bytes. */
+/*
+ * Where a row's byte for the run `i` of 16 columns is. Each block has two such bytes, and `bytes`
+ * is the size of a block.
+ */
 PANEL_INLINE uint8_t *run_byte(uint8_t *first, uint32_t bytes, uint32_t i)
 {
         return first + i / 2 * bytes + i % 2 * PANEL;
 }
 
-/* Twelve bytes of sixteen scales, 32 too large: lower four bits in bytes 0 .. 7, upper two in 8 .. 11 */
+/*
+ * Twelve bytes of sixteen scales, stored 32 too large: lower four bits in bytes 0 .. 7, upper two
+ * in 8 .. 11.
+ */
 PANEL_INLINE void put_signed_six_bits(uint8_t *to, uint32_t bytes, const uint8_t *from)
 {
         for (uint32_t i = 0; i < 16; i++) {
@@ -143,7 +160,7 @@ PANEL_INLINE void put_run_bytes(uint8_t *to, uint32_t bytes, const uint8_t *from
                 *run_byte(to, bytes, i) = from[i];
 }
 
-/* 2^(e - 128) as a bfloat: the two least ones have no exponent of their own. */
+/* 2^(e - 128) as a bfloat: for the two smallest exponents this is subnormal. */
 PANEL_INLINE uint16_t scale_of_exponent(uint8_t e)
 {
         return (uint16_t)(e < 2 ? 0x20u << e : (e - 1u) << 7);
@@ -268,7 +285,7 @@ PANEL_INLINE void put_blocks(const enum row_type type, uint8_t *panel, uint32_t 
         }
 }
 
-/* `number` is the bytes of what stays together, so many in a row. */
+/* Each row has `count` numbers of `number` bytes each, which stay together. */
 PANEL_INLINE void put_numbers(uint8_t *panel, uint32_t row, uint32_t rows, uint32_t count,
                               size_t stride, const uint8_t *from, const size_t number)
 {
@@ -334,7 +351,7 @@ PANEL_INLINE float get_scale(const enum row_type type, const uint8_t *from)
         return type == ROW_MXFP4 ? bfloat_to_float(get16(from)) : half_to_float(get16(from));
 }
 
-/* Of a row's block of 32 columns. */
+/* Gets the codes of a row's block of 32 columns. */
 PANEL_INLINE void get_codes(const struct slab *s, const uint8_t *block, uint8_t *ret_codes)
 {
         const uint8_t *low = block + slab_low_at(s);
@@ -383,7 +400,7 @@ static void get_e4m3(const uint8_t *slab, uint32_t row, struct block *b)
                 b->codes[i] = slab[E4M3_CODES + i * PANEL + row];
 }
 
-/* A byte for a run of 16 columns. */
+/* Unpacks the byte of a run of 16 columns. */
 static void get_run(const struct slab *s, uint8_t byte, uint32_t run, struct block *b)
 {
         b->scales[run] = s->runs == RUNS_HALVES ? byte & 15 : (int8_t)byte;

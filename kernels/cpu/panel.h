@@ -1,14 +1,15 @@
 /*
- * Panels: 32 weight rows, interleaved so that each row has lanes of its own.
+ * Panels: 32 weight rows, interleaved so that each row has its own vector lanes.
  *
- * A panel is one run of slabs, in the order in which a product reads them, so that memory sees a single forward
- * stream.  A slab is so many columns of all 32 rows.  In it stand first numbers for each row, then the codes.  Those of
- * 32 columns, and what else belongs to them, are a block, and a product is done with a block before it reads the
- * next: what stood elsewhere, to be read beside it, would make two streams.
+ * A panel is one sequence of slabs, in the order in which a product reads them, so that memory
+ * sees a single forward stream. A slab holds a fixed number of columns of all 32 rows. It begins
+ * with a few numbers for each row; then come the codes. The codes of 32 columns, with everything
+ * else that belongs to them, are a block. A product is finished with a block before it reads the
+ * next one. Data stored elsewhere, to be read at the same time, would make a second stream.
  *
- * Codes are in quads: four neighbouring columns of a row are four bytes, and those of the 32 rows are 128.  So a vector
- * holds one quad of several rows, each lane sums its own row with the columns ascending, and no sum is ever taken
- * across lanes.
+ * Codes are in quads: four neighbouring columns of a row are four bytes, and the quads of the 32
+ * rows are 128 bytes. So a vector holds one quad of several rows. Each lane sums its own row with
+ * the columns ascending, and no sum is ever taken across lanes.
  *
  *      F32     1 column    [32] f32
  *      F16     1           [32] f16
@@ -23,27 +24,32 @@
  *      MXFP4   32          bf16 d[32]            | nibbles
  *      Q4_K    256         f16 d[32], m[32]; runs       | 8 x nibbles
  *      Q5_K    256         f16 d[32], m[32]; runs       | 8 x (fifths | nibbles)
- *      Q6_K    256         f16 d[32]             | 8 x (s8 scale[2][32] | pairs[0] | nibbles | pairs[1])
+ *      Q6_K    256         f16 d[32]             | 8 x (s8 scale[2][32] | pairs[0] | nibbles |
+ *                                                     pairs[1])
  *      Q3_K    256         f16 d[32]             | 8 x (s8 scale[2][32] | fifths | pairs)
  *      Q2_K    256         f16 d[32], m[32]      | 8 x (u8 scale[2][32] | pairs)
  *
- *      bytes     8 quads                                                       1024 bytes of 32 columns
- *      nibbles   4 quads: quad j in the lower halves of bytes, quad j + 4 in the upper ones     512
- *      pairs     two bits of each, above nibbles, below fifths, in two dwords of a row [2][32]: bits
- *                8 i + 2 j of the first one are those of column 4 j + i, of the second one those of
- *                16 columns further                                                             256
- *      fifths    one more bit of each, the uppermost: bit 8 i + j of a row's dword is that of
- *                column 4 j + i                                                                 128
- *      runs      eight scales and eight least values of six bits, in three dwords of a row [3][32]:
- *                five in the lower 30 bits of each, the sixteenth in the upper two of all three
- *      scale     a byte for each 16 columns; of Q2_K the least value is in its upper half
+ * Sizes in bytes are for 32 columns of all rows.
  *
- * Where a row's sum of a slab starts is 0, and NaN if one of its codes is: who multiplies then need not look
- * for that code among the numbers, of which it would be one more.
+ *      bytes     1024 bytes: 8 quads
+ *      nibbles   512 bytes: 4 quads; quad j in the lower halves of bytes, quad j + 4 in the upper
+ *      pairs     256 bytes: two bits of each code, above nibbles, below fifths, in two dwords of a
+ *                row [2][32]: bits 8 i + 2 j of the first dword are those of column 4 j + i, of the
+ *                second dword those of the column 16 further
+ *      fifths    128 bytes: one more bit of each code, the uppermost: bit 8 i + j of a row's dword
+ *                is that of column 4 j + i
+ *      runs      eight scales and eight least values of six bits, in three dwords of a row
+ *                [3][32]: five in the lower 30 bits of each, the sixteenth in the upper two bits of
+ *                all three
+ *      scale     a byte for each 16 columns; Q2_K has the least value in its upper half
  *
- * m is subtracted, so Q4_1 and Q5_1 have it with the other sign.  What a number means is what the
- * file says (kernels/blocks.h), to the bit: repacking loses nothing.  The same for every
- * instruction set.
+ * `start` is the value at which a row's sum over a slab starts: 0, or NaN if one of the row's
+ * codes is NaN. So a product need not test each code for NaN; the loops read that code as one
+ * more number.
+ *
+ * m is subtracted, so Q4_1 and Q5_1 store it with the opposite sign. A number means exactly what
+ * the file says (kernels/blocks.h), to the bit: repacking loses nothing. The layout is the same
+ * for every instruction set.
  */
 #ifndef KERNELS_CPU_PANEL_H
 #define KERNELS_CPU_PANEL_H
@@ -56,24 +62,24 @@
 
 #define PANEL 32u
 
-#define SLAB_SCALES (PANEL * 2u) /* bytes: a number of 16 bits for each row ... */
-#define SLAB_QUADS  (PANEL * 4u) /* ... a quad */
+#define SLAB_SCALES (PANEL * 2u) /* bytes: a 16-bit number for each row */
+#define SLAB_QUADS  (PANEL * 4u) /* bytes: a quad for each row */
 
-/* Of F8_E4M3, from where a slab begins. */
+/* F8_E4M3: offsets from the beginning of a slab. */
 #define E4M3_STARTS (PANEL * 4u)
 #define E4M3_CODES  (PANEL * 6u)
 
 enum slab_low { LOW_NUMBERS, LOW_BYTES, LOW_NIBBLES, LOW_PAIRS };
-enum slab_high { HIGH_NONE, HIGH_FIFTHS, HIGH_PAIRS }; /* bits above those */
+enum slab_high { HIGH_NONE, HIGH_FIFTHS, HIGH_PAIRS }; /* bits above the low ones */
 enum slab_runs { RUNS_NONE, RUNS_SIX_BITS, RUNS_SIGNED, RUNS_HALVES };
 
-/* What a product has to know of a type; constants where a loop is compiled for one. */
+/* What a product must know about a type; constants where a loop is compiled for one type. */
 struct slab {
         uint16_t columns, bytes;
         uint8_t low, high;
         uint8_t runs; /* scales of runs; the last two are of 16 columns */
         bool has_leasts;
-        bool has_table; /* codes are places in a table */
+        bool has_table; /* codes are indexes into a table */
         uint8_t zero;   /* what is subtracted from a code */
 };
 
@@ -96,7 +102,9 @@ static const struct slab slabs[ROW_TYPE_N] = {
         [ROW_Q2_K] = { 256, 2688, LOW_PAIRS, HIGH_NONE, RUNS_HALVES, .has_leasts = true },
 };
 
-/* Where the six bits of runs begin, if there are any, and where the first block does. */
+/*
+ * Where the six-bit values of runs begin, if the type has them, and where the first block begins.
+ */
 static inline uint32_t slab_six_bits_at(const struct slab *s)
 {
         return SLAB_SCALES * (1u + s->has_leasts);
@@ -107,8 +115,11 @@ static inline uint32_t slab_blocks_at(const struct slab *s)
         return slab_six_bits_at(s) + (s->runs == RUNS_SIX_BITS ? 3 * SLAB_QUADS : 0);
 }
 
-/* In a block, which begins with its whole scales of runs if there are any: where the lower bits of codes are, and where they
- * end, where the upper bits are of the columns' first half or second one, and how many bytes it has. */
+/*
+ * A block begins with the whole-number scales of its runs, if the type has them. These functions
+ * return where the lower bits of codes begin and end, and where the upper bits begin (of the
+ * first or the second half of the columns). The last one returns how many bytes the block has.
+ */
 static inline uint32_t slab_low_at(const struct slab *s)
 {
         return (s->runs >= RUNS_SIGNED ? 2 * PANEL : 0) + (s->high == HIGH_NONE ? 0 : SLAB_QUADS);
@@ -140,10 +151,13 @@ static inline size_t panel_bytes(enum row_type type, uint32_t columns)
         return (columns + s->columns - 1u) / s->columns * (size_t)s->bytes;
 }
 
-/* Rows of the file, one after the other; several threads may put rows of a panel, each its own. */
+/*
+ * Puts rows of the file, one after the other. Several threads may put rows of a panel, if each
+ * puts different rows.
+ */
 void panel_put(enum row_type type, uint8_t *panel, uint32_t row, uint32_t rows, uint32_t columns,
                const uint8_t *file_rows);
-/* Back, as the floats that a row means. */
+/* Converts a row back to the floats that it means. */
 void panel_get(enum row_type type, const uint8_t *panel, uint32_t row, uint32_t columns,
                float *ret_floats);
 

@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* What the kernel calls sched_attr, in its first form; glibc has it since 2.41. */
+/* The kernel's struct sched_attr, in its first form; glibc has it since 2.41. */
 struct attributes {
         uint32_t size, policy;
         uint64_t flags;

@@ -1,23 +1,28 @@
 /*
- * Threads that let others go first.
+ * Threads that let other threads run first.
  *
- * Who reads a stream sleeps until a token is there, needs a processor for microseconds, and then finds all of
- * them taken by threads that compute.  Linux (6.6 and later) gives a processor to whoever is owed time and whose
- * turn would be over soonest; somebody who has just been woken has the usual turn of 3 ms, and so has
- * whom he would have to displace, so he may wait for a tick of the clock, 4 ms, for a token that was made in 1.
+ * A client that reads a stream sleeps until a token is there, and then needs a processor for
+ * microseconds. At that moment the computing threads occupy all processors. Linux (6.6 and later)
+ * gives a processor to the thread that is owed time and whose turn (time slice) would end
+ * soonest. A thread that has just been woken has the usual turn of 3 ms, and so has the thread
+ * that it would have to displace. So it may wait for a clock tick, 4 ms, for a token that was
+ * made in 1 ms.
  *
- * A thread whose turns are to be as long as the kernel lets them (from 6.12 on) is displaced by everybody
- * with a shorter one.  It has no less time for it: turns say when, not how much.
+ * If a thread has the longest turn that the kernel allows (from 6.12 on), every thread with a
+ * shorter turn displaces it. It does not lose CPU time: turns decide when a thread runs, not how
+ * much.
  */
 #ifndef KERNELS_CPU_PATIENCE_H
 #define KERNELS_CPU_PATIENCE_H
 
 #include <stdint.h>
 
-#define PATIENCE_TURN_NS UINT64_C(100000000) /* the longest there is */
+#define PATIENCE_TURN_NS UINT64_C(100000000) /* the longest that the kernel allows */
 
-/* Of the calling thread, unless it is of a class that knows no turns.  A kernel that does not know of it
- * leaves all as it is. */
+/*
+ * Sets the longest turn for the calling thread, unless its scheduling class has no turns. On a
+ * kernel that does not support this, nothing changes.
+ */
 void patience_take(void);
 
 #endif

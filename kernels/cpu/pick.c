@@ -1,13 +1,14 @@
 /*
- * Picking, sequence by sequence over the crew, token for token what ref picks.
+ * Picking, divided over the crew by sequence. The tokens are the same as those of ref.
  *
- * Nobody is sorted who need not be.  What is known of blocks (gist.h) tells the largest logit, all that a greedy
- * pick needs, and where a draw falls if nothing is cut: only its block is read.  min_p is a logit,
- * those from it on are kept.  top_k looks for its few by the largest of blocks, and so does top_p as long as few
- * decide; where many do, narrow.h finds the last one.
+ * Candidates are sorted only if necessary. The block summaries (gist.h) give the largest logit,
+ * which is all that a greedy pick needs. If nothing is cut, they also show where a draw falls, so
+ * only that block is read. min_p is converted to a logit, and all logits from it up are kept.
+ * top_k finds its few candidates by the maxima of blocks, and so does top_p if few candidates
+ * decide. If many do, narrow.h finds the last one.
  *
- * Weights are floats, 1e-7 off at most, where ref has doubles: a token that stands so near a border may be
- * another one.
+ * Weights are floats with an error of at most 1e-7, where ref has doubles. So a token that is
+ * this close to a border may differ from ref's.
  */
 #include <float.h>
 #include <math.h>
@@ -17,21 +18,22 @@
 #include "kernels/cpu/narrow.h"
 #include "kernels/draw.h"
 
-#define FEW_FIRST 32u /* candidates, of which it is seen whether they decide */
+/* Numbers of candidates that are tried first and last to decide top_p. */
+#define FEW_FIRST 32u
 #define FEW_MOST  256u
-#define SPARE     1e-6 /* more than a sum of floats may be off */
+#define SPARE     1e-6 /* more than the error of a sum of floats */
 
 /* A row on its way to a token. */
 struct row {
         struct line line;
         const struct pick *pick;
-        uint32_t blocks, groups; /* of blocks */
-        const float *largest_of; /* blocks, whole groups: gist.h */
+        uint32_t blocks, groups; /* of LOGITS_BLOCK blocks */
+        const float *largest_of; /* of blocks, padded to whole groups: gist.h */
         const float *weights_of;
         uint32_t best; /* the id of the largest */
 };
 
-/* The first of these that is that much. */
+/* The index of the first number that equals `wanted`, which must be among them. */
 static uint32_t find(const float *numbers, float wanted)
 {
         uint32_t i = 0;
@@ -41,7 +43,10 @@ static uint32_t find(const float *numbers, float wanted)
         return i;
 }
 
-/* The largest logit and its id; false: none may be picked.  s->tops holds from here on. */
+/*
+ * Finds the largest logit and its id; false: no token may be picked. s->tops is valid from here
+ * on.
+ */
 static bool find_largest(struct row *row)
 {
         struct sorter *s = row->line.s;
@@ -63,7 +68,7 @@ static bool find_largest(struct row *row)
 
 /* ---- the draw ---- */
 
-/* In chains of their own, as one addition waits for the one before. */
+/* Sums in four independent chains, because each addition waits for the one before it. */
 static double sum_of_group(const float *sums)
 {
         double chains[4] = { 0 };
@@ -74,7 +79,7 @@ static double sum_of_group(const float *sums)
         return chains[0] + chains[1] + (chains[2] + chains[3]);
 }
 
-/* What all blocks weigh by s->sums. */
+/* The weight of all blocks by s->sums. */
 static double sum_of_blocks(const struct row *row)
 {
         double sum = 0;
@@ -84,7 +89,10 @@ static double sum_of_blocks(const struct row *row)
         return sum;
 }
 
-/* s->sums from what the head noted, each block's by its own largest; returns what they are together. */
+/*
+ * Makes s->sums from the weights that the summary has, which are relative to each block's largest
+ * logit. Returns their total.
+ */
 static double weigh_blocks(const struct row *row)
 {
         struct sorter *s = row->line.s;
@@ -96,7 +104,10 @@ static double weigh_blocks(const struct row *row)
         return sum_of_blocks(row);
 }
 
-/* Which of a block's, `share` of what they weigh being passed over.  By rounding: the likeliest of all. */
+/*
+ * Draws a token from a block: the one at which the running weight exceeds `share` of the block's
+ * kept weight. If rounding prevents that, returns the largest logit's token.
+ */
 static uint32_t draw_in_block(const struct row *row, struct kept kept, uint32_t block, double share)
 {
         const float *logits =
@@ -118,7 +129,7 @@ static uint32_t draw_in_block(const struct row *row, struct kept kept, uint32_t 
         return row->best;
 }
 
-/* By s->sums, which are of those kept. */
+/* Draws a token by id. s->sums has the weights of the kept candidates. */
 static uint32_t draw_by_id(const struct row *row, struct kept kept, double drawn)
 {
         const float *sums = row->line.s->sums;
@@ -142,7 +153,7 @@ static uint32_t draw_by_id(const struct row *row, struct kept kept, double drawn
 
 /* ---- cuts of many ---- */
 
-/* s->sums of blocks [from, to): what logits from `least` up weigh. */
+/* Sets s->sums of blocks [from, to) to the weight of logits from `least` up. */
 static void weigh_run(const struct row *row, uint32_t from, uint32_t to, float least, float factor)
 {
         const struct line *line = &row->line;
@@ -156,7 +167,7 @@ static void weigh_run(const struct row *row, uint32_t from, uint32_t to, float l
         }
 }
 
-/* ... of all blocks; returns what they are together. */
+/* Does the same for all blocks; returns their total. */
 static double weigh_from(const struct row *row, float least, float factor)
 {
         float *sums = row->line.s->sums;
@@ -180,7 +191,10 @@ static bool is_likely(const struct row *row, float logit)
                row->pick->min_p;
 }
 
-/* The least logit that min_p keeps.  Searched for key by key, since a logarithm would be a little off. */
+/*
+ * The smallest logit that min_p keeps. It is found by binary search over the keys, because a
+ * logarithm would be slightly off.
+ */
 static float least_likely(const struct row *row)
 {
         uint32_t key = sort_key(row->line.largest), past = sort_key(-INFINITY);
@@ -217,7 +231,7 @@ static uint32_t pick_of_many(const struct row *row, double whole, double drawn)
 
 /* ---- few ---- */
 
-/* Of `count` candidates in falling order of chance, how many top_p and min_p keep. */
+/* How many of `count` candidates, in falling order of probability, top_p and min_p keep. */
 static uint32_t cut(const struct pick *pick, const double *chances, uint32_t count)
 {
         double sum = 0;
@@ -237,7 +251,7 @@ static uint32_t cut(const struct pick *pick, const double *chances, uint32_t cou
         return keep;
 }
 
-/* s->chances of those in line, as parts of `whole`; returns the sum of them. */
+/* Sets s->chances to the sorted candidates' weights divided by `whole`; returns their sum. */
 static double chances_make(const struct row *row, const struct candidate *c, uint32_t count,
                            double whole)
 {
@@ -252,7 +266,7 @@ static double chances_make(const struct row *row, const struct candidate *c, uin
         return sum;
 }
 
-/* The first so many, best first; where they are. */
+/* Returns the first `count` candidates or more, best first. */
 static struct candidate *first_ones(const struct row *row, uint32_t count, uint32_t *ret_count)
 {
         struct sorter *s = row->line.s;
@@ -261,7 +275,7 @@ static struct candidate *first_ones(const struct row *row, uint32_t count, uint3
         return candidates_sort(s->a, s->b, *ret_count);
 }
 
-/* The likeliest top_k. */
+/* The most likely top_k candidates. */
 static struct candidate *top(const struct row *row, uint32_t *ret_count)
 {
         uint32_t n;
@@ -276,7 +290,10 @@ static struct candidate *top(const struct row *row, uint32_t *ret_count)
         return sorted;
 }
 
-/* As many of the likeliest as top_p keeps, and more.  NULL: those are more than a few. */
+/*
+ * Returns the most likely candidates, at least as many as top_p keeps. NULL: more than a few are
+ * needed.
+ */
 static struct candidate *deciding(const struct row *row, double whole, uint32_t *ret_count)
 {
         const double need = row->pick->top_p;
@@ -286,7 +303,7 @@ static struct candidate *deciding(const struct row *row, double whole, uint32_t 
                 double sum;
 
                 if (few < need * whole)
-                        continue; /* none weighs more than 1, so as many as that do not decide */
+                        continue; /* no weight exceeds 1: so few cannot reach the sum */
                 sorted = first_ones(row, few, ret_count);
                 sum = chances_make(row, sorted, *ret_count, whole);
                 if (*ret_count == row->line.vocab || sum > need + SPARE)
@@ -341,7 +358,7 @@ static uint32_t pick_row(const struct row *row)
         return draw_of_few(row, sorted, cut(pick, row->line.s->chances, count), drawn);
 }
 
-/* What the head noted is by the temperature, and this is not. */
+/* Writes the logprobs. They are without temperature, but the summary's weights include it. */
 static void tell_row(const struct row *row, uint32_t picked, struct logprob *ret_logprobs)
 {
         double sum = row->line.factor == 1 ? weigh_blocks(row) : weigh_from(row, -INFINITY, 1);
@@ -364,7 +381,7 @@ struct picking {
         struct cpu *cpu;
         const float *logits;
         uint32_t vocab;
-        bool noted; /* by the head */
+        bool noted; /* head() made the summary */
         uint32_t *picked;
 };
 

@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The first processor of this one's core: its file begins with that, "0,64" or "0-1". */
+/*
+ * The first processor of the core of `processor`. The core's file begins with that number: "0,64"
+ * or "0-1".
+ */
 static uint32_t core_of(const char *machine, uint32_t processor)
 {
         char path[PATH_MAX];

@@ -1,7 +1,7 @@
 /*
- * The processors that a crew's threads are put on: those this process may run on (its affinity), one of
- * each core first, then the cores' other ones.  What two threads of a core share is what a crew
- * wants most, multipliers and the first cache.
+ * The processors to which a crew's threads are pinned: those on which this process may run (its
+ * affinity). The first processor of each core comes first, then the cores' other processors. Two
+ * threads on one core share the parts that a crew needs most, the multipliers and the L1 cache.
  */
 #ifndef KERNELS_CPU_PLACES_H
 #define KERNELS_CPU_PLACES_H
@@ -16,14 +16,22 @@ struct places {
         uint16_t processors[PLACES_MAX];
 };
 
-/* As it was when this was first asked: a thread that has its place would find no other. */
+/*
+ * Returns the affinity as it was at the first call: later, a thread that is already pinned would
+ * see only its own processor.
+ */
 void places_find(struct places *ret_places);
 
-/* The same of these processors; `machine` is a folder like /sys/devices/system/cpu.  One of which it does not
- * say whose core it is has a core to itself. */
+/*
+ * The same for the given processors; `machine` is a folder like /sys/devices/system/cpu. A
+ * processor whose core is not listed there counts as a core of its own.
+ */
 void places_order(const cpu_set_t *processors, const char *machine, struct places *ret_places);
 
-/* The calling thread runs there only; or, where that is not allowed any more, where it may. */
+/*
+ * Pins the calling thread to that processor; if that is no longer allowed, the thread runs as
+ * before.
+ */
 void places_pin(uint32_t processor);
 
 #endif

@@ -1,4 +1,4 @@
-/* The loops for any processor: 4 lanes, which the compiler maps to what there is. */
+/* The loops for any processor: 4 lanes, which the compiler maps to the vectors that there are. */
 #include "kernels/cpu/isa.h"
 #include "kernels/rows.h"
 

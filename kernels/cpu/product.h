@@ -1,17 +1,18 @@
 /*
- * Products of a panel and rows of x.  Part of body.h.
+ * Products of a panel and rows of x. Part of body.h.
  *
- * A pass holds one accumulator for each (weight row, row of x) in registers, for as many rows of x as
- * there is room for, and walks the columns once.  Each accumulator makes the same chain of operations
- * whatever the pass is made of, so a row's bits are its own.
+ * A pass holds one accumulator for each (weight row, row of x) in registers, for as many rows of
+ * x as fit, and walks over the columns once. Each accumulator does the same chain of operations
+ * whatever other rows are in the pass, so a row's bits do not depend on them.
  *
  * Numbers, and F8_E4M3: see numbers.h.
- * Codes:   sum = (float)(sum of code * byte over 32 columns) * w.scale * x.scale + sum, and where
- *          there are least values, sum = least * -(scale * sum of bytes) + sum.  The first is
- *          exact, the product with w.scale is rounded, and what follows once.
+ *
+ * Codes: sum = (float)(sum of code * byte over 32 columns) * w.scale * x.scale + sum. If there
+ * are least values, then sum = least * -(scale * sum of bytes) + sum. The integer sum is exact,
+ * the product with w.scale is rounded, and each multiply-add after it is rounded once.
  */
 
-/* Quad `j` of a half of a block of 32 columns: `half` 1 is the later 16 columns. */
+/* Quad `j` of a half of a block of 32 columns: `half` 1 is the last 16 columns. */
 LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *block, const uint32_t half,
                            const uint32_t j, const uint32_t lane)
 {
@@ -36,13 +37,13 @@ LANES_INLINE ivec codes_of(const enum row_type type, const uint8_t *block, const
         return z;
 }
 
-/* Codes from -128 on, as those of bytes. */
+/* The tables' numbers + 128, like the codes of Q8_0. */
 static const uint8_t iq4_nl_codes[16] = { 1,   24,  45,  63,  79,  93,  106, 118,
                                           129, 141, 153, 166, 181, 197, 217, 241 };
 static const uint8_t mxfp4_codes[16] = { 128, 129, 130, 131, 132, 134, 136, 140,
                                          128, 127, 126, 125, 124, 122, 120, 116 };
 
-/* The largest code, and what is subtracted from all. */
+/* The largest code, and the value that is subtracted from all codes. */
 LANES_INLINE uint32_t code_most(const enum row_type type)
 {
         const struct slab *s = &slabs[type];
@@ -77,8 +78,8 @@ LANES_INLINE void quad_load(const enum row_type type, const uint32_t width, cons
 /*
  * Dots of quads [first, first + count) of 32 columns, times factors if there are any.
  *
- * Quads are taken one by one, or two by two where sums hold no more: then a sum lives from one product to the
- * next, and registers are for dots and codes.
+ * Quads are handled one by one, or two by two if sums hold no more. In the second case a sum
+ * lives only from one product to the next, and the registers are free for dots and codes.
  */
 LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                              const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
@@ -86,7 +87,10 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
                              const uint32_t count, const uint8_t *acts, size_t stride)
 {
         const uint32_t fit = quads_that_fit(code_most(type)), at_once = quads_at_once(fit);
-        /* nibbles of both halves are in the same bytes, loaded once if they are used at once */
+        /*
+         * nibbles of both halves are in the same bytes, which are loaded once if both are used
+         * together
+         */
         const bool in_pairs = count == 8 && slabs[type].low == LOW_NIBBLES;
         ivec sums[PASS_MOST][WIDTH_ALL];
 
@@ -135,7 +139,10 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
         }
 }
 
-/* What is subtracted from all codes, and before that what dots are, or 0. */
+/*
+ * Applies the value that is subtracted from all codes: `are`: adds its effect to the dots; else:
+ * the dots begin with it.
+ */
 LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                             ivec dots[PASS_MOST][WIDTH_ALL], const bool are, const uint8_t *acts,
                             size_t stride)
@@ -152,8 +159,10 @@ LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, con
         }
 }
 
-/* Dots of 32 columns that have one scale.  Where they are not needed until all quads are summed, they begin at
- * nothing, and keep no registers until then. */
+/*
+ * Dots of 32 columns that have one scale. If the dots are not needed until all quads are summed
+ * (`late`), they begin at 0 and occupy no registers until then.
+ */
 LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                              const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
                              const uint8_t *block, const uint8_t *acts, size_t stride)
@@ -179,7 +188,10 @@ LANES_INLINE ivec less_of(const uint8_t *acts)
         return splat_quad((const int8_t *)((const struct act *)acts)->less_halves);
 }
 
-/* Whole scales of each 16 of 32 columns, the first ones or the second ones. */
+/*
+ * Whole-number scales of the 16-column halves of a block: half 0 is the first 16 columns, 1 the
+ * last.
+ */
 LANES_INLINE ivec run_load(const enum row_type type, const uint8_t *block, const uint32_t row,
                            const uint32_t half)
 {
@@ -188,7 +200,7 @@ LANES_INLINE ivec run_load(const enum row_type type, const uint8_t *block, const
         return widen_bytes(block + half * PANEL + row) & mask;
 }
 
-/* ... of 32 columns with a whole scale for each 16. */
+/* Dots of 32 columns with a whole-number scale for each 16. */
 LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
                               const uint8_t *block, const uint8_t *acts, size_t stride)
@@ -221,9 +233,9 @@ LANES_INLINE void runs_load(const enum row_type type, const uint32_t width, cons
 }
 
 /*
- * The same as floats, for where multiplying them is what costs least: whole numbers as well, for a dot
- * of 16 columns is 16 * 32 * 127 at most, and two of them times 128 are less than 2^24.  A 0 is never -0, as
- * it is added to one.
+ * The same as floats, where multiplying floats is cheapest. The results are whole numbers as
+ * well: a dot of 16 columns is at most 16 * 32 * 127, and two of them times 128 are less than
+ * 2^24. A 0 is never -0, because it is added to a +0.
  */
 LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 const uint32_t width, const uint32_t row,
@@ -246,7 +258,8 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 dots[t][g] = less;
                         }
                 }
-                if (tokens == 1) /* which would wait for them; more rows want registers for dots */
+                if (tokens ==
+                    1) /* one row would wait for the loads; more rows need the registers for dots */
                         runs_load(type, width, row, run, block, half);
                 quads_dots(type, tokens, width, row, dots, NULL, block, half * 4, 4, acts, stride);
                 if (tokens > 1)
@@ -267,8 +280,10 @@ LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
                                  : load_half((const uint16_t *)at);
 }
 
-/* One block's share of the sums, by its dots, of integers or as floats; `scale` and `least` of each row, the
- * latter to be subtracted. */
+/*
+ * Adds one block's part to the sums, from its dots as integers or as floats. `scale` and `least`
+ * are those of each row; `least` is subtracted.
+ */
 LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
                            vec sums[PASS_MOST][WIDTH_ALL], ivec (*dots)[WIDTH_ALL],
                            vec (*floats)[WIDTH_ALL], const vec scale[WIDTH_ALL], const vec *least,
@@ -383,7 +398,10 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
         sums_store(out, sums, tokens, width);
 }
 
-/* What Q2_K subtracts: the two runs' least values times the sums of their bytes, whole numbers. */
+/*
+ * The part that Q2_K subtracts: the two runs' least values times the sums of their bytes, whole
+ * numbers.
+ */
 LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, const uint32_t row,
                                   vec sums[PASS_MOST][WIDTH_ALL], const vec least[WIDTH_ALL],
                                   const uint8_t *block, const uint8_t *acts, size_t stride)
@@ -404,7 +422,7 @@ LANES_INLINE void leasts_subtract(const uint32_t tokens, const uint32_t width, c
         }
 }
 
-/* Q6_K, Q3_K, Q2_K: whole scales of 16 columns. */
+/* Q6_K, Q3_K, Q2_K: whole-number scales of 16 columns. */
 LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, float *out, const uint8_t *panel,
                               struct ahead ahead, uint32_t columns, const uint8_t *acts,
@@ -449,8 +467,10 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
         sums_store(out, sums, tokens, width);
 }
 
-/* One row walks the panel once, so that memory sees one stream.  More of them share what a vector of
- * codes costs to unpack, and want registers. */
+/*
+ * One row of x walks over the panel once, so that memory sees one stream. Several rows share the
+ * cost of unpacking a vector of codes, and need the registers.
+ */
 LANES_INLINE uint32_t pass_width(const enum row_type type, const uint32_t tokens)
 {
         if (slabs[type].low == LOW_NUMBERS)
@@ -484,7 +504,10 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
         }
 }
 
-/* Rows of a pass: as many as there are registers for their sums, and for those of integers beside. */
+/*
+ * The most rows of x of a pass: as many as there are registers for their sums, and for the
+ * integer sums.
+ */
 LANES_INLINE uint32_t pass_most(const enum row_type type)
 {
         const bool are_dots_wanted = slabs[type].runs >= RUNS_SIGNED ||
@@ -496,7 +519,10 @@ LANES_INLINE uint32_t pass_most(const enum row_type type)
         return most < PASS_MOST ? most : PASS_MOST;
 }
 
-/* One pass after the other, of much the same size: eight rows are four and four, not six and two. */
+/*
+ * Runs passes of nearly equal size, one after the other: eight rows are four and four, not six
+ * and two.
+ */
 LANES_INLINE void passes(const enum row_type type, float *out, const uint8_t *panel,
                          uint32_t columns, const uint8_t *acts, size_t stride, uint32_t tokens)
 {

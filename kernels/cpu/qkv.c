@@ -1,9 +1,9 @@
 /*
- * q, k and v: one product for all three, then a pass over rows that norms and
- * turns the heads and puts k and v into their pages.
+ * q, k and v: one product for all three, then a pass over the rows that norms and rotates the
+ * heads and writes k and v into their pages.
  *
- * Cosines and sines depend on the position alone, so they are made once a step
- * and kept for every layer that turns by the same frequencies.
+ * Cosines and sines depend only on the position. So they are made once in a step and kept for
+ * every layer that rotates by the same frequencies.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -13,8 +13,10 @@
 
 #include "kernels/rows.h"
 
-/* Rows of a crew item, at most: neighbours of a prompt share cache lines of a K tile.  Of fewer rows each thread has
- * as many. */
+/*
+ * The most rows of an item: neighbouring rows of a prompt share cache lines of a K tile. If there
+ * are fewer rows, they are divided evenly over the threads.
+ */
 #define ROWS_SHARE 8u
 #define HALVES     64u
 
@@ -111,13 +113,13 @@ static void halves_put(const struct isa *isa, uint16_t *to, size_t stride, const
         }
 }
 
-/* KV_INT8 and KV_FP8.  Returns their scale (page.h). */
+/* KV_INT8 and KV_FP8. Returns the scale (page.h). */
 static float bytes_put(enum kv_type type, uint8_t *to, size_t stride, const float *head,
                        uint32_t dim)
 {
         const float top = type == KV_FP8 ? 448 : 127;
-        uint32_t most =
-                0; /* without signs, floats are in the order of their bits; NaN comes last */
+        /* without signs, floats are in the order of their bits; NaN comes last */
+        uint32_t most = 0;
         float scale;
 
         for (uint32_t d = 0; d < dim; d++) {
@@ -137,7 +139,7 @@ static float bytes_put(enum kv_type type, uint8_t *to, size_t stride, const floa
         return scale;
 }
 
-/* A head into line `line` of a tile: its numbers from `at` on, each next one `stride` further. */
+/* Writes a head into line `line` of a tile: its numbers go to `at`, `at + stride`, ... */
 static void tile_put(const struct finish *f, uint8_t *tile, size_t line, size_t at, size_t stride,
                      const float *head)
 {

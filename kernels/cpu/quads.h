@@ -1,8 +1,8 @@
 /*
- * Vectors of quads: in each lane of 32 bits four bytes, which belong to one row.  Part of body.h.
+ * Vectors of quads: each lane of 32 bits holds four bytes that belong to one row. Part of body.h.
  *
- * quad_dot() is what the integer products rest on: to each lane it adds the sum of four products.
- * They are exact, so every instruction set gives the same.
+ * quad_dot() is the basis of the integer products: it adds the sum of four products to each lane.
+ * The products are exact, so every instruction set gives the same result.
  */
 
 LANES_INLINE ivec load_dwords(const void *p)
@@ -32,23 +32,27 @@ LANES_INLINE ivec shift_down(ivec v, uint32_t by)
         return (ivec)((uvec)v >> by);
 }
 
-/* Bits that stand at `from`, to where they are at `to`; what is beside them is the caller's to mask. */
+/* Moves bits from position `from` to position `to`. The caller masks the bits beside them. */
 LANES_INLINE ivec bits_to(ivec v, const uint32_t from, const uint32_t to)
 {
         return from < to ? v << (int32_t)(to - from) : shift_down(v, from - to);
 }
 
 /*
- * Dots of quads.  `most` is the largest code.  Where there is an instruction for four products, sums
- * are the dots at once; else they are sums of two products, in 16 bits, of as many quads as fit, and
- * dots_of() makes dots of them, times a factor in both halves of each lane.
+ * Dots of quads. `most` is the largest code. With an instruction for four products, the sums are
+ * already the dots. Otherwise (LANES == 8) the sums are 16-bit sums of two products, over as many
+ * quads as fit. dots_of() then turns them into dots, times a factor that is in both halves of
+ * each lane.
  */
 LANES_INLINE uint32_t quads_that_fit(const uint32_t most)
 {
         return LANES == 8 ? 32767 / (2 * 127 * most) : UINT32_MAX;
 }
 
-/* ... and are best taken before the next row of x: where few fit, sums need no registers of their own then. */
+/*
+ * How many quads are best handled before the next row of x. If few fit, two at once mean that
+ * sums need no registers of their own.
+ */
 LANES_INLINE uint32_t quads_at_once(const uint32_t fit)
 {
         return fit < 8 && fit % 2 == 0 ? 2 : 1;
@@ -66,7 +70,7 @@ LANES_INLINE ivec quad_dot_plain(ivec sum, ivec codes, ivec x)
 }
 #endif
 
-/* x is signed and no less than -127.  Codes that are 128 too large may need 8 bits. */
+/* x is signed and at least -127. Codes that are 128 too large (`is_128`) may need 8 bits. */
 LANES_INLINE ivec quad_dot(const bool is_128, ivec sum, ivec codes, ivec x)
 {
 #if LANES == 16
@@ -75,7 +79,7 @@ LANES_INLINE ivec quad_dot(const bool is_128, ivec sum, ivec codes, ivec x)
 #elif LANES == 8
         __m256i a = (__m256i)codes, b = (__m256i)x;
 
-        if (is_128) { /* what they mean, its sign given to the other side */
+        if (is_128) { /* the codes' real values, with their signs moved to the other factor */
                 a = _mm256_xor_si256(a, _mm256_set1_epi8((char)0x80));
                 b = _mm256_sign_epi8(b, a);
                 a = _mm256_abs_epi8(a);
@@ -87,16 +91,18 @@ LANES_INLINE ivec quad_dot(const bool is_128, ivec sum, ivec codes, ivec x)
 #endif
 }
 
-/* What dots begin at, so that `zero`, a power of two or 0, is subtracted from every code: `less` is
- * minus the sum of x. */
+/*
+ * The value at which dots begin, so that `zero`, a power of two or 0, is subtracted from every
+ * code. `less` is minus the sum of x.
+ */
 LANES_INLINE ivec dots_start(const uint32_t zero, ivec less)
 {
-        if (zero == 0 || (LANES == 8 && zero == 128)) /* quad_dot() has */
+        if (zero == 0 || (LANES == 8 && zero == 128)) /* quad_dot() subtracts it */
                 return splat_dword(0);
         return less << __builtin_ctz(zero);
 }
 
-/* Each lane's two halves times the other's, summed. */
+/* The products of each lane's two 16-bit halves with those of the other vector, summed. */
 LANES_INLINE ivec pair_dot(ivec a, ivec b)
 {
 #if LANES == 16
@@ -113,8 +119,10 @@ LANES_INLINE ivec both_halves(ivec v)
         return (v & 0xffff) | (ivec)((uvec)v << 16);
 }
 
-/* What sums begin at, and what dots are with them, times `factor`, which both_halves() made; NULL: 1.
- * Where sums are dots, they begin at the dots there are. */
+/*
+ * The value at which sums begin, and the dots after the sums are added, times `factor`, which
+ * both_halves() made; NULL: 1. Where sums are dots, they begin at the current dots.
+ */
 LANES_INLINE ivec sums_of(ivec dots, const ivec *factor)
 {
         return LANES == 8 || factor ? splat_dword(0) : dots;
@@ -127,7 +135,7 @@ LANES_INLINE ivec dots_of(ivec dots, ivec sums, const ivec *factor)
         return factor ? dots + sums * (*factor >> 16) : sums;
 }
 
-/* Of each byte, which is below 16: that place of the table. */
+/* Replaces each byte, which is below 16, by that entry of the table. */
 LANES_INLINE ivec look_up(const uint8_t table[16], ivec places)
 {
 #if LANES == 16
@@ -149,7 +157,10 @@ LANES_INLINE ivec look_up(const uint8_t table[16], ivec places)
 #endif
 }
 
-/* The last bytes of 32 dwords, in order, and the sums of the first 16 of these, signed, and of the last 16. */
+/*
+ * Writes the lowest bytes of 32 dwords, in order. Returns two sums of these bytes as signed
+ * numbers, of the first 16 and of the last 16.
+ */
 LANES_INLINE void narrow_block(int8_t to[32], const ivec dwords[32 / LANES], int32_t *ret_first,
                                int32_t *ret_second)
 {
@@ -173,7 +184,7 @@ LANES_INLINE void narrow_block(int8_t to[32], const ivec dwords[32 / LANES], int
         first = _mm512_cvtepi32_epi8((__m512i)dwords[0]);
         second = _mm512_cvtepi32_epi8((__m512i)dwords[1]);
 #else
-        /* packed by halves of vectors: first all lower ones, then all upper ones */
+        /* packing works on halves of vectors: first all lower halves, then all upper ones */
         __m256i a = _mm256_packus_epi32((__m256i)(dwords[0] & 255), (__m256i)(dwords[1] & 255));
         __m256i b = _mm256_packus_epi32((__m256i)(dwords[2] & 255), (__m256i)(dwords[3] & 255));
         __m256i all = _mm256_permutevar8x32_epi32(_mm256_packus_epi16(a, b),
@@ -184,7 +195,7 @@ LANES_INLINE void narrow_block(int8_t to[32], const ivec dwords[32 / LANES], int
 #endif
         _mm_storeu_si128((__m128i *)to, first);
         _mm_storeu_si128((__m128i *)(to + 16), second);
-        /* summed by eights, as if 128 were added to each */
+        /* summed in groups of eight, after adding 128 to each byte */
         first = _mm_sad_epu8(_mm_xor_si128(first, sign), none);
         second = _mm_sad_epu8(_mm_xor_si128(second, sign), none);
         *ret_first = _mm_cvtsi128_si32(first) + _mm_extract_epi16(first, 4) - 16 * 128;

@@ -6,7 +6,7 @@
 #include "kernels/memory.h"
 
 #define DIGIT_BITS     11u
-#define DIGIT_BITS_FEW 8u /* where there are less candidates than digits */
+#define DIGIT_BITS_FEW 8u /* if there are fewer candidates than digits */
 #define DIGITS         (1u << DIGIT_BITS)
 #define FEW            32u /* candidates */
 #define SHIFT          (32 - 2 * DIGIT_BITS)
@@ -56,7 +56,7 @@ static void sort_few(struct candidate *c, uint32_t count)
         }
 }
 
-/* A pass by some bits of the key. */
+/* One pass of the sort, by `bits` bits of the key from `shift` on. */
 static void sort_pass(const struct candidate *from, struct candidate *to, uint32_t count,
                       uint32_t shift, uint32_t bits)
 {
@@ -93,7 +93,7 @@ struct candidate *candidates_sort(struct candidate *c, struct candidate *room, u
         return c;
 }
 
-/* Two digits of the key of the count-th largest of these. */
+/* The two highest digits of the key of the count-th largest of these logits. */
 static uint32_t border(const float *logits, uint32_t n, uint32_t count)
 {
         uint32_t counts[DIGITS], digits[2] = { 0, 0 };
@@ -123,8 +123,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 }
 
 /*
- * As many blocks as have a maximum that is not below some border, so many logits are not, at least; and so it is
- * with blocks of blocks.
+ * If the maxima of n blocks are not below some border, then at least n logits are not below it.
+ * The same holds for the maxima of groups of blocks.
  */
 uint32_t sorter_first(struct sorter *s, const float *logits, uint32_t vocab, const float *largest,
                       uint32_t count)

@@ -1,8 +1,7 @@
 /*
- * One row and one head at a time: all scores, their softmax, the weighted sum
- * of values.  Positions that are hidden are not visited at all, so that whatever
- * lies there, NaN included, cannot reach a result, and pages that lie wholly
- * behind a window need not exist any more.
+ * One row and one head at a time: all scores, their softmax, the weighted sum of values. Hidden
+ * positions are not read at all. So their contents, NaN included, cannot reach a result, and
+ * pages that lie wholly behind a window need not exist any more.
  */
 #include <math.h>
 

@@ -1,13 +1,13 @@
 /*
- * The definition that kernels/draw.h tells in words.
+ * The definition of picking, which kernels/draw.h describes in words.
  *
- * Candidates are sorted with one heap of ids that has the worst at its root:
- * while reading, a better id replaces the root, so that the heap ends with the
- * best top_k (or simply all); then taking the worst out again and again fills
- * the array from behind, and it stands best first.  The likeliest ones that are told of are
- * found in the same way.
+ * Candidates are sorted with one heap of ids that has the worst candidate at its root. While the
+ * logits are read, a better id replaces the root, so the heap ends with the best top_k (or simply
+ * all). Then the worst is taken out again and again, which fills the array from the end, so that
+ * the best is first. The most likely tokens for logprobs are found in the same way.
  *
- * Those that are kept after all cuts leave their chances at their ids, where the draw passes by.
+ * The candidates that are kept after all cuts store their probabilities by id. The draw walks
+ * over that array.
  */
 #include <math.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void heap_sink(const float *logits, uint32_t *ids, uint32_t at, uint32_t 
         ids[at] = id;
 }
 
-/* ids[0 .. keep) = the best ones, best first */
+/* ids[0 .. keep) = the best candidates, best first */
 static void sort_best(const float *logits, uint32_t vocab, uint32_t *ids, uint32_t keep)
 {
         for (uint32_t i = 0; i < keep; i++)
@@ -70,7 +70,7 @@ static uint32_t find_largest(const float *logits, uint32_t vocab)
         return logits[best] == -INFINITY ? PICK_NOT_FINITE : best;
 }
 
-/* Of `count` candidates in falling order of chance, how many top_p and min_p keep. */
+/* How many of `count` candidates, in falling order of probability, top_p and min_p keep. */
 static uint32_t cut(const struct pick *pick, const double *chances, uint32_t count)
 {
         double sum = 0;
@@ -90,7 +90,7 @@ static uint32_t cut(const struct pick *pick, const double *chances, uint32_t cou
         return keep;
 }
 
-/* Chances of the best ones, best first, and how many of them the cuts keep. */
+/* Computes the probabilities of the best candidates, best first. Returns how many the cuts keep. */
 static uint32_t keep_best(struct ref *ref, const struct pick *pick, const float *logits,
                           uint32_t vocab)
 {
@@ -133,7 +133,7 @@ static uint32_t pick_row(struct ref *ref, const struct pick *pick, const float *
                 sum += by_id[i];
                 last = i;
         }
-        assert(sum > mark); /* the last sum is the whole, and a draw is less than 1 */
+        assert(sum > mark); /* the last sum is the sum of all, and a draw is less than 1 */
         return last;
 }
 

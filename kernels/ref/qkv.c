@@ -1,6 +1,6 @@
 /*
- * Heads lie one after the other in a row of results: q's, then k's, then v's.
- * A pair of numbers (a, b) of a head turns by angle = position * frequency:
+ * Heads lie one after the other in a row of results: those of q, then of k, then of v. A pair of
+ * numbers (a, b) of a head is rotated by angle = position * frequency:
  *
  *      a' = a cos - b sin
  *      b' = a sin + b cos
@@ -44,7 +44,7 @@ static void head_finish(const struct qkv *op, double *head, const float *norm, u
         rope_turn(&op->rope, head, position);
 }
 
-/* KV_INT8 and KV_FP8, to the letter of page.h. */
+/* KV_INT8 and KV_FP8, exactly as page.h defines them. */
 static void bytes_put(const struct kv *kv, uint8_t *tile, uint32_t line, const double *head)
 {
         bool is_fp8 = kv->shape.type == KV_FP8;
@@ -68,7 +68,7 @@ static void bytes_put(const struct kv *kv, uint8_t *tile, uint32_t line, const d
         }
 }
 
-/* `head` becomes line `line` of a tile. */
+/* Writes `head` as line `line` of a tile. */
 static void tile_put(const struct kv *kv, uint8_t *tile, uint32_t line, const double *head)
 {
         size_t at = (size_t)line * kv->shape.head_dim;

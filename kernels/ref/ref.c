@@ -37,7 +37,7 @@ static void ref_get(struct kernels *k, float *host, const float *from, size_t co
         memcpy(host, from, count * sizeof(*host));
 }
 
-/* Replaces `*doubles` when it is too small; what was in it is scratch. */
+/* Replaces `*doubles` if it is too small. The old contents are lost: it is scratch memory. */
 static int scratch_grow(double **doubles, size_t *max, size_t count)
 {
         double *more;
@@ -149,7 +149,7 @@ static int ref_collect(struct kernels *k, uint64_t number, uint32_t *ret_tokens)
         return 0;
 }
 
-/* Memory of the host, and nothing is waited for: what could fail? */
+/* All memory is the host's and nothing runs asynchronously, so this backend cannot be lost. */
 static const char *ref_lost(const struct kernels *k)
 {
         (void)k;

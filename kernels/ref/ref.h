@@ -1,10 +1,9 @@
 /*
- * The reference backend: what each operator means.
+ * The reference backend: it defines what each operator means.
  *
- * One thread, plain loops, every sum a double in ascending order, every result
- * rounded once when it is stored.  Weights are floats, row after row, whatever
- * the file had; pages are KV_LAYOUT_NATURAL.  Nothing here is fast, and nothing
- * here should be made fast.
+ * It uses one thread, plain loops, and double sums in ascending order; every result is rounded
+ * once, when it is stored. Weights are floats, row after row, whatever type the file has; pages
+ * are KV_LAYOUT_NATURAL. Nothing here is fast, and nothing here should be made fast.
  */
 #ifndef KERNELS_REF_REF_H
 #define KERNELS_REF_REF_H
@@ -28,8 +27,8 @@ struct ref {
         double *sums;                 /* (rows_max): one row of results */
         double *scores;               /* (pages_max * PAGE_POSITIONS) */
         uint32_t *ids;                /* (vocab_max): candidates */
-        double *chances;              /* (vocab_max): theirs */
-        double *by_id;                /* (vocab_max): of those that are kept; else 0 */
+        double *chances;              /* (vocab_max): the candidates' probabilities */
+        double *by_id; /* (vocab_max): probabilities of the kept candidates, by id; else 0 */
 };
 
 static inline struct ref *ref_of(struct kernels *k)
