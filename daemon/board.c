@@ -5,12 +5,12 @@
  * has a complete table if the counter was even before it read the cells and is unchanged
  * afterwards.
  *
- * Cells are stored with release and loaded with acquire.  So a reader that has loaded a cell newer
- * than its first look at the counter also sees the odd counter stored before it, and its second
- * look detects the change.  The even counter is stored with release, so a reader that starts from
- * it sees all cells that belong to it.  Relaxed cells and two fences would be enough, but
- * ThreadSanitizer does not understand fences.  On the processors that we know these orders cost
- * nothing.
+ * Cells are stored with release and loaded with acquire.  Suppose that a reader loads a cell newer
+ * than its first look at the counter.  Then it also sees the odd counter that was stored before
+ * this cell, and its second look detects the change.  The even counter is stored with release, so a
+ * reader that starts from it sees all cells that belong to it.  Relaxed cells and two fences would
+ * be enough, but ThreadSanitizer does not understand fences.  On the processors that we know these
+ * orders cost nothing.
  */
 #include "daemon/board.h"
 

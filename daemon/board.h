@@ -8,8 +8,8 @@
  * of one table are always from the same step.
  *
  * The number of rows is fixed by board_new().  The engine writes the users that have requests
- * first. If there is no row left for a user, `status` shows zeros for that user; nothing else
- * depends on it. One writer, one reader.
+ * first.  If there is no row left for a user, `status` shows zeros for that user; nothing else
+ * depends on it.  One writer, one reader.
  */
 #ifndef DAEMON_BOARD_H
 #define DAEMON_BOARD_H

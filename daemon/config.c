@@ -1,10 +1,10 @@
 /*
- * The table is the whole truth: name, kind, range, default and help of every
- * setting.  A default is written as a user would write it and read as a user's
- * value is, so --help cannot show another than the one in force.
+ * The table has everything about a setting: name, kind, range, default and help.  A default is
+ * written like a user's value and parsed by the same code.  So the default in --help is the one in
+ * effect.
  *
- * A file has lines `name = value`, blank lines and lines that begin with #.
- * Names are the table's.  On the command line an underscore is a dash.
+ * A config file has lines `name = value`, blank lines, and lines that begin with #.  Its names are
+ * those of the table.  On the command line, a dash replaces each underscore.
  */
 #include "daemon/config.h"
 

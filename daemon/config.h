@@ -1,10 +1,9 @@
 /*
  * Every limit of the daemon, decided at start.
  *
- * One table (config.c) gives each setting its name, kind, range, default and
- * one line of help.  A flag `--name value`, a line `name = value` of the config
- * file and a row of `samovard --help` are the same row of that table, so they
- * cannot disagree.  Flags win over the file.
+ * One table (config.c) gives each setting its name, kind, range, default and one line of help.  A
+ * flag `--name value`, a line `name = value` of the config file and a line of `samovard --help`
+ * come from the same row.  So they cannot disagree.  Flags win over the file.
  */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
@@ -46,7 +45,7 @@ struct config {
         /* the engine */
         uint32_t ctx;         /* positions of a sequence; 0: the model's own */
         uint32_t kv;          /* enum kv_type */
-        uint64_t kv_bytes;    /* 0: max_seqs / 4 full sequences, at most a quarter of the memory */
+        uint64_t kv_bytes;    /* 0: chosen from the memory (daemon/pool.h) */
         uint32_t max_seqs;    /* sequences that run at once */
         uint32_t step_tokens; /* rows of a step, at most */
         uint32_t threads;     /* 0: one for each core */
@@ -67,7 +66,7 @@ struct config {
         uint32_t uid_handles;
         /* percent of the pool that running requests of a user may have */
         uint32_t uid_blocks_percent;
-        /* percent of the pool that stays cached when others need space */
+        /* percent of the pool that a user's blocks keep in the cache when others need space */
         uint32_t uid_cached_percent;
         uint32_t uid_held_percent; /* percent of the pool that a user may ask to hold (pin) */
         uint32_t uid_kept;         /* resumable streams */
@@ -86,15 +85,15 @@ struct config {
         uint32_t connections;
         uint32_t requests;
         uint32_t kept;     /* resumable streams */
-        uint32_t stall_ms; /* a stream that has no ring space for this long ends */
-        uint32_t grace_ms; /* a stream that has no ring space for this long gives up its slot */
+        uint32_t stall_ms; /* a stream without ring space for this long ends */
+        uint32_t grace_ms; /* a stream without ring space for this long gives up its slot */
         uint32_t drain_ms; /* after SIGTERM */
         uint32_t log_level;
 };
 
 /*
  * Reads the defaults, then the file of --config, then flags, then checks the rules between
- * settings. Returns 0, or -EINVAL, -ENOMEM, or the error of reading the file.  On error *why has
+ * settings.  Returns 0, or -EINVAL, -ENOMEM, or the error of reading the file.  On error *why has
  * one line, and there is nothing to deinit.
  */
 int config_read(struct config *config, int argc, char **argv, char *why, size_t why_bytes);

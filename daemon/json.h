@@ -3,8 +3,8 @@
  *
  * Strictly RFC 8259: one value, UTF-8, no comments, no trailing commas, no NaN, no lone surrogates,
  * no byte order mark, and only white space after the value.  An object with a duplicate key is
- * refused. Depth and node count are limited.  Nodes are counted before they are allocated, and
- * nothing recurses. Strings are unescaped and may contain NULs.
+ * refused.  Depth and node count are limited.  Nodes are counted before they are allocated, and
+ * nothing recurses.  Strings are unescaped and may contain NULs.
  *
  * A node is a number: 0 is the root, and JSON_NONE is no node.  Every getter accepts JSON_NONE as
  * "absent", so a caller can follow a path of members without a check at each step.  Read-only after

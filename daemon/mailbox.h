@@ -69,7 +69,7 @@ void mailbox_post(struct mailbox *mailbox, const struct mail *mail);
 
 /*
  * mailbox_post() in two steps, for many mails at once.  A taker woken by the first mail would
- * handle it and sleep again before the second mail is there, so each mail would cost a wake-up.
+ * handle it and sleep again before the second mail is there.  So each mail would cost a wake-up.
  * The taker may not see mails from mailbox_put() until mailbox_ring().
  */
 void mailbox_put(struct mailbox *mailbox, const struct mail *mail);

@@ -2,11 +2,12 @@
  * How many blocks the KV pool has, computed from the settings and from the size of its memory.
  * Pure.
  *
- * In the host's memory the pool takes at most a quarter of the memory that we may use, and at most
- * what a quarter of the sequences need at full length.  A backend with its own memory uses that
- * memory for nothing else.  There the pool takes all that weights, activations and scratch leave,
- * less a reserve (1/16, at most 1 GiB) for memory that cannot be counted, such as the driver's
- * later allocations.  The pool never takes more than all sequences need at full length.
+ * In the host's memory there are two limits: a quarter of the memory that we may use, and the
+ * blocks that a quarter of the sequences need at full length.  A backend with its own memory uses
+ * that memory for nothing else.  There the pool takes all that weights, activations and scratch
+ * leave, less a reserve of 1/16, at most 1 GiB.  The reserve is for memory that cannot be counted,
+ * such as the driver's later allocations.  The pool never takes more than all sequences need at
+ * full length.
  *
  * If a model's layers are in both memories, each block has a part in both.  So the number of blocks
  * is what fits in the smaller of the two.

@@ -20,7 +20,8 @@ struct stats {
         counter blocks_evicted, blocks_copied; /* since the start */
         counter waiting, running, stalled, ending, ends_waiting, passed_over, parks;
         counter channels_open;
-        counter slot_ns;                      /* how long a request has a slot */
+        /* running average of the time that a request has its slot */
+        counter slot_ns;
         counter prompt_row_ns, prompt_far_ns; /* as in sched_counts */
         /* load_total: written by main before the threads start */
         counter load_bytes, load_total, load_way;

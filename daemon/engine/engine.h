@@ -11,11 +11,12 @@
  *      are not ENDING), note results -> again
  *
  * It sleeps when there is nothing to run and nothing in flight.  If the plan has stalled requests,
- * or an END waits for free space, it first declares a stall to the readers of all channels that
- * have requests.
+ * or an END waits for free space, it first declares a stall.  The readers of all channels that have
+ * requests are told.
  *
  * It owns the scheduler, the KV pool, the model, and the writing half of every ring.  After loading
- * it allocates nothing and takes no lock.  It waits only for an empty mailbox.
+ * it allocates nothing and takes no lock.  It blocks only while its mailbox is empty, and in the
+ * model.
  *
  * An END is written when the scheduler has released the request.  RETIRED is posted directly to the
  * loop before that END is visible.  So when a client has read an END and sends its next request,

@@ -1,24 +1,24 @@
 /*
- * Reading a GGUF header.
+ * Reads a GGUF header.
+ *
+ *      "GGUF" version u32 | tensors u64 | pairs u64
+ *      pair    key string | type u32 | value               } times pairs
+ *      tensor  name string | rank u32 | sizes u64 each     } times tensors
+ *              | type u32 | offset u64 from the data
+ *      padding to the alignment | data
  *
  * A string is a u64 length and its bytes; an array is a type, a u64 count and its elements.
  * Nothing in the header tells its length.  So it is read in growing pieces, and parsed from the
  * start each time.  `have` bytes are read so far, and `limit` is the most that there can be.
  * Beyond `have` the parser asks for more; beyond `limit` the file is faulty.
  *
- * A string is a u64 length and its bytes; an array is a type, a u64 count and
- * its elements.  Nothing in the header says how long the header is.  So it is
- * read in growing pieces, and each time parsed from the start: `have` bytes are
- * here, `limit` bytes are all there could be.  Beyond `have` the parser asks
- * for more, beyond `limit` the file is at fault.
+ * The file's sizes are used in only three ways.  take() compares a length with the bytes that are
+ * left.  take_count() does the same for a count of things that have a least size.  mul() multiplies
+ * sizes.  After these checks the table's values can be trusted.
  *
  * The piece that was parsed successfully is kept, because keys, names and strings are in it.  They
  * are made C strings in place: each is moved one byte down, into its own length field.  That field
  * has been read by then, and the move leaves space for the NUL.
- *
- * The piece that parsed well is kept: keys, names and strings lie in it.  They
- * are made C strings in place, by moving each one byte down into its own length
- * field, which has been read by then and leaves room for the NUL.
  */
 #include <endian.h>
 #include <errno.h>
