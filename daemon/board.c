@@ -1,14 +1,16 @@
 /*
- * A count of turns, and a table (a seqlock).
+ * A turn counter and a table (a seqlock).
  *
- * The writer makes the count odd, writes the cells, and makes it even again.  A reader has a whole
- * table if the count was even before he read the cells and is the same afterwards.
+ * The writer makes the counter odd, writes the cells, and makes the counter even again.  A reader
+ * has a complete table if the counter was even before it read the cells and is unchanged
+ * afterwards.
  *
- * Cells are stored with release and loaded with acquire.  So who has read one that is newer than
- * the count that he began with has what stood before it, too: the odd count; and his second look
- * tells him.  And the even count is a release, so who begins with it finds all that it stands
- * for.  It would do with relaxed cells and two fences; but ThreadSanitizer knows nothing of
- * fences, and on the processors that we know these orders cost nothing.
+ * Cells are stored with release and loaded with acquire.  Suppose that a reader loads a cell newer
+ * than its first look at the counter.  Then it also sees the odd counter that was stored before
+ * this cell, and its second look detects the change.  The even counter is stored with release, so a
+ * reader that starts from it sees all cells that belong to it.  Relaxed cells and two fences would
+ * be enough, but ThreadSanitizer does not understand fences.  On the processors that we know these
+ * orders cost nothing.
  */
 #include "daemon/board.h"
 
@@ -20,7 +22,7 @@
 
 #include "daemon/error.h"
 
-#define LINE  128 /* two cache lines: they are fetched in pairs */
+#define LINE  128 /* two cache lines: processors fetch them in pairs */
 #define TRIES 16
 
 struct cell {
@@ -28,12 +30,12 @@ struct cell {
 };
 
 struct board {
-        _Alignas(LINE) _Atomic uint64_t turns; /* odd: it is being written */
+        _Alignas(LINE) _Atomic uint64_t turns; /* odd: a write is in progress */
         _Atomic uint32_t count;
-        uint32_t put; /* writer's: so many so far */
+        uint32_t put; /* writer only: rows written so far */
         _Alignas(LINE) uint32_t room;
-        uint32_t seen_count;           /* reader's, as all below */
-        struct board_row *seen, *next; /* a whole table, and room for another */
+        uint32_t seen_count;           /* reader only, like all fields below up to `cells` */
+        struct board_row *seen, *next; /* a complete table, and space for another */
         _Alignas(LINE) struct cell cells[];
 };
 
@@ -100,7 +102,7 @@ void board_end(struct board *board)
         atomic_store_explicit(&board->turns, turns + 1, memory_order_release);
 }
 
-/* Into `next`: false if it may not be whole. */
+/* Copies into `next`; false if the copy may be inconsistent. */
 static bool copy(struct board *board, uint32_t *ret_count)
 {
         uint64_t turns = atomic_load_explicit(&board->turns, memory_order_acquire);

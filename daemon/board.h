@@ -1,14 +1,15 @@
 /*
- * The board: what each user has of the KV pool, as the engine last wrote it up.
+ * The board: how much of the KV pool each user has, as last written by the engine.
  *
- * The engine writes it every few milliseconds while it runs, and before it sleeps; the loop reads
- * it for `status`.  Neither waits for the other, and neither allocates: who reads while it is being
- * written tries a few times more, and then has what he saw the last time, which was whole.  So a
- * row is never one user's number with another's blocks, and rows are never of two steps.
+ * The engine writes it every few milliseconds while it runs, and before it sleeps.  The loop reads
+ * it for `status`.  Neither thread waits for the other, and neither allocates.  A reader that meets
+ * a write in progress tries a few more times; then it returns the table that it read the last time,
+ * which was complete.  So a row never mixes one user's uid with another user's blocks, and the rows
+ * of one table are always from the same step.
  *
- * It has as many rows as it was made with, and the engine writes those first who have requests.
- * For whom there is no row left, `status` shows zeros; that is all that comes of it.
- * One writer, one reader.
+ * The number of rows is fixed by board_new().  The engine writes the users that have requests
+ * first.  If there is no row left for a user, `status` shows zeros for that user; nothing else
+ * depends on it.  One writer, one reader.
  */
 #ifndef DAEMON_BOARD_H
 #define DAEMON_BOARD_H
@@ -19,21 +20,24 @@ struct board;
 
 struct board_row {
         uint32_t uid;
-        uint32_t blocks; /* that what runs for him has, or was promised */
-        uint32_t cached; /* ... and of his that nobody uses now */
+        uint32_t blocks; /* blocks that this user's running requests hold or were promised */
+        uint32_t cached; /* this user's blocks in the cache that no request uses now */
 };
 
-int board_new(uint32_t rows, struct board **ret_board); /* 0 or -ENOMEM; no row is written */
+int board_new(uint32_t rows, struct board **ret_board); /* 0 or -ENOMEM; no row is written yet */
 struct board *board_free(struct board *board);          /* takes NULL */
 
-uint32_t board_room(const struct board *board); /* the rows there are; anybody may ask */
+uint32_t board_room(const struct board *board); /* the number of rows; any thread */
 
-/* Writer's thread: all rows anew, at most board_room().  What was there is seen until the end. */
+/*
+ * Writer's thread: writes a new table of at most board_room() rows.  The reader sees the old table
+ * until board_end().
+ */
 void board_begin(struct board *board);
 void board_put(struct board *board, const struct board_row *row);
 void board_end(struct board *board);
 
-/* Reader's thread: how many rows, and where they stand until it looks again. */
+/* Reader's thread: returns the row count; *ret_rows stays valid until the next board_look(). */
 uint32_t board_look(struct board *board, const struct board_row **ret_rows);
 
 #endif

@@ -95,8 +95,8 @@ void channel_resume(struct channel *channel)
 }
 
 /*
- * The waker may look while the next step is being shown.  Tail is stored last and
- * loaded first, so that an END is never behind a tail that was seen without it.
+ * The waker may look while the next step is being published.  The tail is stored last and loaded
+ * first.  So the END that the waker sees is at least as new as the tail that it sees.
  */
 void channel_show(struct channel *channel)
 {
@@ -125,9 +125,9 @@ bool channel_is_due(struct channel *channel)
 }
 
 /*
- * An empty frame, unless the loop is writing: then it rings, when it has written.
- * A socket that is full is readable at the other end, and one that is gone needs no
- * ring; so whatever sending says, it is done.
+ * Sends an empty frame.  If the loop is writing, the loop rings instead, after its write.  A full
+ * socket is readable at the other end, and a closed one needs no ring, so the result of sending
+ * does not matter.  Returns true if the loop wants to be called.
  */
 static bool kick(struct channel *channel)
 {

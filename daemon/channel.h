@@ -1,19 +1,21 @@
 /*
- * A channel: where one connection's records go.
+ * A channel: the ring into which the records of one connection are written.
  *
- * The engine writes records into its ring; the waker tells the reader.  The
- * reader is the client, who maps the ring, or, of a private channel, the loop,
- * which drains the ring onto the socket; the engine does not know which.  So
- * three threads see a channel, each its own fields, and it retires by walking
- * the same road: the loop posts HANGUP, the engine lets it go when its last
- * request has retired, the waker passes CHANNEL_GONE on, the loop frees it.  Its
- * number is used again only after that, and so is the number of its socket's
- * descriptor, which a shared channel closes: the waker rings on it, and must not
- * ring at a stranger's who was given the same one.
+ * The engine writes records into the ring; the waker wakes the reader.  The reader of a shared
+ * channel is the client, which maps the ring.  The reader of a private channel is the loop, which
+ * copies the ring's records to the socket.  The engine does not know which kind a channel is.
  *
- * A flag lets one message of a kind be under way: who raises it first posts,
- * who takes the message lowers it and then looks.  Raising is a release and
- * lowering an acquire, so what was written before raising is seen after.
+ * Three threads use a channel, each its own fields.  A channel is retired through the same threads
+ * in the same order: the loop posts HANGUP; the engine releases the channel when its last request
+ * has retired; the waker passes CHANNEL_GONE on; the loop frees the channel.  Only then is the
+ * channel's number used again.  The same holds for the number of the socket's descriptor, which a
+ * shared channel closes: the waker writes to this descriptor, and must not write to a stranger's
+ * socket that was given the same number.
+ *
+ * A flag lets at most one message of a kind be under way.  The thread that raises a flag that was
+ * down posts the message.  The thread that takes the message first lowers the flag and then looks.
+ * Raising is a release and lowering is an acquire: all writes before raising are seen after
+ * lowering.
  */
 #ifndef DAEMON_CHANNEL_H
 #define DAEMON_CHANNEL_H
@@ -33,62 +35,71 @@ struct peer;
 typedef atomic_bool channel_flag;
 
 enum channel_bell {
-        CHANNEL_LOOP,  /* private: the loop is called, and drains */
-        CHANNEL_KICK,  /* shared, and so are the others: an empty frame on the socket */
-        CHANNEL_FUTEX, /* ... the ring's tail */
-        CHANNEL_NONE,  /* ... the reader polls */
+        CHANNEL_LOOP, /* private: the waker calls the loop, which drains the ring */
+        /* shared, as are the next two: the waker sends an empty frame on the socket */
+        CHANNEL_KICK,
+        CHANNEL_FUTEX, /* shared: the waker wakes a futex on the ring's tail */
+        CHANNEL_NONE,  /* shared: the reader polls */
 };
 
 struct channel {
         uint32_t number;
         enum channel_bell bell;
         struct segment segment_d, segment_c;
-        int socket; /* -1: the peer's to close */
+        int socket; /* -1: the peer closes it */
 
         channel_flag waking;   /* a WAKE is on its way to the waker */
-        channel_flag calling;  /* ... which has to call the loop whatever the bell is */
+        channel_flag calling;  /* the waker must call the loop, whatever the bell is */
         channel_flag draining; /* a WAKE is on its way to the loop */
         channel_flag nudging;  /* a ROOM is on its way to the engine */
-        channel_flag stalled;  /* the engine waits for one; up before the reader can know */
-        channel_flag crowded;  /* an END waits for room in it, as the engine last saw it */
-        channel_flag broken;   /* its reader's head was impossible: to be hung up */
+        /* the engine waits for a ROOM; raised before the reader can know that it should resume */
+        channel_flag stalled;
+        /* an END waits for free space in the ring, as last seen by the engine */
+        channel_flag crowded;
+        channel_flag broken; /* the reader's head was impossible: the channel must be hung up */
 
-        /* What the engine has shown, for the waker: stored before `waking` is raised. */
+        /* The engine publishes these for the waker; it stores them before it raises `waking`. */
         _Atomic uint64_t shown_tail, shown_end, shown_brim;
         _Atomic uint64_t shown_retired; /* for the loop */
 
-        struct line line; /* the loop's and the waker's */
+        struct line line; /* shared by the loop and the waker */
 
-        /* Engine only. */
+        /* Engine thread only. */
         struct ring_writer writer;
         uint64_t end;        /* the tail behind the last END */
-        uint64_t ends_bytes; /* end_bytes_max of all whose END is not written */
+        uint64_t ends_bytes; /* sum of end_bytes_max over all requests whose END is not written */
         uint32_t live_count; /* requests submitted and not retired */
-        uint64_t retired;    /* ... and those that are, ever */
-        bool shut;           /* nothing more is written */
-        bool hung_up;        /* ... and HANGUP has come */
-        bool dirty;          /* the waker has to hear of it */
-        bool call;           /* ... and to call the loop */
+        uint64_t retired;    /* requests that have retired since the channel was made */
+        bool shut;           /* nothing more is written to this channel */
+        bool hung_up;        /* HANGUP was received */
+        bool dirty;          /* the waker must be told about this channel */
+        bool call;           /* the waker must call the loop */
 
-        /* Waker only. */
+        /* Waker thread only. */
         struct doorbell doorbell;
 
-        /* Loop only. */
-        struct ring_reader reader; /* of a private one */
+        /* Loop thread only. */
+        struct ring_reader reader; /* of a private channel */
         struct peer *peer;
-        uint32_t uid;           /* who is charged for it, peer or no peer ... */
-        uint64_t charged;       /* ... and how much: nothing for one of our own */
-        uint64_t retired_heard; /* requests of that peer whose RETIRED has come */
+        uint32_t uid; /* the user charged for it, with or without a peer */
+        /* bytes charged to that user; 0 for a private channel made by the daemon itself */
+        uint64_t charged;
+        uint64_t retired_heard; /* requests of that peer whose RETIRED was received */
         bool line_held;
-        struct channel *gone_next; /* of those that are to be freed */
+        struct channel *gone_next; /* the next in the list of channels to be freed */
 };
 
-/* ring_bytes: a power of two.  0 or -ENOMEM; of a shared one, any reason why it cannot be made. */
+/*
+ * ring_bytes must be a power of two.  Returns 0 or -ENOMEM.  A shared channel may also fail with
+ * any other reason why its memory cannot be made.
+ */
 int channel_new(uint32_t number, uint64_t ring_bytes, struct channel **ret_channel);
 int channel_new_shared(uint32_t number, uint64_t ring_bytes, enum channel_bell bell,
                        struct channel **ret_channel);
 
-/* Closes its socket.  `keep`: what its client has not read stays with it. */
+/*
+ * Closes the socket.  `keep`: the records that the client has not read stay mapped at the client.
+ */
 struct channel *channel_free(struct channel *channel, bool keep);
 
 static inline bool channel_is_shared(const struct channel *channel)
@@ -111,7 +122,10 @@ static inline bool channel_is_up(const channel_flag *flag)
         return atomic_load_explicit(flag, memory_order_acquire);
 }
 
-/* Engine: its reader is told that we wait for it.  False: it has read on just now. */
+/*
+ * Engine: tells the reader that the engine waits for free space.  False: the reader has just read
+ * on.
+ */
 bool channel_stall(struct channel *channel);
 void channel_resume(struct channel *channel);
 
@@ -121,13 +135,16 @@ void channel_show(struct channel *channel);
 /* Waker: after `waking` was lowered. */
 bool channel_is_due(struct channel *channel);
 
-/* Waker: wakes its reader, if it has a bell of its own.  True: the loop wants to be called. */
+/* Waker: wakes the reader, if it has a bell of its own.  True: the loop wants to be called. */
 bool channel_ring(struct channel *channel);
 
-/* Loop: RETIRED is heard before its END is shown; is all shown of which it was heard? */
+/*
+ * Loop: the loop receives RETIRED before the END of that request is visible in the ring.  True if
+ * the ENDs of all requests whose RETIRED was received are visible.
+ */
 bool channel_is_shown(const struct channel *channel);
 
-/* Loop: as far as its reader tells the truth. */
+/* Loop: the ring has unread records, if the reader's head is truthful. */
 bool channel_is_unread(const struct channel *channel);
 
 #endif

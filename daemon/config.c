@@ -1,10 +1,10 @@
 /*
- * The table is the whole truth: name, kind, range, default and help of every
- * setting.  A default is written as a user would write it and read as a user's
- * value is, so --help cannot show another than the one in force.
+ * The table has everything about a setting: name, kind, range, default and help.  A default is
+ * written like a user's value and parsed by the same code.  So the default in --help is the one in
+ * effect.
  *
- * A file has lines `name = value`, blank lines and lines that begin with #.
- * Names are the table's.  On the command line an underscore is a dash.
+ * A config file has lines `name = value`, blank lines, and lines that begin with #.  Its names are
+ * those of the table.  On the command line, a dash replaces each underscore.
  */
 #include "daemon/config.h"
 
@@ -26,13 +26,14 @@
 
 enum kind {
         KIND_TEXT,   /* char *, anything */
-        KIND_NAME,   /* char *, one of words */
-        KIND_WORD,   /* uint32_t, the index of one of words */
-        KIND_MODE,   /* uint32_t, one of words, each octal with a 0 before it */
-        KIND_SWITCH, /* bool: --name alone is yes */
+        KIND_NAME,   /* char *, one word of `words` */
+        KIND_WORD,   /* uint32_t, the index of a word in `words` */
+        KIND_MODE,   /* uint32_t, one of `words`, each an octal number with a leading 0 */
+        KIND_SWITCH, /* bool; --name alone means yes */
         KIND_INT,    /* int32_t */
         KIND_COUNT,  /* uint32_t */
-        KIND_SOME, /* uint32_t, a number, or one of words: the first is UINT32_MAX, then downwards */
+        /* uint32_t, a number or one of `words`: the first is UINT32_MAX, the next one less */
+        KIND_SOME,
         KIND_BYTES, /* uint64_t, with K, M or G */
 };
 
@@ -42,7 +43,7 @@ struct setting {
         size_t offset;
         const char *initial; /* NULL: none */
         uint64_t low, high;
-        const char *words[6]; /* and a NULL; or what stands for the value in --help */
+        const char *words[6]; /* NULL-terminated; for KIND_TEXT: the name of the value in --help */
         bool flag_only;
         const char *help;
 };
@@ -122,7 +123,7 @@ static const struct setting settings[] = {
 };
 /* clang-format on */
 
-/* Where a failure is told: at a flag, or at a line of a file. */
+/* Where an error is reported: at a flag, or at a line of a file. */
 struct place {
         const char *file; /* NULL: the command line */
         uint32_t line;
@@ -143,7 +144,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct place *at, 
                 vsnprintf(at->why + used, at->why_bytes - (size_t)used, format, values);
                 va_end(values);
         }
-        /* What a user wrote may be in it: one line, whatever they wrote. */
+        /* The message may contain user input: keep it on one line, whatever the input is. */
         for (size_t i = 0; i < at->why_bytes && at->why[i]; i++)
                 if ((unsigned char)at->why[i] < ' ' || at->why[i] == 0x7f)
                         at->why[i] = '?';
@@ -152,7 +153,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct place *at, 
 
 /* ---- names ---- */
 
-/* As the place writes it: kv_bytes in a file, --kv-bytes as a flag. */
+/* The name as written at this place: kv_bytes in a file, --kv-bytes as a flag. */
 static const char *shown(const struct place *at, const char *name, char *to, size_t bytes)
 {
         snprintf(to, bytes, "%s%s", at->file ? "" : "--", name);
@@ -162,7 +163,7 @@ static const char *shown(const struct place *at, const char *name, char *to, siz
         return to;
 }
 
-/* How many letters must be put in, left out or changed to make b of a; - counts as _. */
+/* Edit distance: letters to insert, delete or change to get from a to b; - counts as _. */
 static uint32_t distance(const char *a, size_t a_count, const char *b)
 {
         uint32_t row[33];
@@ -194,7 +195,7 @@ static uint32_t distance(const char *a, size_t a_count, const char *b)
 static int refuse_name(const struct place *at, const char *name, size_t bytes)
 {
         const struct setting *nearest = NULL;
-        uint32_t best = 4; /* further off it is no help */
+        uint32_t best = 4; /* a name that differs more is no useful hint */
         char as[48];
 
         for (size_t i = 0; i < N(settings); i++) {
@@ -212,7 +213,7 @@ static int refuse_name(const struct place *at, const char *name, size_t bytes)
                       nearest ? " meant?" : "");
 }
 
-/* In a flag the name has dashes for the table's underscores. */
+/* A flag has dashes where the table has underscores. */
 static const struct setting *find(const struct place *at, const char *name, size_t bytes)
 {
         for (size_t i = 0; i < N(settings); i++) {
@@ -263,8 +264,9 @@ static int read_word(const struct setting *s, const struct place *at, const char
 }
 
 /*
- * To connect is to write, and nothing else of a mode means anything at a socket.  So there are three
- * of them, and one that says more than it does (0777, 0640) is a mistake.  660 is 0660, as for chmod.
+ * Connecting needs the write permission, and no other mode bit has a meaning for a socket.  So
+ * there are three modes.  A mode that suggests more than that (0777, 0640) is a mistake.  660 means
+ * 0660, as for chmod.
  */
 static int read_mode(const struct setting *s, const struct place *at, const char *value,
                      uint32_t *ret_mode)
@@ -281,7 +283,7 @@ static int read_mode(const struct setting *s, const struct place *at, const char
         return r;
 }
 
-/* 65536 as 64K, where it comes out even. */
+/* Writes 65536 as 64K, if it divides evenly. */
 static const char *sized(enum kind kind, uint64_t n, char *to, size_t bytes)
 {
         uint32_t unit = 0;
@@ -294,7 +296,7 @@ static const char *sized(enum kind kind, uint64_t n, char *to, size_t bytes)
         return to;
 }
 
-/* Digits, and for bytes one of K, M, G; false: no such number, or it does not fit 64 bits. */
+/* Digits, and for sizes one of K, M, G.  False: not a number, or it does not fit 64 bits. */
 static bool read_digits(enum kind kind, const char *value, uint64_t *ret_number)
 {
         static const char units[] = "KMG";
@@ -396,7 +398,7 @@ static int set(struct config *config, const struct setting *s, const struct plac
         if (s->kind == KIND_BYTES)
                 *(uint64_t *)to = n;
         else
-                *(uint32_t *)to = (uint32_t)n; /* an int32_t's range ends at INT32_MAX */
+                *(uint32_t *)to = (uint32_t)n; /* an int32_t setting has its maximum at INT32_MAX */
         return 0;
 }
 
@@ -566,7 +568,7 @@ static int read_flags(struct config *config, int argc, char **argv, const struct
         return 0;
 }
 
-/* What no single row can say. */
+/* Rules between several settings. */
 static int check_together(const struct config *c, const struct place *at)
 {
         bool no_gpu = !strcmp(c->backend, "cpu") || !strcmp(c->backend, "ref");
@@ -612,7 +614,7 @@ int config_read(struct config *config, int argc, char **argv, char *why, size_t 
                 snprintf(why, why_bytes, "out of memory");
                 return error_pass(r);
         }
-        /* Flags twice: the first time for --config, the second to win over its file. */
+        /* Read the flags twice: first to find --config, then to override its file. */
         r = read_flags(&read, argc, argv, &at);
         if (!r && read.file && !read.help && !read.version) {
                 path = read.file;

@@ -1,8 +1,7 @@
 /*
- * The trail is one short list of places per thread.  The strings it points at
- * are constants of the compiler, so a frame costs three stores and nothing is
- * formatted until somebody asks.  The frames nearest to the birth matter most:
- * once the list is full, later ones are only counted.
+ * The trail is one short list of places for each thread.  Its strings are compiler constants, so a
+ * frame costs three stores, and nothing is formatted until error_trail() is called.  The frames
+ * nearest to the origin matter most: once the list is full, later frames are only counted.
  */
 #include "daemon/error.h"
 
@@ -20,7 +19,7 @@ struct frame {
 
 static _Thread_local struct {
         struct frame frames[FRAMES_MAX];
-        uint32_t count; /* marked; may be more than FRAMES_MAX */
+        uint32_t count; /* frames recorded or counted; may exceed FRAMES_MAX */
         char text[TEXT_BYTES];
 } trail;
 

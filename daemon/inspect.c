@@ -39,7 +39,7 @@ static const char *architecture_of(const struct opening *o)
         return name ? name : "an architecture without a name";
 }
 
-/* Each type with its bytes, scales among them, then what no backend takes. */
+/* Each type with its bytes, including scales; then tensors that no backend takes. */
 static void print_types(const struct tensor_table *table, FILE *to)
 {
         uint64_t bytes[ROW_TYPE_N] = { 0 };
@@ -124,7 +124,7 @@ static void print_chat(const struct opening *o, FILE *to)
                 fprintf(to, "chat        no: %s\n", missing);
 }
 
-/* Every tensor there, of its shape and of a type that is taken, and none too many. */
+/* Every needed tensor exists with the right shape and a served type, and no others exist. */
 static int check_tensors(struct opening *o)
 {
         struct tensors tensors;

@@ -1,9 +1,9 @@
 /*
- * Inspect: what a model's files are, and whether they can be served here.
+ * Inspect: describes a model's files and tells whether they can be served here.
  *
- * Everything that can be said without loading is: what the files are, what the model
- * is, its tokenizer, the memory that it needs with these settings, and how many
- * sequences then fit.  If it cannot be served, the first thing that is in the way.
+ * It prints everything that is known without loading: the kind of files, the model, its tokenizer,
+ * the memory that it needs with these settings, and how many sequences then fit.  If the model
+ * cannot be served, it prints the first reason.
  */
 #ifndef DAEMON_INSPECT_H
 #define DAEMON_INSPECT_H
@@ -12,7 +12,7 @@
 
 enum inspect_outcome { INSPECT_E_UNSERVED = 1 };
 
-/* Prints it, down to why it cannot be served. */
+/* Prints the description, and at the end why the model cannot be served, if so. */
 int inspect(struct opening *opening, FILE *to);
 
 #endif

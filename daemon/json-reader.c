@@ -1,10 +1,9 @@
 /*
- * Reading JSON: from bytes to nodes and strings.
+ * JSON parser: from bytes to nodes and strings.
  *
- * What is open is a stack of levels, and what may come next is one of five words,
- * so nothing recurses.  Everything that is kept goes through put() and node_add(),
- * which only count while there is no json to write into: so both passes walk the
- * same code, and the second needs no checks of its own.
+ * Open containers are a stack of levels, and `expected` says what may come next, so nothing
+ * recurses.  All output goes through put() and node_add().  These only count while p->json is NULL.
+ * So both passes run the same code, and the second pass needs no checks of its own.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +14,7 @@
 #include "daemon/utf8.h"
 #include "daemon/why.h"
 
-/* -EINVAL; written out at the end, so that a compiler sees that it is not 0. */
+/* -EINVAL; written literally at the end, so that a compiler sees that it is not 0. */
 #define refuse(p, ...) (fault((p), __VA_ARGS__), (void)error_raise(-EINVAL), -EINVAL)
 
 __attribute__((format(printf, 2, 3))) static void fault(const struct parser *p, const char *format,
@@ -56,7 +55,7 @@ static void put(struct parser *p, const void *bytes, size_t count)
         p->string_bytes += (uint32_t)count;
 }
 
-/* Room for the length, which is not known yet. */
+/* Reserves space for the length, which is not known yet. */
 static uint32_t put_start(struct parser *p)
 {
         uint32_t start = p->string_bytes;
@@ -104,7 +103,7 @@ static int take_hex(struct parser *p, uint32_t *ret_unit)
         return 0;
 }
 
-/* Behind "\u": one unit of UTF-16, or two that are a pair. */
+/* After "\u": one UTF-16 unit, or the two of a surrogate pair. */
 static int take_point(struct parser *p)
 {
         uint32_t point, low;
@@ -153,7 +152,7 @@ static bool is_plain(int c)
         return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
 }
 
-/* At the quote in front of it; afterwards behind the other. */
+/* Starts at the opening quote and ends after the closing quote. */
 static int take_string(struct parser *p, uint32_t *ret_start)
 {
         uint32_t start = put_start(p);
@@ -196,7 +195,7 @@ static int take_digits(struct parser *p)
         return 0;
 }
 
-/* Kept as text: how it is to be read is known to who asks for it. */
+/* Numbers are kept as text: the caller decides how to convert them. */
 static int take_number(struct parser *p, uint32_t *ret_start)
 {
         uint32_t start = put_start(p);

@@ -1,12 +1,11 @@
 /*
- * The reader of JSON: one walk over the text.
+ * The JSON parser: one walk over the text.
  *
- * daemon/json.c makes it twice; nobody else calls it.
+ * Only daemon/json.c calls it, and it does so twice: once to count and once to fill.
  *
- * Nodes lie in the order of the text, so the first child of a node is the one
- * behind it; `next` leads over a child's own children to its sibling.  Strings,
- * keys and the text of numbers lie in one piece of memory, each behind its length
- * of 32 bits and with a NUL behind it.
+ * Nodes are stored in the order of the text, so the first child of a node is the next node.  `next`
+ * skips a node's own children and leads to its sibling.  Strings, keys and the text of numbers are
+ * stored in one piece of memory.  Each has its length (32 bits) in front and a NUL after it.
  */
 #ifndef DAEMON_JSON_READER_H
 #define DAEMON_JSON_READER_H
@@ -15,8 +14,8 @@
 
 struct node {
         uint32_t next;
-        uint32_t key;   /* where in strings; JSON_NONE: it stands in no object */
-        uint32_t value; /* where in strings; true or false; how many children */
+        uint32_t key;   /* offset in strings; JSON_NONE: the node is not in an object */
+        uint32_t value; /* offset in strings; true or false; or the number of children */
         uint8_t kind;
 };
 
@@ -28,14 +27,14 @@ struct json {
 
 enum expected {
         EXPECT_VALUE,
-        EXPECT_FIRST, /* a value or a key, or the end of what has just been opened */
+        EXPECT_FIRST, /* a value or a key, or the end of the container just opened */
         EXPECT_KEY,
-        EXPECT_MORE, /* a comma, or the end of what is open */
+        EXPECT_MORE, /* a comma, or the end of the open container */
         EXPECT_NOTHING,
 };
 
 struct level {
-        uint32_t node, last; /* last: its youngest child, or JSON_NONE */
+        uint32_t node, last; /* last: the newest child, or JSON_NONE */
         char end;
 };
 
@@ -44,7 +43,7 @@ struct parser {
         size_t bytes, at;
         struct json *json; /* NULL in the first pass, which only counts */
         uint32_t node_count, nodes_max, string_bytes;
-        uint32_t key; /* of the next value; at first JSON_NONE */
+        uint32_t key; /* key of the next value; at first JSON_NONE */
         enum expected expected;
         struct level levels[JSON_DEPTH_MAX];
         unsigned depth;
@@ -52,7 +51,7 @@ struct parser {
         size_t why_bytes;
 };
 
-/* 0, or -EINVAL and *p->why.  node_count and string_bytes then say how much there is. */
+/* 0, or -EINVAL and *p->why.  On success node_count and string_bytes have the totals. */
 int json_walk(struct parser *p);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * The walk over the text is made twice.  The first checks everything, and counts
- * nodes and the bytes of their strings; the second writes both where there is
- * exactly room for them.
+ * The text is walked twice.  The first walk checks everything, and counts nodes and the bytes of
+ * their strings.  The second writes both into memory of exactly that size.
  */
 #include <assert.h>
 #include <errno.h>
@@ -22,7 +21,7 @@ static const char *text_at(const struct json *json, uint32_t start, size_t *ret_
         return json->strings + start + sizeof(bytes);
 }
 
-/* Of two texts, each behind its length: an order, no matter which. */
+/* Compares two texts, each with its length in front; any consistent order will do. */
 static int text_compare(const void *a, const void *b)
 {
         const char *s = *(const char *const *)a, *t = *(const char *const *)b;
@@ -33,7 +32,7 @@ static int text_compare(const void *a, const void *b)
         return m != n ? (m < n ? -1 : 1) : memcmp(s + sizeof(m), t + sizeof(n), n);
 }
 
-/* Sorts each object's keys in `keys`: equal ones are neighbours then. */
+/* Sorts each object's keys in `keys`, so that equal keys are neighbours. */
 static int check_keys(const struct json *json, const char **keys, char *why, size_t why_bytes)
 {
         for (uint32_t i = 0; i < json->node_count; i++) {
@@ -190,7 +189,7 @@ const char *json_string(const struct json *json, uint32_t node, size_t *ret_byte
         return ret_bytes || strlen(text) == bytes ? text : NULL;
 }
 
-/* The daemon sets no locale, so strtod() reads what JSON calls a number. */
+/* The daemon sets no locale, so strtod() parses exactly JSON's numbers. */
 bool json_real(const struct json *json, uint32_t node, double *ret_real)
 {
         double real;

@@ -1,19 +1,18 @@
 /*
  * JSON, read once from hostile bytes into one array of nodes.
  *
- * By the letter of RFC 8259: one value, UTF-8, no comments, no trailing commas, no
- * NaN, no lone surrogates, no byte order mark, nothing behind the value but blanks.
- * An object that gives a key twice is refused.  Depth and nodes have limits; nodes
- * are counted before they are made; nothing recurses.  Strings are unescaped, and
- * may have NULs in them.
+ * Strictly RFC 8259: one value, UTF-8, no comments, no trailing commas, no NaN, no lone surrogates,
+ * no byte order mark, and only white space after the value.  An object with a duplicate key is
+ * refused.  Depth and node count are limited.  Nodes are counted before they are allocated, and
+ * nothing recurses.  Strings are unescaped and may contain NULs.
  *
- * A node is a number: 0 is the root, JSON_NONE is none, and every getter takes
- * JSON_NONE as "absent", so that a path of members may be asked without a check at
- * each step.  Read-only after parsing; any thread.  A node takes 16 bytes, a string
- * or a number 5 more than its text, keys too.
+ * A node is a number: 0 is the root, and JSON_NONE is no node.  Every getter accepts JSON_NONE as
+ * "absent", so a caller can follow a path of members without a check at each step.  Read-only after
+ * parsing; then any thread may use it.  A node takes 16 bytes.  A string, a number or a key takes 5
+ * bytes more than its text.
  *
- * It can not look a key up faster than by walking its object: who wants all members
- * of a large one walks it once.
+ * Looking up a key walks the whole object.  A caller that wants all members of a large object
+ * should walk it once.
  */
 #ifndef DAEMON_JSON_H
 #define DAEMON_JSON_H
@@ -23,8 +22,8 @@
 #include <stdint.h>
 
 #define JSON_NONE      UINT32_MAX
-#define JSON_DEPTH_MAX 64u         /* arrays and objects within one another */
-#define JSON_BYTES_MAX (1ul << 30) /* so that 32 bits count nodes and what strings take */
+#define JSON_DEPTH_MAX 64u         /* nesting of arrays and objects */
+#define JSON_BYTES_MAX (1ul << 30) /* so that 32 bits suffice to count nodes and string bytes */
 
 enum json_kind {
         JSON_NULL,
@@ -33,41 +32,43 @@ enum json_kind {
         JSON_STRING,
         JSON_ARRAY,
         JSON_OBJECT,
-        JSON_ABSENT, /* of JSON_NONE */
+        JSON_ABSENT, /* the kind of JSON_NONE */
 };
 
 struct json;
 
 /*
- * 0, -EINVAL with the fault and its byte (or key) in *why, or -ENOMEM, in *why too.
- * More than nodes_max values in it are a fault.  The text need not live on.
+ * Returns 0, -EINVAL with the fault and its byte (or key) in *why, or -ENOMEM, also with *why.  A
+ * text with more than nodes_max values is refused.  The text may be freed afterwards.
  */
 int json_parse(const char *text, size_t bytes, uint32_t nodes_max, struct json **ret_json,
                char *why, size_t why_bytes);
 struct json *json_free(struct json *json); /* takes NULL */
 
 enum json_kind json_kind(const struct json *json, uint32_t node);
-uint32_t json_count(const struct json *json, uint32_t node); /* elements or members; else 0 */
+/* elements or members; 0 for other kinds */
+uint32_t json_count(const struct json *json, uint32_t node);
 
-/* The elements of an array, the values of an object, in their order; JSON_NONE after the last. */
+/* Elements of an array or values of an object, in order; JSON_NONE after the last. */
 uint32_t json_first(const struct json *json, uint32_t node);
 uint32_t json_next(const struct json *json, uint32_t node);
 
-/* The key of a value that stands in an object, NUL-ended, else NULL.  ret_bytes may be NULL. */
+/* The key of a value in an object, NUL-ended; otherwise NULL.  ret_bytes may be NULL. */
 const char *json_key(const struct json *json, uint32_t node, size_t *ret_bytes);
 
-/* The value of that member.  JSON_NONE: no such member, or no object. */
+/* The value of that member.  JSON_NONE: no such member, or not an object. */
 uint32_t json_member(const struct json *json, uint32_t object, const char *key);
 
 /*
- * NULL or false: it is absent or of another kind.  A string is NUL-ended; who passes
- * no ret_bytes wants a C string, and one with a NUL in it is none.
+ * These return NULL or false if the node is absent or of another kind.  A string is NUL-ended.  A
+ * caller that passes no ret_bytes wants a C string: then a string that contains a NUL gives NULL.
  */
 const char *json_string(const struct json *json, uint32_t node, size_t *ret_bytes);
-bool json_real(const struct json *json, uint32_t node, double *ret_real); /* and finite */
-/* Written as a whole number, without sign, fraction or exponent, and it fits. */
+bool json_real(const struct json *json, uint32_t node, double *ret_real); /* finite numbers only */
+/* Only a number written as an integer without sign, fraction or exponent, and that fits. */
 bool json_whole(const struct json *json, uint32_t node, uint64_t *ret_whole);
 bool json_bool(const struct json *json, uint32_t node, bool *ret_bool);
-const char *json_number(const struct json *json, uint32_t node); /* as it is written, or NULL */
+/* the text of the number, or NULL */
+const char *json_number(const struct json *json, uint32_t node);
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * A line: the right to write on a socket, between two threads that never wait.
+ * A line: the right to write on a socket, shared by two threads that never wait for each other.
  *
- * The loop writes replies, the waker rings doorbells, on one descriptor; a ring
- * in the middle of a reply would be read as part of it.  Whoever finds the line
- * taken leaves word instead, and whoever lets it go finds that word:
+ * The loop writes replies and the waker rings doorbells on the same descriptor.  A ring in the
+ * middle of a reply would be read as part of the reply.  A thread that finds the line taken sets
+ * its flag in the word instead.  The thread that releases the line finds that flag and acts on it:
  *
- *      loop   holds the line while any of its output is unsent, over turns if the
- *             socket is full; letting go, it rings for the waker who asked.
- *      waker  holds it for one ring; letting go, it calls the loop who asked.
+ *      loop   holds the line while any of its output is unsent, over several turns if the socket is
+ *             full.  When it releases the line, it rings for the waker if the waker asked.
+ *      waker  holds the line for one ring.  When it releases the line, it calls the loop if asked.
  */
 #ifndef DAEMON_LINE_H
 #define DAEMON_LINE_H
@@ -17,15 +17,15 @@
 
 enum line_word {
         LINE_TAKEN = 1,
-        LINE_RING = 2, /* the waker's: ring when you let go */
-        LINE_CALL = 4, /* the loop's: call me when you let go */
+        LINE_RING = 2, /* set by the waker: ring when you release the line */
+        LINE_CALL = 4, /* set by the loop: call me when you release the line */
 };
 
 struct line {
         atomic_uint word;
 };
 
-/* True: it is ours.  False: the other one has it, and has our word. */
+/* True: the caller has the line.  False: the other thread has it, and `word` was left for it. */
 static inline bool line_take(struct line *line, enum line_word word)
 {
         unsigned is = atomic_load_explicit(&line->word, memory_order_relaxed);
@@ -39,7 +39,10 @@ static inline bool line_take(struct line *line, enum line_word word)
         }
 }
 
-/* 0: it is free.  Else the other one's word, now ours to keep; the line is still ours, too. */
+/*
+ * Returns 0: the line is free.  Otherwise returns the other thread's word, which the caller must
+ * act on; the caller still has the line.
+ */
 static inline unsigned line_let_go(struct line *line)
 {
         unsigned is = LINE_TAKEN;

@@ -1,6 +1,6 @@
 /*
- * How weights come out of their files.  `auto` decides when it has seen whether they lie in the
- * page cache; daemon/engine/weights.h says what each of the others does.
+ * The ways to read weights from their files.  `auto` decides after it has checked whether the files
+ * are in the page cache; daemon/engine/weights.h describes the others.
  */
 #ifndef DAEMON_LOAD_WAY_H
 #define DAEMON_LOAD_WAY_H

@@ -1,16 +1,15 @@
 /*
- * The format is walked here instead of by vsnprintf, because only so is it
- * known which bytes of a line came from outside: those of %s and %c.  They are
- * printed bare when they are one plain word and quoted otherwise, with every
- * byte that is not printable ASCII as \xNN.
+ * The format is parsed here instead of by vsnprintf.  Only so does the code know which bytes of a
+ * line came from outside: those of %s and %c.  They are printed bare if they are one plain word,
+ * and quoted otherwise.  Every byte that is not printable ASCII becomes \xNN.
  *
- * Never blocking takes three forms, because O_NONBLOCK belongs to the open
- * file, which we share with the shell that started us, and not to our
- * descriptor.  A file on disk is written as it is.  A socket (the journal) is
- * sent to with MSG_DONTWAIT.  A pipe or a terminal is opened a second time,
- * non-blocking, for ourselves; where that is refused we ask poll first.
+ * Writing never blocks.  O_NONBLOCK belongs to the open file description, which we share with the
+ * shell that started us, so we cannot set it on stderr.  Instead there are three ways.  A file on
+ * disk is written directly.  A socket (the journal) is sent to with MSG_DONTWAIT.  A pipe or a
+ * terminal is opened a second time, non-blocking, for us alone; if that is refused, we call poll
+ * first.
  *
- * The lost counter is a count for status and orders nothing: a relaxed atomic.
+ * The lost counter is only shown in status and orders no memory: a relaxed atomic.
  */
 #include "daemon/log.h"
 
@@ -29,11 +28,11 @@
 #include "daemon/sys.h"
 
 #define LINE_BYTES 1024u
-#define CUT        "...\n" /* ends a line that did not fit */
+#define CUT        "...\n" /* ends a line that was cut */
 
 enum sink { SINK_POLLED, SINK_PLAIN, SINK_SOCKET };
 
-/* Written by log_open() only, before there are threads. */
+/* Written only by log_open(), before other threads start. */
 static enum log_level lowest_shown = LOG_INFO;
 static enum sink sink = SINK_POLLED;
 static int sink_fd = STDERR_FILENO;
@@ -82,7 +81,7 @@ uint64_t log_lost(void)
         return atomic_load_explicit(&lost, memory_order_relaxed);
 }
 
-/* All or nothing, so that an escape is never cut in two. */
+/* Appends all bytes or none, so that an escape is never cut. */
 static void put(struct line *line, const char *bytes, size_t count)
 {
         if (line->cut || count > LINE_BYTES - sizeof(CUT) - line->used) {
@@ -108,7 +107,7 @@ static void put_escaped(struct line *line, const char *text, size_t count)
         }
 }
 
-/* `quoted`: the format has put the value between quotes already. */
+/* `quoted`: the format already puts the value in quotes. */
 static void put_value(struct line *line, const char *text, size_t count, bool quoted)
 {
         bool word = count > 0;
@@ -124,11 +123,11 @@ static void put_value(struct line *line, const char *text, size_t count, bool qu
         put(line, "\"", 1);
 }
 
-/* One conversion of the format, taken apart. */
+/* One conversion of the format, parsed. */
 struct conversion {
-        char spec[24]; /* "%-8lu", to hand on to snprintf */
-        size_t bytes;  /* of it in the format */
-        int stars;     /* how many ints come before the value */
+        char spec[24]; /* "%-8lu", passed on to snprintf */
+        size_t bytes;  /* its length in the format */
+        int stars;     /* number of int arguments before the value */
         bool precision_star;
         int precision; /* -1: none */
         char length;   /* 'l', 'L' for ll, 'z', 'j', 't', or 0 */
@@ -165,7 +164,7 @@ static struct conversion conversion_read(const char *format)
         return c;
 }
 
-/* The stars' values go in front of the value; snprintf is told of none, one or two. */
+/* The values of the stars precede the value; there are none, one or two. */
 #define SHOW(value)                                                                                \
         (c->stars == 2   ? snprintf(to, bytes, c->spec, star[0], star[1], value)                   \
          : c->stars == 1 ? snprintf(to, bytes, c->spec, star[0], value)                            \

@@ -1,11 +1,10 @@
 /*
  * One line per event: `level event key=value ...` on stderr.
  *
- * Only borders log; the core and the kernels never do.  A value is printed so
- * that no byte of it can forge a line: control bytes and quotes are escaped.
- * Prompts and texts are never logged.  A sink that does not take a line at once
- * loses it, and the count of lost lines is in status: logging never blocks.
- * Any thread.
+ * Only the outer layers log; the core and the kernels never do.  Control bytes and quotes in a
+ * value are escaped, so that no value can forge a line.  Prompts and texts are never logged.
+ * Logging never blocks: a line that stderr does not accept at once is lost, and `status` shows the
+ * count of lost lines.  Any thread.
  */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H

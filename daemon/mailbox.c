@@ -1,15 +1,14 @@
 /*
- * Two free-running counts, and a word for sleepers.
+ * Two free-running counters, and a word for sleepers.
  *
- * `tail` is the sender's, `head` the taker's; what lies between is in the box.
- * Storing one's own count is a release and loading the other's an acquire, so a
- * mail is read after it was written and its place written again after it was read.
+ * The sender writes `tail` and the taker writes `head`; the mails between them are in the box.
+ * Each stores its own counter with release and loads the other's with acquire.  So a mail is read
+ * after it was written, and its slot is written again only after it was read.
  *
- * `bell` is 1 while the taker may be asleep.  The taker raises it and then looks
- * at tail once more; the sender moves tail and then looks at the bell.  All four
- * are sequentially consistent, so at least one sees the other.  Whoever lowers
- * the bell from 1 as a sender makes the one system call; for a taker that is
- * awake the bell is down and posting makes none.
+ * `bell` is 1 while the taker may be asleep.  The taker sets it and then looks at tail once more.
+ * The sender moves tail and then looks at the bell.  All four accesses are sequentially consistent,
+ * so at least one thread sees the other's store.  A sender that changes the bell from 1 to 0 makes
+ * the one system call.  While the taker is awake the bell is 0, and posting makes no system call.
  */
 #include "daemon/mailbox.h"
 
@@ -21,16 +20,16 @@
 #include "daemon/error.h"
 #include "daemon/sys.h"
 
-#define LINE         128 /* two cache lines: they are fetched in pairs */
+#define LINE         128 /* two cache lines: processors fetch them in pairs */
 #define CAPACITY_MAX (1u << 24)
 
 struct mailbox {
         _Alignas(LINE) _Atomic uint32_t tail;
-        uint32_t head_seen; /* sender's: where head was when it last looked full */
+        uint32_t head_seen; /* sender only: head when the box last looked full */
         _Alignas(LINE) _Atomic uint32_t head;
         _Alignas(LINE) _Atomic uint32_t bell;
         _Alignas(LINE) uint32_t mask; /* capacity - 1 */
-        int fd;                       /* the bell of a taker that sleeps elsewhere, or -1 */
+        int fd;                       /* the eventfd of a taker that sleeps elsewhere, or -1 */
         struct mail mails[];
 };
 
@@ -49,7 +48,8 @@ int mailbox_new(uint32_t capacity, int bell, struct mailbox **ret_mailbox)
         if (!mailbox)
                 return error_raise(-ENOMEM);
         *mailbox = (struct mailbox){
-                .bell = bell >= 0, /* a loop may go to sleep before it has looked here once */
+                /* the loop may sleep before it has looked here for the first time */
+                .bell = bell >= 0,
                 .mask = places - 1,
                 .fd = bell,
         };
@@ -63,7 +63,10 @@ struct mailbox *mailbox_free(struct mailbox *mailbox)
         return NULL;
 }
 
-/* Neither call can fail but by a bug; -EAGAIN is a bell that has rung for ever already. */
+/*
+ * These calls fail only because of a bug.  -EAGAIN: the eventfd's counter is at its maximum, so it
+ * is readable anyway.
+ */
 static void ring_bell(struct mailbox *mailbox)
 {
         uint64_t one = 1;
@@ -103,8 +106,8 @@ void mailbox_post(struct mailbox *mailbox, const struct mail *mail)
 }
 
 /*
- * The taker raised the bell after it had handled what it took, and this load meets that
- * store.  A taker that wakes for no reason finds nothing and raises it again.
+ * The taker sets the bell after it has handled all that it took, and this load sees that store.  A
+ * taker that wakes without a reason finds nothing and sets the bell again.
  */
 bool mailbox_is_asleep(struct mailbox *mailbox)
 {
@@ -127,7 +130,7 @@ static uint32_t grab(struct mailbox *mailbox, struct mail *ret_mails, uint32_t m
         return count;
 }
 
-/* The taker's half of the agreement; true if the next mail will ring. */
+/* The taker's side of the protocol; true if the next mail will ring. */
 static bool raise_bell(struct mailbox *mailbox)
 {
         uint32_t head = atomic_load_explicit(&mailbox->head, memory_order_relaxed);
@@ -140,8 +143,8 @@ static bool raise_bell(struct mailbox *mailbox)
 }
 
 /*
- * The taker sleeps elsewhere, when it likes; so whatever this returns, either the
- * next mail will ring or, with mails left behind, the bell has rung again.
+ * This taker sleeps elsewhere, whenever it likes.  So after every return, either the next mail will
+ * ring, or, if mails are left behind, the bell has rung again.
  */
 static uint32_t take_for_bell(struct mailbox *mailbox, struct mail *ret_mails, uint32_t most)
 {

@@ -1,9 +1,9 @@
 /*
- * samovard: flags, parts, run, and everything taken down in reverse.
+ * samovard: reads flags, makes the parts, runs them, and takes everything down in reverse order.
  *
- * With opening.c, inspect.c and preview.c, what knows everyone.  Nothing is decided while it runs: limits
- * come from the config, sizes follow from them and from the model, and are
- * printed on one line before anything large is taken.
+ * Like opening.c, inspect.c and preview.c, this file may depend on all others.  Nothing is decided
+ * at run time: limits come from the config, and sizes follow from them and from the model.  They
+ * are printed on one line before anything large is allocated.
  */
 #include <errno.h>
 #include <signal.h>
@@ -35,7 +35,7 @@ struct house {
         struct config config;
         struct opening opening;
         struct kernels *kernels;
-        struct kernels *host; /* NULL, or whose the layers are that are not theirs */
+        struct kernels *host; /* NULL, or the backend of the layers that are not on `kernels` */
         struct stats stats;
         int bell;
         struct board *board;
@@ -43,12 +43,12 @@ struct house {
         struct loop *loop;
         struct edge *edge;
         struct listener *listener;
-        char socket[256]; /* where it listens; empty: it does not */
+        char socket[256]; /* the path it listens on; empty: it does not listen */
         struct engine *engine;
         struct waker *waker;
         struct scribe *scribe;
-        char load_why[256]; /* the engine's to write until it is joined */
-        char library[4096]; /* of the backend, if it is one */
+        char load_why[256]; /* written by the engine until engine_join() */
+        char library[4096]; /* path of the backend's library, if it has one */
 };
 
 static bool may_be_cpu(const struct config *config)
@@ -72,7 +72,7 @@ static int open_gpu(struct house *house, struct kernels_conf conf)
                 r = shipped_library(house->library, sizeof(house->library), why, why_bytes);
                 conf.library = house->library;
         }
-        /* What it has room for is known when it is open. */
+        /* How many pages it has space for is known only after it is open. */
         if (!house->config.kv_bytes)
                 conf.pages_max = blocks_for(house->opening.served.context);
         if (!r && (r = kernels_open("cuda", &conf, &house->kernels)))
@@ -81,7 +81,7 @@ static int open_gpu(struct house *house, struct kernels_conf conf)
         return r;
 }
 
-/* One that computes in the host's memory. */
+/* Opens a backend that computes in the host's memory. */
 static int open_on_host(struct house *house, const char *name, const struct kernels_conf *conf,
                         struct kernels **ret_kernels)
 {
@@ -100,7 +100,7 @@ static void close_kernels(struct kernels **kernels)
         *kernels = NULL;
 }
 
-/* What its memory is to hold; the layers that are left are the cpu's. */
+/* Plans the backend's memory; the remaining layers go to the cpu. */
 static int share_layers(struct house *house, struct kernels_conf *conf)
 {
         struct opening *o = &house->opening;
@@ -115,7 +115,7 @@ static int share_layers(struct house *house, struct kernels_conf *conf)
         return r;
 }
 
-/* The cpu instead of a GPU that is not there, or has no room for a layer. */
+/* Uses the cpu if there is no GPU, or if the GPU has no space for a layer. */
 static int open_cpu_instead(struct house *house, const struct kernels_conf *conf, int r)
 {
         log_event(r == -ENOENT ? LOG_DEBUG : LOG_INFO, "backend name=cpu why=%s",
@@ -143,7 +143,10 @@ static int open_backend(struct house *house, struct kernels_conf *conf)
         return r;
 }
 
-/* For people: in `status`, and in the log where a GPU is in it, which may have a library beside it. */
+/*
+ * A text for people: in `status`, and in the log if a GPU is used.  The GPU's backend may also
+ * report an extra library that it uses or lacks.
+ */
 static void tell_backend(struct house *house)
 {
         const struct opening *o = &house->opening;
@@ -201,7 +204,7 @@ static int open_model(struct house *house)
         return 0;
 }
 
-/* For --check; else the engine does it. */
+/* For --check; otherwise the engine loads the weights. */
 static int check_weights(struct house *house)
 {
         const struct weights_conf conf = { .way = (enum load_way)house->config.load,
@@ -213,7 +216,7 @@ static int check_weights(struct house *house)
         return r ? opening_blame(&house->opening, house->opening.path, what, r) : 0;
 }
 
-/* Room in each for all that can be under way: mailbox.h says what that is. */
+/* Each has space for all mails that can be under way: mailbox.h says which. */
 static int open_mailboxes(struct house *house)
 {
         uint32_t requests = house->opening.sched.requests_max,
@@ -224,8 +227,11 @@ static int open_mailboxes(struct house *house)
         house->bell = sys_eventfd();
         if (house->bell < 0)
                 return error_pass(house->bell);
-        /* An anchor is lifted once for each request that was to set it, submitted or not, where its
-         * peer was lost over the reply; and it may be set already. */
+        /*
+         * An anchor is lifted once for each request that was to set it.  The request may never have
+         * been submitted, if its peer was lost while the reply was sent.  The anchor may also be
+         * set already.
+         */
         r = mailbox_new(3 * requests + anchors + 3 * channels + 1, -1, &house->to_engine);
         if (!r)
                 r = mailbox_new(3 * requests, -1, &house->retired);
@@ -329,7 +335,7 @@ static int start_threads(struct house *house)
         return error_pass(r);
 }
 
-/* Threads that were started before something failed still wait for their last mail. */
+/* Threads that were started before a failure still wait for their last mail. */
 static void stop_threads(struct house *house, bool by_edge)
 {
         const struct mail stop = { .kind = MAIL_STOP }, stopped = { .kind = MAIL_STOPPED };
@@ -351,12 +357,15 @@ static void on_stop(void *arg)
 
         log_info("stopping");
         edge_drain(house->edge);
-        /* What waits for the weights would not finish in time, so it ends now. */
+        /* Requests that wait for the weights would not finish in time, so they end now. */
         if (counter_get(&house->stats.load_bytes) < counter_get(&house->stats.load_total))
                 edge_drain(house->edge);
 }
 
-/* A connection's socket and its ring's two segments, for those who come while others still go. */
+/*
+ * For each channel: a socket and the two segments of its ring.  This includes new connections that
+ * arrive while old ones are still closing.
+ */
 static void want_descriptors(const struct house *house)
 {
         uint64_t wanted = 3ull * house->opening.sched.channels + 64;
@@ -419,7 +428,7 @@ static void close_house(struct house *house)
         config_deinit(&house->config);
 }
 
-/* The model is served all the same. */
+/* The model is served anyway. */
 static void warn_of_template(const struct served *served)
 {
         if (!chat_is_absent(served->chat) && chat_missing(served->chat))
@@ -471,8 +480,9 @@ static int start(struct house *house, int argc, char **argv)
 }
 
 /*
- * The exit status (docs/users.md), and a line if there is something to mend.  A backend that was lost has nothing to be
- * mended here: a new process may have it back, so whoever starts us is told to try.
+ * Returns the exit status (docs/users.md), and prints a line if the user can fix something.  If a
+ * backend was lost, there is nothing to fix here: a new process may get it back, so the exit status
+ * tells the supervisor to restart us.
  */
 static int tell(const struct house *house, int r)
 {

@@ -1,4 +1,6 @@
-/* The plan of memory: where layers are, how many blocks there are, and what follows from that. */
+/*
+ * The memory plan: where the layers are, how many blocks there are, and what follows from that.
+ */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +21,7 @@ static uint32_t batch_size(const struct config *config)
         return config->batch_size ? config->batch_size : config->max_seqs;
 }
 
-/* Dynamic and static batches differ by how long they are waited for, and that is all. */
+/* Dynamic and static batches differ only in how long they wait for more requests. */
 static uint32_t window_ms(const struct config *config)
 {
         if (config->batch_window_ms)
@@ -27,7 +29,7 @@ static uint32_t window_ms(const struct config *config)
         return config->batching == BATCHING_STATIC ? 10000 : 50;
 }
 
-/* Of the pool, for one user: never nothing, and 0 is all of it, as the core has it. */
+/* One user's share of the pool: at least one block; 0 means all of it, as in the core. */
 static uint32_t share_of(uint64_t blocks, uint32_t percent)
 {
         uint64_t share = blocks * percent / 100;
@@ -51,8 +53,8 @@ static int choose_context(struct opening *o)
 }
 
 /*
- * What the model takes, with a pool of as many blocks as the conf has: there, and of the layers that
- * are not there on the host.
+ * Measures the model with a pool of as many blocks as the conf has: in the backend's memory, and in
+ * the host's memory for the layers that stay there.
  */
 static int measure(struct opening *o, struct kernels *kernels)
 {
@@ -95,7 +97,7 @@ static struct pool_conf pool_of(const struct opening *o, const struct kernels *k
         return conf;
 }
 
-/* Whether the last so many layers fit there, with a pool to work with; else *why. */
+/* Whether the last `layers` layers fit in the backend, with a usable pool; otherwise *why. */
 static int try_layers(struct opening *o, struct kernels *kernels, uint32_t layers, bool *ret_fit,
                       char *why, size_t why_bytes)
 {
@@ -111,7 +113,10 @@ static int try_layers(struct opening *o, struct kernels *kernels, uint32_t layer
         return 0;
 }
 
-/* All that fit, where the settings say no number: more of them take more, so they are searched by halves. */
+/*
+ * If the settings give no number, takes as many layers as fit.  More layers take more memory, so
+ * this is a binary search.
+ */
 static int choose_layers(struct opening *o, struct kernels *kernels)
 {
         uint32_t layers = o->served.traits.layers, fit = 0, too_many = layers + 1, asked;
@@ -170,7 +175,7 @@ static int plan_pool(struct opening *o, struct kernels *kernels)
         return 0;
 }
 
-/* Every size, from the config and the model.  Nothing is taken yet. */
+/* Computes every size from the config and the model.  Nothing is allocated yet. */
 int opening_plan(struct opening *o, struct kernels *kernels)
 {
         const struct config *config = o->config;
@@ -191,7 +196,7 @@ int opening_plan(struct opening *o, struct kernels *kernels)
                 .context = o->served.context,
                 .depth = config->depth,
                 .requests_max = config->requests,
-                .channels = config->connections * 2 + 2, /* and the keeper's */
+                .channels = config->connections * 2 + 2, /* and the keeper's channels */
                 .stall_ns = config->stall_ms * MS,
                 .grace_ns = config->grace_ms * MS,
                 .parks_max = config->max_parks,

@@ -37,7 +37,7 @@ static size_t name_length(const char *name)
         return bytes;
 }
 
-/* PATH or PATH=NAME; without a name, the file's or folder's own, less what it is in and a suffix. */
+/* PATH or PATH=NAME.  Without a name, takes the last part of the path, without a suffix. */
 static int split_model(struct opening *o)
 {
         const char *model = o->config->model, *equals = strrchr(model, '='), *name, *slash;
@@ -72,7 +72,7 @@ int opening_blame(struct opening *o, const char *path, const char *what, int r)
         return r;
 }
 
-/* Of a folder, itself. */
+/* The folder of a .safetensors file; any other path is the folder itself. */
 static const char *folder_of(const char *path, char ret_folder[4096])
 {
         size_t bytes = strlen(path), ending = strlen(".safetensors");
@@ -86,7 +86,10 @@ static const char *folder_of(const char *path, char ret_folder[4096])
         return ret_folder;
 }
 
-/* From --tokenizer, PATH or PATH=SPLITTER, or from the model's own file or what lies beside it. */
+/*
+ * Reads the vocabulary from --tokenizer (PATH or PATH=SPLITTER), or from the model's own file, or
+ * from the files beside it.
+ */
 static int open_vocabulary(struct opening *o, struct vocabulary **ret_vocabulary)
 {
         const char *given = o->config->tokenizer, *equals = given ? strrchr(given, '=') : NULL;
@@ -106,7 +109,7 @@ static int open_vocabulary(struct opening *o, struct vocabulary **ret_vocabulary
         return r ? opening_blame(o, path, what, r) : 0;
 }
 
-/* The smallest ring has to hold many of the largest record (publish.c counts on it). */
+/* The smallest ring must hold many records of the largest size (publish.c relies on it). */
 static int check_records(struct opening *o)
 {
         size_t piece = tokenizer_piece_max(o->served.tokenizer);
@@ -119,7 +122,7 @@ static int check_records(struct opening *o)
         return -EINVAL;
 }
 
-/* How a token is written, for a template: NUL-ended, or NULL. */
+/* The text of a token, for a template: NUL-ended, or NULL. */
 static const char *spelling(const struct vocabulary *v, uint32_t id, char to[])
 {
         const struct entry *entry;
@@ -135,7 +138,10 @@ static const char *spelling(const struct vocabulary *v, uint32_t id, char to[])
         return to;
 }
 
-/* Where the files do not write bos and eos out, the vocabulary does, or else the traits name them. */
+/*
+ * If the files do not have the texts of bos and eos, the vocabulary gives them.  If the vocabulary
+ * does not name these tokens, the traits do.
+ */
 static int open_chat(struct opening *o, const struct vocabulary *v)
 {
         char bos[VOCABULARY_ENTRY_BYTES_MAX + 1], eos[VOCABULARY_ENTRY_BYTES_MAX + 1], what[256];
@@ -175,7 +181,7 @@ int opening_tokenizer(struct opening *o)
                            sizeof(what));
         if (r)
                 opening_blame(o, o->config->tokenizer ? o->config->tokenizer : o->path, what, r);
-        /* Whether a text begins with the model's first token is for its vocabulary to say. */
+        /* The vocabulary decides whether a text begins with the bos token. */
         else if (!o->config->tokenizer && vocabulary->kind != VOCABULARY_BYTES)
                 served->traits.bos = vocabulary->add_bos ? vocabulary->bos : TRAITS_NO_TOKEN;
         if (!r)
@@ -218,7 +224,10 @@ int opening_traits(struct opening *o)
         return r ? opening_blame(o, o->path, what, r) : 0;
 }
 
-/* What is served unasked, and one line with the sums: what it will hold, before it takes it. */
+/*
+ * Prints that the shipped model is served, if no model was asked for.  Then prints one line with
+ * the sums of memory, before it is allocated.
+ */
 void opening_print(const struct opening *o, FILE *to)
 {
         const struct model_bytes *bytes = &o->bytes, *host = &o->host;

@@ -1,10 +1,10 @@
 /*
- * Opening: from settings and files to what will be served, and the plan of its memory.
+ * Opening: from settings and files to a model that is ready to serve, and its memory plan.
  *
- * The files are read as far as they say what they are; the weights are not, and
- * nothing large is taken.  So the daemon, its --inspect and its --template ask the same questions
- * in the same order.  With main.c, inspect.c and preview.c it is one of those that know everyone; opening-plan.c
- * is its second half.
+ * It reads the files only far enough to know what they are.  It does not read the weights and
+ * allocates nothing large.  So the daemon, --inspect and --template do the same checks in the same
+ * order.  Like main.c, inspect.c and preview.c, this module may depend on all others.
+ * opening-plan.c is its second half.
  */
 #ifndef DAEMON_OPENING_H
 #define DAEMON_OPENING_H
@@ -22,36 +22,41 @@ struct opening {
         const struct config *config;
         char path[4096]; /* of the model */
         struct checkpoint *checkpoint;
-        struct served served; /* but for the model itself, which is the caller's */
+        struct served served; /* all but the model itself, which the caller makes */
         enum vocabulary_kind kind;
         enum vocabulary_splitter splitter;
-        uint32_t entries; /* of the vocabulary */
+        uint32_t entries; /* entries of the vocabulary */
         struct model_conf model_conf;
         struct model_bytes bytes;
-        struct model_bytes host; /* of the layers that are there, while the others are elsewhere */
+        /* memory of the layers on the host, when the others are on another backend */
+        struct model_bytes host;
         struct sched_conf sched;
-        char why[512];   /* one line for people, where the cause is theirs to mend */
-        char fewer[512]; /* why no more layers are where they might be; or empty */
+        char why[512];   /* one line for people, if they can mend the cause */
+        char fewer[512]; /* why not more layers are on the backend; or empty */
 };
 
-/* In this order, the first left out or not.  0 or a negative errno, and mostly `why`. */
-int opening_path(struct opening *o); /* only where it is, or would be */
+/*
+ * Call these in this order; opening_path() may be left out.  Each returns 0 or a negative errno,
+ * and in most cases `why`.
+ */
+int opening_path(struct opening *o); /* finds only the path of the model, or the expected path */
 int opening_checkpoint(struct opening *o);
 int opening_traits(struct opening *o);
 int opening_tokenizer(struct opening *o);
 /*
- * For the host's memory, with NULL.  And then, with a backend that has memory of its own, for that: layers
- * that do not fit there, or are not to be there, are left to the host (model_conf: host_layers).
- * OPENING_E_NO_ROOM, and `why`: not one fits, and the settings do not say how many should.
+ * With kernels == NULL, plans for the host's memory.  Call it again with a backend that has its own
+ * memory, to plan for that memory.  Layers that do not fit there, or that the settings keep away,
+ * stay on the host (model_conf: host_layers).  Returns OPENING_E_NO_ROOM and `why` if not one layer
+ * fits and the settings do not say how many should.
  */
 enum { OPENING_E_NO_ROOM = 1 };
 int opening_plan(struct opening *o, struct kernels *kernels);
 void opening_close(struct opening *o);
 
-/* Modules say what is wrong in a file; here is added which file that is.  Returns r. */
+/* Adds the name of the file to a module's message `what`.  Returns r. */
 int opening_blame(struct opening *o, const char *path, const char *what, int r);
 
-/* What is served unasked, and one line with the sums: what it will hold, before it takes it. */
+/* Prints the plan: what is served, and one line with the sums of memory that will be allocated. */
 void opening_print(const struct opening *o, FILE *to);
 
 #endif

@@ -8,7 +8,7 @@
 #define SPARE_PART 16u
 #define SPARE_MAX  ((uint64_t)1 << 30)
 #define BLOCKS_MAX (UINT32_MAX / 2)
-#define ENOUGH     512u /* blocks: 8192 positions */
+#define ENOUGH     512u /* in blocks: 8192 positions */
 #define MIB        1048576.0
 
 static uint64_t add_or_max(uint64_t a, uint64_t b)
@@ -35,7 +35,7 @@ uint64_t pool_spare(uint64_t left)
         return least(left / SPARE_PART, SPARE_MAX);
 }
 
-/* Blocks of that many sequences at full length, of one at least. */
+/* Blocks of that many sequences at full length; at least of one sequence. */
 static uint64_t full(const struct pool_conf *conf, uint32_t sequences)
 {
         return (uint64_t)(sequences ? sequences : 1) * conf->blocks_one;
@@ -46,7 +46,7 @@ static uint64_t asked_blocks(const struct pool_conf *conf)
         return conf->asked / (conf->host.block + conf->own.block);
 }
 
-/* Bytes that are taken of it, whatever the pool is. */
+/* Bytes that are taken from this memory for anything but the pool. */
 static uint64_t taken_of(const struct pool_conf *conf, const struct pool_memory *memory)
 {
         uint64_t taken =
@@ -55,7 +55,7 @@ static uint64_t taken_of(const struct pool_conf *conf, const struct pool_memory 
         return memory == &conf->own ? add_or_max(taken, pool_spare(memory->there)) : taken;
 }
 
-/* What is there and for what it is needed, behind what does not fit. */
+/* Says what does not fit, how much memory there is, and what it is needed for. */
 static int refuse(const struct pool_conf *conf, const struct pool_memory *memory, const char *what,
                   uint64_t blocks, char *why, size_t why_bytes)
 {
@@ -78,7 +78,7 @@ static int refuse(const struct pool_conf *conf, const struct pool_memory *memory
                 (double)pool_spare(memory->there) / MIB, missing));
 }
 
-/* Of this memory, that so many blocks are in it, and of the pool that was asked for all. */
+/* Checks that this memory has space for `blocks`, and for the whole pool that was asked for. */
 static int check_room(const struct pool_conf *conf, const struct pool_memory *memory,
                       uint64_t blocks, char *why, size_t why_bytes)
 {
@@ -107,14 +107,14 @@ int pool_fits_backend(const struct pool_conf *conf, char *why, size_t why_bytes)
         return error_pass(check_room(conf, &conf->own, blocks, why, why_bytes));
 }
 
-/* As many as there is room for, of those that are wanted. */
+/* As many blocks as fit, but no more than all sequences need. */
 static uint64_t fill_own(const struct pool_conf *conf)
 {
         return least((conf->own.there - taken_of(conf, &conf->own)) / conf->own.block,
                      full(conf, conf->sequences));
 }
 
-/* The rest of the machine may need the rest of its memory. */
+/* Takes at most a quarter: other programs on the machine need memory too. */
 static uint64_t fill_host(const struct pool_conf *conf)
 {
         uint64_t quarter = conf->host.there / 4 / conf->host.block;

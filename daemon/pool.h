@@ -1,14 +1,16 @@
 /*
- * How many blocks the KV pool has: by the settings, and by the memory that it will lie in.  Pure.
+ * How many blocks the KV pool has, computed from the settings and from the size of its memory.
+ * Pure.
  *
- * In the host's memory it is a quarter of what we may have at most, and as much as a quarter of the
- * sequences need at full length.  A backend with memory of its own has nothing else to do with
- * it: there the pool is what weights, activations and scratch leave, less a spare part
- * (1/16, 1 GiB at most) for what nobody can count: what the driver makes as it goes along.  More than all
- * sequences need at full length is not taken.
+ * In the host's memory there are two limits: a quarter of the memory that we may use, and the
+ * blocks that a quarter of the sequences need at full length.  A backend with its own memory uses
+ * that memory for nothing else.  There the pool takes all that weights, activations and scratch
+ * leave, less a reserve of 1/16, at most 1 GiB.  The reserve is for memory that cannot be counted,
+ * such as the driver's later allocations.  The pool never takes more than all sequences need at
+ * full length.
  *
- * A model whose layers lie in both has each block in both, in parts: so there are as many as either of
- * them has room for.
+ * If a model's layers are in both memories, each block has a part in both.  So the number of blocks
+ * is what fits in the smaller of the two.
  */
 #ifndef DAEMON_POOL_H
 #define DAEMON_POOL_H
@@ -17,31 +19,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of one memory. */
+/* Sizes in bytes for one memory. */
 struct pool_memory {
-        uint64_t block; /* what one takes there; 0: it has no part in it, and nothing else counts */
-        uint64_t there; /* for us: in the machine, or left of a backend's own */
-        uint64_t weights, activations, scratch; /* that are going to be taken */
+        /*
+         * bytes of one block there; 0: this memory has no part in the pool, and other fields do not
+         * matter
+         */
+        uint64_t block;
+        uint64_t there; /* available to us: in the machine, or free in the backend's own memory */
+        uint64_t weights, activations, scratch; /* bytes that will be allocated */
 };
 
 struct pool_conf {
-        uint64_t asked;      /* bytes, by the settings; 0: it is for us to say */
-        uint32_t blocks_one; /* of a sequence at full length */
-        uint32_t sequences;  /* at once */
+        uint64_t asked;      /* bytes set by the user; 0: choose automatically */
+        uint32_t blocks_one; /* blocks of one sequence at full length */
+        uint32_t sequences;  /* sequences that run at once */
         struct pool_memory host;
-        const char *backend; /* whose is: */
+        const char *backend; /* name of the backend that has the memory `own` */
         struct pool_memory own;
 };
 
 uint64_t pool_spare(uint64_t left);
 
-/* -EINVAL and *why: there is no room for a block, or not for as many as were asked for. */
+/* -EINVAL and *why: one block does not fit, or not as many as were asked for. */
 int pool_plan(const struct pool_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes);
 
 /*
- * Whether the backend's own memory holds what it is to hold, with a pool to work with: the one that was
- * asked for, or one for a sequence at full length, of which 8192 positions are enough.  -EINVAL and
- * *why if not.
+ * Returns 0 if the backend's own memory holds everything planned for it and a usable pool.  Usable
+ * means the size that was asked for, or one sequence at full length (8192 positions are enough).
+ * Otherwise returns -EINVAL and *why.
  */
 int pool_fits_backend(const struct pool_conf *conf, char *why, size_t why_bytes);
 

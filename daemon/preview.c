@@ -15,12 +15,12 @@
 #include "daemon/why.h"
 
 #define MESSAGES_BYTES_MAX (8u << 20)
-#define NODE_BYTES         256u /* what a value and its key take in an arena, beside their text */
+#define NODE_BYTES         256u /* bytes of a value and its key in an arena, without their text */
 #define ARENA_SPARE        (1u << 20)
 
 /* ---- the template ---- */
 
-/* r and *what: of reading the source, which is used up. */
+/* Takes the result r and *what of reading the source; frees the source. */
 static int take_source(struct opening *o, struct chat_source *source, const char *what, int r)
 {
         struct chat_conf conf = { 0 };
@@ -49,7 +49,7 @@ static int open_model(struct opening *o)
         return error_pass(r);
 }
 
-/* One that cannot be served may have its template all the same, with bos and eos written out. */
+/* A model that cannot be served may still have a template, and texts of bos and eos. */
 static int open_folder(struct opening *o, int folder)
 {
         struct chat_source source;
@@ -72,7 +72,7 @@ static bool is_weights(const char *path)
         return bytes >= sizeof(suffix) && !strcmp(path + bytes - (sizeof(suffix) - 1), suffix);
 }
 
-/* By its first bytes, whatever it is called; what cannot be read is none. */
+/* Looks at the first bytes, not at the name; false if the file cannot be read. */
 static bool is_gguf(const char *path)
 {
         char magic[4] = "", what[256];
@@ -114,7 +114,7 @@ static int open_chat(struct opening *o)
 
 struct said {
         struct opening *o;
-        const char *name; /* of the file, for people */
+        const char *name; /* the file's name, for messages */
         struct json *json;
         size_t bytes;
 };
@@ -131,7 +131,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(const struct said *said,
         return error_raise(opening_blame(said->o, said->name, what, -EINVAL));
 }
 
-/* All of the file, or one byte more than it may have. */
+/* Reads the whole file, or one byte more than is allowed. */
 static int read_bytes(int fd, char *text, size_t *ret_bytes)
 {
         size_t have = 0;
@@ -177,7 +177,7 @@ static int read_said(struct said *said)
         return error_pass(r);
 }
 
-/* An array of objects; of messages each says whose it is. */
+/* Must be an array of objects; each message must also have a role. */
 static int check_list(const struct said *said, uint32_t list, const char *name, bool roles)
 {
         const struct json *json = said->json;
@@ -307,7 +307,10 @@ static int render(const struct said *said, struct rendered *ret_rendered)
 
 /* ---- the output ---- */
 
-/* Valid UTF-8 as a text of JSON; C1, two bytes of UTF-8, would drive a terminal as C0 does. */
+/*
+ * Prints valid UTF-8 as a JSON string.  Control characters are escaped, also C1 (two bytes of
+ * UTF-8), because a terminal interprets C1 like C0.
+ */
 static void print_text(const char *text, size_t bytes, FILE *to)
 {
         fputc('"', to);

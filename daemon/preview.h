@@ -1,21 +1,20 @@
 /*
- * Preview: what a chat template makes of a conversation, without serving anything.
+ * Preview: renders a conversation with a chat template, without serving anything.
  *
- * --model is a model, which is opened as if it were to be served, so that its template sees what
- * it would see then; or a folder with no more than its tokenizer's files; or a file:
- * a tokenizer_config.json, or a template.  A template by itself knows no bos_token and no
- * eos_token.  --messages has an array of messages, or an object with `messages` and, where they are
- * wanted, `tools`, `template_vars` and `add_generation_prompt`; it means what
- * docs/protocol.md says of the fields of these names.
+ * --model names one of the following.  A model: it is opened as for serving, so that its template
+ * gets the same values as then.  A folder with only the tokenizer's files.  A file: a
+ * tokenizer_config.json, or a template.  A template alone has no bos_token and no eos_token.
+ * --messages has an array of messages, or an object with `messages` and, optionally, `tools`,
+ * `template_vars` and `add_generation_prompt`.  docs/protocol.md describes these fields.
  *
- * It can not say which tokens the prompt becomes.
+ * Preview cannot show the tokens of the prompt.
  */
 #ifndef DAEMON_PREVIEW_H
 #define DAEMON_PREVIEW_H
 
 #include "daemon/opening.h"
 
-/* Prints all of the prompt, or nothing.  0, or a negative errno and `why`. */
+/* Prints the whole prompt, or nothing.  Returns 0, or a negative errno and `why`. */
 int preview(struct opening *opening, FILE *to);
 
 #endif

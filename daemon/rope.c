@@ -4,9 +4,9 @@
 #include "daemon/rope.h"
 
 #define TURN       (2 * 3.14159265358979323846)
-#define RAMP_LEAST 0.001 /* so that two borders at one place make a step, and no division by 0 */
+#define RAMP_LEAST 0.001 /* so that equal borders give a step instead of a division by 0 */
 
-/* Where in the table the pair stands that turns so many times in the trained positions. */
+/* The index, as a fraction, of the pair that makes `times` turns in the trained positions. */
 static double pair_that_turns(const struct rope_shape *shape, double times)
 {
         return shape->dims * log(shape->trained / (times * TURN)) / (2 * log(shape->base));
@@ -17,7 +17,7 @@ static double between_0_and_1(double x)
         return fmin(fmax(x, 0), 1);
 }
 
-/* How much of its own speed pair i, which turns at `frequency`, keeps. */
+/* The share of its own speed that pair i keeps; `frequency` is this speed. */
 static double share_kept(const struct rope_shape *shape, uint32_t i, double frequency)
 {
         double turns = shape->trained * frequency / TURN, first, last;

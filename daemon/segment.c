@@ -42,7 +42,7 @@ int segment_lend(const struct segment *segment)
         return fd < 0 ? error_raise(fd) : fd;
 }
 
-/* A hole that cannot be punched is memory of a client's that it keeps: nothing to act on. */
+/* If the pages cannot be freed, the client keeps them: there is nothing else to do. */
 void segment_free(struct segment *segment, bool keep)
 {
         if (!segment->at)

@@ -1,9 +1,10 @@
 /*
- * A served model: weights, tokenizer, chat template, traits, as one counted object that every request carries.
+ * A served model: weights, tokenizer, chat template and traits in one reference-counted object.
+ * Every request refers to it.
  *
- * It is opened before the threads start.  Its parts are read-only from then on,
- * so any thread may read them while somebody holds it; the count itself is the
- * loop thread's, because requests are made and freed there.
+ * It is opened before the threads start.  From then on its parts are read-only, so any thread may
+ * read them while a reference is held.  Only the loop thread changes the reference count, because
+ * requests are made and freed there.
  */
 #ifndef DAEMON_SERVED_H
 #define DAEMON_SERVED_H
@@ -18,12 +19,13 @@ struct model;     /* daemon/engine/model.h */
 
 struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
-        char backend[96]; /* who computes it, and how much each, for people */
+        /* the backends that compute it and their shares of the layers, for people */
+        char backend[96];
         uint32_t holds;
-        uint32_t context; /* positions a sequence may have here: traits.context or --ctx */
+        uint32_t context; /* positions that a sequence may have here: traits.context or --ctx */
         struct traits traits;
         struct tokenizer *tokenizer;
-        struct chat *chat; /* NULL: it has no template */
+        struct chat *chat; /* NULL: the model has no template */
         struct model *model;
 };
 

@@ -15,10 +15,10 @@
 
 struct shipped {
         const char *file;
-        const char *variable; /* of the environment */
-        const char *built;    /* in a build tree */
+        const char *variable; /* environment variable with the folder */
+        const char *built;    /* its folder in a build tree */
         const char *installed;
-        const char *what, *instead; /* for who misses it */
+        const char *what, *instead; /* texts for the error: what is missing, and what to do */
 };
 
 static const struct shipped model = {
@@ -39,7 +39,7 @@ static const struct shipped library = {
         .instead = "it is built where CUDA's compiler is; --backend cpu does without",
 };
 
-/* `folder`, the part of a path before its last slash; false: it has none. */
+/* Cuts `path` at its last slash; false: it has none. */
 static bool cut_last(char *path)
 {
         char *slash = strrchr(path, '/');
@@ -50,7 +50,10 @@ static bool cut_last(char *path)
         return true;
 }
 
-/* Of a build tree: this program is daemon/samovard in it.  False: nobody says where we are. */
+/*
+ * The folder in a build tree, where this program is daemon/samovard.  False: the program's path is
+ * unknown.
+ */
 static bool built_folder(const struct shipped *shipped, char ret_folder[PATH_BYTES])
 {
         char path[PATH_BYTES - 16];

@@ -1,9 +1,10 @@
 /*
- * What comes with samovar beside its programs: where it lies.
+ * Files that are shipped with samovar: where they are.
  *
- * The model: in the folder that $SAMOVAR_MODELS names, if that is set, and nowhere else.  Otherwise
- * in `models` beside the program's own folder, where a build tree has it, else where it was installed.
- * Libraries of backends: $SAMOVAR_LIBRARIES, `kernels`, or where they were installed, likewise.
+ * The model: in the folder that $SAMOVAR_MODELS names, if it is set, and only there.  Otherwise in
+ * `models` beside the program's own folder, as in a build tree; otherwise where it was installed.
+ * Libraries of backends: likewise in $SAMOVAR_LIBRARIES, in `kernels`, or where they were
+ * installed.
  */
 #ifndef DAEMON_SHIPPED_H
 #define DAEMON_SHIPPED_H
@@ -12,7 +13,7 @@
 
 #define SHIPPED_NAME "teaspoon"
 
-/* 0, or -ENOENT with the places that were looked at in *why, or -ENAMETOOLONG. */
+/* 0, or -ENOENT with the places that were searched in *why, or -ENAMETOOLONG. */
 int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes);
 int shipped_library(char *ret_path, size_t bytes, char *why, size_t why_bytes);
 

@@ -53,7 +53,7 @@ int sys_asked(const char *call)
         return fault(call);
 }
 
-/* The shape of every call below: the hook first, then again while interrupted. */
+/* Every call below asks the hook first, and then repeats while it is interrupted. */
 #define CALL(name, expression)                                                                     \
         ({                                                                                         \
                 long call_result = fault(name);                                                    \
@@ -108,7 +108,10 @@ int sys_open_at(int folder, const char *path, int flags)
         return (int)CALL("openat", openat(folder, path, flags | O_CLOEXEC));
 }
 
-/* Linux frees the number even when close is interrupted: asking again would close a stranger. */
+/*
+ * Linux frees the descriptor even if close is interrupted: a second close might close another file
+ * that got the same number.
+ */
 int sys_close(int fd)
 {
         if (fd >= 0)
@@ -230,9 +233,9 @@ static int address(const char *path, struct sockaddr_un *ret_address)
 }
 
 /*
- * A socket made with a loose mode and tightened afterwards can be connected to
- * in between, so the umask makes it right from the start.  The umask is the
- * whole process's: before any thread starts.
+ * If the socket were created with a wide mode and restricted later, a client could connect in
+ * between.  So the umask sets the mode from the start.  The umask belongs to the whole process:
+ * call this before any thread starts.
  */
 int sys_bind_unix(int fd, const char *path, unsigned mode)
 {
@@ -364,7 +367,7 @@ int sys_set_group(int fd, uint32_t gid)
         return (int)CALL("fchownat", fchownat(fd, "", (uid_t)-1, gid, AT_EMPTY_PATH));
 }
 
-/* By its other name, since fchmod() takes no descriptor of O_PATH. */
+/* Uses the path in /proc, because fchmod() does not accept an O_PATH descriptor. */
 int sys_set_mode(int fd, unsigned mode)
 {
         char path[32];
@@ -373,7 +376,7 @@ int sys_set_mode(int fd, unsigned mode)
         return (int)CALL("chmod", chmod(path, (mode_t)mode));
 }
 
-/* A name that no group has leaves errno at 0, or at one of five values, as its source likes. */
+/* If there is no such group, errno is 0 or one of five other values, depending on the source. */
 int sys_group(const char *name, uint32_t *ret_gid)
 {
         const struct group *group;
@@ -417,7 +420,9 @@ void *sys_map_file(int fd, size_t bytes, bool writable)
         return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* MFD_NOEXEC_SEAL is of Linux 6.3; without it the kernel may grumble, and nothing is lost. */
+/*
+ * MFD_NOEXEC_SEAL needs Linux 6.3.  Without it the kernel may log a warning, with no other effect.
+ */
 static int make_memory(const char *name)
 {
         int fd = (int)CALL("memfd_create",
@@ -468,7 +473,7 @@ void sys_unmap(void *memory, size_t bytes)
                 munmap(memory, bytes);
 }
 
-/* Signals are the loop thread's alone: a new thread inherits a mask that blocks them all. */
+/* Only the loop thread handles signals: a new thread inherits a mask that blocks all. */
 int sys_thread(pthread_t *ret_thread, const char *name, void *(*main)(void *), void *arg)
 {
         char shown[16] = { 0 }; /* the kernel keeps 15 bytes of a name */
@@ -496,7 +501,10 @@ int sys_cpu(void)
         return sched_getcpu();
 }
 
-/* The main thread's processors are the process's: what somebody outside takes from it, it loses. */
+/*
+ * Starts from the main thread's affinity, which stands for the process.  So a processor that was
+ * taken from the process from outside is not used here either.
+ */
 int sys_run_off(int cpu)
 {
         cpu_set_t set;
@@ -511,7 +519,9 @@ int sys_run_off(int cpu)
         return sched_setaffinity(0, sizeof(set), &set) < 0 ? -errno : 0;
 }
 
-/* Not asked of the hook: what fails here is a bug in an argument, not the world. */
+/*
+ * Does not ask the hook: a failure here is a bug in an argument, not a failure of the environment.
+ */
 int sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t deadline_ns)
 {
         struct timespec until = {
@@ -604,7 +614,7 @@ int sys_holds(struct sys_holds *ret_holds)
                 r = count_lines("/proc/self/maps", &holds.mappings);
         if (r)
                 return r;
-        holds.descriptors--; /* the one that was reading */
+        holds.descriptors--; /* the descriptor used for counting */
         *ret_holds = holds;
         return 0;
 }

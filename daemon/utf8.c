@@ -4,8 +4,8 @@
 #include <string.h>
 
 /*
- * What may follow a first byte excludes long forms (E0, F0), surrogates (ED) and
- * what lies above U+10FFFF (F4) at the second byte already.
+ * The allowed range of the second byte excludes overlong forms (E0, F0), surrogates (ED) and values
+ * above U+10FFFF (F4).
  */
 int utf8_character(const char *text, size_t bytes)
 {
@@ -38,7 +38,7 @@ int utf8_character(const char *text, size_t bytes)
         return length;
 }
 
-/* Mostly ASCII, eight bytes at once: prompts are megabytes. */
+/* Text is mostly ASCII and prompts have megabytes, so ASCII is checked eight bytes at a time. */
 size_t utf8_valid(const char *text, size_t bytes)
 {
         size_t at = 0;

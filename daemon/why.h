@@ -1,8 +1,8 @@
 /*
- * Why a model file is refused: one sentence, said where the fault is seen.
+ * Error sentences: why a model file is refused, written where the fault is found.
  *
- * A name that comes out of the file is somebody else's text on its way into a
- * log: it passes through shown() first.
+ * A name from the file is untrusted text that may reach a log, so it must pass through shown()
+ * first.
  */
 #ifndef DAEMON_WHY_H
 #define DAEMON_WHY_H
@@ -24,7 +24,7 @@ __attribute__((format(printf, 4, 5))) static inline int why_say(char *why, size_
         return r;
 }
 
-/* Puts where it was in front of what was wrong; returns r. */
+/* Puts the place in front of the error sentence; returns r. */
 static inline int why_in(char *why, size_t why_bytes, int r, const char *where)
 {
         char what[256];
@@ -33,7 +33,7 @@ static inline int why_in(char *why, size_t why_bytes, int r, const char *where)
         return why_say(why, why_bytes, r, "%s: %s", where, what);
 }
 
-/* A sentence that others had a part in: as it is, but for what no line should have. */
+/* Replaces control characters in a sentence that contains text from outside. */
 static inline void why_line(char *why)
 {
         for (char *c = why; *c; c++)
@@ -45,7 +45,10 @@ struct shown {
         char text[80];
 };
 
-/* The first of `text`, with anything that is not plain printable ASCII as '?'. */
+/*
+ * The start of `text` (with "..." if it is cut).  Every byte that is not printable ASCII, and every
+ * quote ('), becomes '?'.
+ */
 static inline struct shown shown(const char *text)
 {
         struct shown s;

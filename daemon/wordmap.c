@@ -1,6 +1,6 @@
 /*
- * Open addressing, at most half full.  A slot keeps 32 bits of the hash, so that a
- * string is compared only where it very likely is the one.
+ * Open addressing, at most half full.  A slot keeps 32 bits of the hash, so that strings are
+ * compared only if they are very probably equal.
  */
 #include "daemon/wordmap.h"
 
@@ -99,7 +99,7 @@ static uint64_t sip(const uint64_t key[2], const char *bytes, size_t count)
         return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-/* Where the string is, or the empty slot where it would be. */
+/* The slot of the string, or the empty slot where it belongs. */
 static struct slot *find(const struct wordmap *map, const char *bytes, size_t count,
                          uint32_t *ret_hash)
 {

@@ -1,9 +1,9 @@
 /*
- * Wordmap: from byte strings to numbers, where an enemy may have chosen the strings.
+ * Wordmap: a hash table from byte strings to numbers, safe against hostile strings.
  *
- * A hash table with a secret of its own (SipHash-1-3), so that nobody can prepare
- * strings that collide.  It does not copy them: they must outlive it.  Read-only
- * once it is filled; then any thread.
+ * It hashes with its own secret key (SipHash-1-3), so that an attacker cannot prepare colliding
+ * strings.  It does not copy the strings: they must outlive it.  Read-only once it is filled; then
+ * any thread may use it.
  */
 #ifndef DAEMON_WORDMAP_H
 #define DAEMON_WORDMAP_H
@@ -15,14 +15,14 @@
 
 struct wordmap;
 
-/* For at most so many strings.  0, -ENOMEM, or that there is no randomness. */
+/* For at most strings_max strings.  Returns 0, -ENOMEM, or an error of the random source. */
 int wordmap_new(uint32_t strings_max, struct wordmap **ret_map);
 struct wordmap *wordmap_free(struct wordmap *map); /* takes NULL */
 
-/* The number that the string has from then on: `number`, or the one it had before. */
+/* Returns the string's number from now on: `number`, or the one it already had. */
 uint32_t wordmap_put(struct wordmap *map, const char *bytes, size_t count, uint32_t number);
 
-/* WORDMAP_NONE: it is not in there. */
+/* WORDMAP_NONE: the string is not in the map. */
 uint32_t wordmap_get(const struct wordmap *map, const char *bytes, size_t count);
 
 #endif

@@ -1,10 +1,9 @@
 /*
- * A batch: a plan laid out as the flat arrays that kernels want.
+ * A batch: a plan converted to the flat arrays that kernels take.
  *
- * The one place where the core's words (requests, blocks) become the backend's
- * (slots, pages).  Its arrays are as large as a plan may be, made once.  Up to
- * `depth` batches are in flight, so that a plan's rows are still known when its
- * results come.  Engine thread only.
+ * Only this module translates the core's terms (requests, blocks) to the backend's terms (slots,
+ * pages).  Its arrays are allocated once, for the largest possible plan.  Up to `depth` batches are
+ * in flight, so a plan's rows are still known when its results arrive.  Engine thread only.
  */
 #ifndef DAEMON_ENGINE_BATCH_H
 #define DAEMON_ENGINE_BATCH_H
@@ -21,7 +20,7 @@ struct batch {
         struct step_copy *copies;
         uint32_t *want;
         struct pick *picks;
-        struct sequence **want_sequences; /* whose result each wanted row is */
+        struct sequence **want_sequences; /* the sequence of each wanted row */
 };
 
 int batch_init(struct batch *batch, const struct sched_conf *conf);

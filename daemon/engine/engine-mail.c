@@ -1,4 +1,6 @@
-/* What comes from the loop: who begins, who is to end, who has read on, who is gone. */
+/*
+ * Mail from the loop: new requests, cancellations, readers that have read on, and closed channels.
+ */
 #include "daemon/engine/engine-state.h"
 
 #include <assert.h>
@@ -50,8 +52,8 @@ void engine_fail(struct engine *engine, int r)
 }
 
 /*
- * The parent of a fork that was just taken; NULL: it has ended.  It is kept until here, so when it
- * had retired already the loop hears of it once more.
+ * The parent of forks that were just taken; NULL: it has ended.  The loop kept the parent until
+ * now.  If it had already retired, the loop gets RETIRED once more.
  */
 static const struct request *take_parent(struct engine *engine, struct request *parent)
 {
@@ -63,7 +65,7 @@ static const struct request *take_parent(struct engine *engine, struct request *
         return parent->state == REQUEST_ENDING || parent->state == REQUEST_RETIRED ? NULL : parent;
 }
 
-/* All of its tokens that are there by now, and what of their text is not shown. */
+/* Copies all tokens that the parent has by now, and the part of its text that is not shown. */
 static void branch(struct engine *engine, struct request *request, const struct request *parent)
 {
         const struct sequence *from = &parent->sequence;
@@ -78,7 +80,7 @@ static void branch(struct engine *engine, struct request *request, const struct 
         publish_fork(engine->publish, request, parent);
 }
 
-/* There is nothing that it could begin with.  The core never hears of it. */
+/* Ends a fork without a parent: there is nothing to start from.  The core never sees it. */
 static void end_orphan(struct engine *engine, struct request *request)
 {
         publish_begin(engine->publish, request);
@@ -91,7 +93,7 @@ static void end_orphan(struct engine *engine, struct request *request)
         counter_add(&engine->conf.stats->ends, 1);
 }
 
-/* It is alive from now on; its channel has a stream more. */
+/* Adds the request to the live ones; its channel has one more stream. */
 static void list(struct engine *engine, struct request *request)
 {
         struct channel *channel = request->channel;
@@ -113,11 +115,11 @@ static void submit(struct engine *engine, struct request *request)
                                                    .channel = channel->number });
         if (engine->failed)
                 cancel(engine, request, SMV_END_ERROR, engine->failed_code);
-        else if (channel->shut) /* nobody would read it, and nothing would hold it back */
+        else if (channel->shut) /* no client would read it, and no stall would stop it */
                 cancel(engine, request, SMV_END_CANCELLED, SMV_OK);
 }
 
-/* With its siblings, so that forks all begin at one place. */
+/* Submits a request with its siblings, so that all forks begin at the same position. */
 static void on_submit(struct engine *engine, struct request *first)
 {
         bool forks = first->parent;

@@ -1,6 +1,6 @@
 /*
- * What the engine keeps, for its parts: engine.c turns, engine-mail.c takes what comes from the
- * loop.  Nobody else includes this.  Engine thread only.
+ * The engine's state, shared by its two parts: engine.c runs the turns, and engine-mail.c handles
+ * mail from the loop.  No other file includes this.  Engine thread only.
  */
 #ifndef DAEMON_ENGINE_ENGINE_STATE_H
 #define DAEMON_ENGINE_ENGINE_STATE_H
@@ -13,7 +13,8 @@
 #include "daemon/engine/publish.h"
 
 #define DEPTH_MAX 2
-#define BOARD_NS  10000000u /* between two writings, at least: each is a walk over all slots */
+/* least time between two writings of the board: each walks over all slots */
+#define BOARD_NS 10000000u
 
 struct engine {
         struct engine_conf conf;
@@ -21,17 +22,19 @@ struct engine {
         struct publish *publish;
         struct plan plan;
         struct batch batches[DEPTH_MAX]; /* by plan number */
-        uint64_t launched, collected;    /* numbers of the last plans that were */
-        uint32_t *tokens;                /* picks of one plan */
-        struct request **requests;       /* by number; NULL: none alive */
-        struct channel **active;         /* channels with requests alive */
-        struct channel **gone;           /* to be let go after the next flush */
-        struct plan_end *ends;           /* decided and not said, oldest first */
-        struct sched_user *users;        /* for the board */
-        uint64_t board_ns;               /* when that was written last */
+        /* numbers of the last plan that was launched or collected */
+        uint64_t launched, collected;
+        uint32_t *tokens;          /* picks of one plan */
+        struct request **requests; /* by number; NULL: no live request */
+        struct channel **active;   /* channels with live requests */
+        struct channel **gone;     /* channels to be released after the next flush */
+        /* ENDs decided by the scheduler and not yet written, oldest first */
+        struct plan_end *ends;
+        struct sched_user *users; /* for the board */
+        uint64_t board_ns;        /* when the board was last written */
         uint32_t active_count, gone_count, end_count;
         int failed;
-        enum smv_code failed_code; /* of every END from then on */
+        enum smv_code failed_code; /* code of every END after the failure */
         bool stopped;
         pthread_t thread;
 };
@@ -52,20 +55,24 @@ static inline void engine_post(struct engine *engine, enum mail_kind kind, void 
                      &(struct mail){ .kind = kind, .what = what, .result = result });
 }
 
-/* RETIRED, to the loop, who is called at the next flush, so that it comes to look. */
+/*
+ * Posts RETIRED to the loop.  The waker calls the loop after the next flush, so that it takes the
+ * mail.
+ */
 void engine_post_retired(struct engine *engine, struct request *request);
 
-/* Ends every request that is alive, or those of one channel. */
+/* Ends every live request, or only those of one channel. */
 void engine_cancel_all(struct engine *engine, const struct channel *channel, enum smv_reason reason,
                        enum smv_code code);
 
 /*
- * The weights cannot be read, or the backend is lost, which says why itself.  The order is kept:
- * everything ends through the scheduler as it always does, but no plan will have rows any more.
+ * Called when the weights cannot be read or when the backend is lost; the backend itself says why.
+ * Nothing else changes: all requests end through the scheduler as always, but no later plan has
+ * rows.
  */
 void engine_fail(struct engine *engine, int r);
 
-/* All that is there; where there is nothing, it waits until then. */
+/* Takes all mails; if there are none, waits for one until the deadline. */
 void engine_take_mail(struct engine *engine, uint64_t deadline_ns);
 
 #endif

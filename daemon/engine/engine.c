@@ -10,7 +10,10 @@
 #include "daemon/sys.h"
 #include "daemon/text/tokenizer.h"
 
-/* A reader whose head is impossible gets nothing more, its requests end, and the loop hangs up. */
+/*
+ * A reader's head is impossible: nothing more is written, the channel's requests end, and the loop
+ * hangs up.
+ */
 static void shut(struct engine *engine, struct channel *channel)
 {
         channel->shut = true;
@@ -23,7 +26,8 @@ static void tell_rooms(struct engine *engine)
 {
         for (uint32_t i = 0; i < engine->active_count; i++) {
                 struct channel *channel = engine->active[i];
-                uint64_t room = UINT64_MAX / 2; /* of one that is shut: what is not written fits */
+                /* for a shut channel: records that are never written always fit */
+                uint64_t room = UINT64_MAX / 2;
 
                 if (!channel->shut && publish_room(channel, &room))
                         shut(engine, channel);
@@ -33,7 +37,10 @@ static void tell_rooms(struct engine *engine)
         }
 }
 
-/* An eighth of the way to how long this one had a slot: for guesses of when others get one. */
+/*
+ * Moves the average by an eighth towards this request's time in its slot.  The loop uses it to
+ * estimate when others get a slot.
+ */
 static void learn_slot(const struct engine *engine, const struct request *request)
 {
         counter *slot_ns = &engine->conf.stats->slot_ns;
@@ -64,8 +71,8 @@ static void retire(struct engine *engine, struct request *request)
 }
 
 /*
- * ENDs of requests that the scheduler has let go: who reads one finds all freed
- * that it held.  Those that find no room stay, in their order.
+ * Writes the ENDs of requests that the scheduler has released.  A client that reads an END finds
+ * everything free that the request held.  ENDs without ring space stay, in order.
  */
 static void say_ends(struct engine *engine)
 {
@@ -91,8 +98,10 @@ static void say_ends(struct engine *engine)
         engine->end_count = kept;
 }
 
-/* What the plan says besides rows; then everything written so far is shown.  The request's own
- * state says which of the ends are retired. */
+/*
+ * Handles the plan's ENDs; then makes everything written so far visible.  The request's own state
+ * says which of the ENDs are retired.
+ */
 static void carry_out(struct engine *engine)
 {
         const struct plan *plan = &engine->plan;
@@ -138,7 +147,7 @@ static void count(struct engine *engine)
         counter_set(&stats->channels_open, engine->active_count);
 }
 
-/* Not in every step where one follows another, but always before the engine sleeps. */
+/* At most every BOARD_NS while steps run, but always before the engine sleeps. */
 static void write_board(struct engine *engine)
 {
         struct board *board = engine->conf.board;
@@ -189,7 +198,7 @@ static void launch(struct engine *engine)
                 engine_fail(engine, error_pass(r));
 }
 
-/* One row's token: into the ring, unless its stream is over; then to the scheduler. */
+/* Writes one row's token into the ring, unless its stream is over; then tells the scheduler. */
 static void take_result(struct engine *engine, const struct batch *batch, uint32_t want)
 {
         struct request *request = batch->want_sequences[want]->request;
@@ -235,7 +244,10 @@ static void collect(struct engine *engine)
         engine->collected = number;
 }
 
-/* Before sleep: every reader is told that we wait for it.  True if one had read on meanwhile. */
+/*
+ * Before sleeping: tells every reader that the engine waits for it.  True if a reader has read on
+ * meanwhile.
+ */
 static bool declare_stalls(struct engine *engine)
 {
         bool moved = false;
@@ -249,7 +261,7 @@ static bool declare_stalls(struct engine *engine)
         return moved;
 }
 
-/* One turn; returns until when there is nothing to do, 0 if there is. */
+/* One turn.  Returns the time until which there is nothing to do; 0: there is more to do now. */
 static uint64_t turn(struct engine *engine)
 {
         const struct plan *plan = &engine->plan;
@@ -274,7 +286,7 @@ static uint64_t turn(struct engine *engine)
         return plan->wake_ns;
 }
 
-/* While the weights are read: nothing begins, but whoever leaves has his END. */
+/* While the weights are read: no request starts, but a cancelled or hung-up one gets its END. */
 static bool wait_on(void *arg)
 {
         struct engine *engine = arg;

@@ -1,31 +1,32 @@
 /*
- * The engine: the thread that takes, steps, runs and publishes.
+ * The engine: the thread that takes mail, computes steps and publishes results.
  *
- * First it has the weights read, and only takes mail meanwhile: who asks waits in line, who cancels
- * or hangs up is gone at once, and STOP ends the reading.  Then:
+ * First it loads the weights.  Meanwhile it only takes mail: new requests wait in line, cancel and
+ * hangup take effect at once, and STOP ends the loading.  Then it repeats this turn:
  *
- *      take mail and note it -> tell the rooms -> sched_next -> its ENDs into
- *      rings, RETIRED to the loop, then make all visible and wake -> model_forward ->
- *      collect the oldest plan if `depth` are in flight, or if this one had no
- *      rows -> tokens into rings (of requests that are not ENDING), results
- *      noted -> again.  It sleeps when nothing is to run and nothing in flight,
- *      after declaring a stall to the readers of all channels that have
- *      requests, if the plan says that some are stalled.
+ *      take mail and note it -> tell the scheduler the free bytes of the rings -> sched_next
+ *      -> write the plan's ENDs into rings, post RETIRED to the loop, then make all records
+ *      visible and wake readers -> model_forward -> collect the oldest plan if `depth` plans
+ *      are in flight, or if this plan had no rows -> write tokens into rings (of requests that
+ *      are not ENDING), note results -> again
  *
- * It owns the scheduler, the pool, the model and the writing half of every
- * ring.  It allocates nothing after the weights are there, takes no lock and waits for
- * nobody but an empty mailbox.
+ * It sleeps when there is nothing to run and nothing in flight.  If the plan has stalled requests,
+ * or an END waits for free space, it first declares a stall.  The readers of all channels that have
+ * requests are told.
  *
- * An END is said when the scheduler has let its request go, and RETIRED is posted,
- * to the loop itself, before that END can be seen.  So a client that has read an
- * END, and asks for something, is answered by a loop that knows: blocks, slot, id
- * and charges are free.  An END that finds no room in its ring (publish.h says when)
- * is said later, and RETIRED with it.
+ * It owns the scheduler, the KV pool, the model, and the writing half of every ring.  After loading
+ * it allocates nothing and takes no lock.  It blocks only while its mailbox is empty, and in the
+ * model.
  *
- * Weights that cannot be read, or a backend that is lost, end the engine, not the order: every request gets its
- * END(error, internal), or END(error, backend), FAILED goes up and says why, and it goes on taking mail (a SUBMIT
- * gets the same END) until STOP.  A reader whose head is impossible is treated
- * as hung up.
+ * An END is written when the scheduler has released the request.  RETIRED is posted directly to the
+ * loop before that END is visible.  So when a client has read an END and sends its next request,
+ * the loop already knows that blocks, slot, id and charges are free.  An END that does not fit in
+ * its ring (publish.h says when) is written later, and RETIRED is posted with it.
+ *
+ * If the weights cannot be read or the backend is lost, the engine stops computing but keeps the
+ * protocol.  Every request gets END(error, internal) or END(error, backend).  FAILED is posted with
+ * the reason.  The engine then takes mail until STOP; a SUBMIT gets the same END.  A reader whose
+ * head is impossible is treated as hung up.
  */
 #ifndef DAEMON_ENGINE_ENGINE_H
 #define DAEMON_ENGINE_ENGINE_H
@@ -44,12 +45,14 @@ struct engine_conf {
         struct sched_conf sched;
         struct served *served;
         struct loading_conf loading;
-        struct mailbox *inbox;  /* from the loop */
-        struct waker *stand_in; /* of whom the mailbox is; NULL: every WAKE is posted */
-        struct mailbox *waker;  /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
-        struct mailbox *loop;   /* RETIRED; the loop looks there when it is called, or asked */
+        struct mailbox *inbox; /* from the loop */
+        /* the waker that reads the mailbox `waker`; NULL: every WAKE is posted */
+        struct waker *stand_in;
+        struct mailbox *waker; /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
+        /* RETIRED; the loop reads it when it is called or when it has a reason to look */
+        struct mailbox *loop;
         struct stats *stats;
-        struct board *board; /* the engine writes it */
+        struct board *board; /* written by the engine */
         uint64_t (*clock_ns)(void);
 };
 

@@ -22,7 +22,7 @@ static bool look(void *arg, const struct weights_progress *progress)
         struct loading *l = arg;
         uint64_t now = sys_clock_ns();
 
-        /* All is told when the files were looked at once more. */
+        /* The total is shown only after the files were checked again. */
         counter_set(&l->stats->load_bytes,
                     progress->bytes < l->total ? progress->bytes : l->total - 1);
         counter_set(&l->stats->load_way, progress->way);

@@ -1,9 +1,9 @@
 /*
- * Loading: the weights come while the daemon listens already.
+ * Loading: the weights are read while the daemon already listens.
  *
- * It tells of itself as it goes: the counts that `status` shows, a line in the log at its beginning
- * and at its end, and every few seconds between.  Engine thread; what it should do meanwhile is
- * the engine's (weights.h: go_on).
+ * It reports its progress: counters for `status`, a log line at the beginning and at the end, and
+ * one every few seconds between.  Engine thread; go_on() lets the engine do other work meanwhile
+ * (weights.h: go_on).
  */
 #ifndef DAEMON_ENGINE_LOADING_H
 #define DAEMON_ENGINE_LOADING_H
@@ -19,12 +19,13 @@ struct model;
 
 struct loading_conf {
         enum load_way way;
-        uint32_t threads; /* 0: one a core */
-        char *why; /* why it failed, or ""; to be read when the engine is joined.  NULL: nobody asks */
+        uint32_t threads; /* 0: one per core */
+        /* receives the reason of a failure, or ""; read it after engine_join(); may be NULL */
+        char *why;
         size_t why_bytes;
 };
 
-/* -ECANCELED: go_on() has said no, about every 20 ms it is asked. */
+/* go_on() is called about every 20 ms.  If it returns false, loading_run() returns -ECANCELED. */
 int loading_run(const struct loading_conf *conf, struct model *model, struct stats *stats,
                 bool (*go_on)(void *arg), void *arg);
 

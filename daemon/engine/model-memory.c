@@ -1,5 +1,5 @@
 /*
- * How much memory a model takes: as files say it, or as a backend with memory of its own does.
+ * How much memory a model takes: from its files, or as a backend with its own memory reports it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static uint64_t mul_or_max(uint64_t a, uint64_t b)
         return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-/* Of x, q, y and h. */
+/* Floats of x, q, y and h for one row. */
 static uint64_t row_floats(const struct traits *t)
 {
         return t->width + 2 * (uint64_t)q_columns(t) + t->ffn;
@@ -50,7 +50,9 @@ void model_measure(const struct checkpoint *checkpoint, const struct traits *tra
         *ret_bytes = bytes;
 }
 
-/* Of the first stage, if that is on the host; x is there twice, since it is carried over. */
+/*
+ * The first stage, if it is on the host.  x is there twice, because it is copied to the next stage.
+ */
 static void measure_host(const struct traits *traits, const struct tensors *tensors,
                          const struct model_conf *conf, struct model_bytes *ret_bytes)
 {
@@ -71,7 +73,10 @@ static void measure_host(const struct traits *traits, const struct tensors *tens
         ret_bytes->kv = mul_or_max(ret_bytes->block, conf->blocks);
 }
 
-/* Every matrix that there will be; a head of its own among them, for only a load tells if it is one. */
+/*
+ * The shapes of all matrices.  The head is counted even if it may be tied: only loading tells
+ * whether it equals the embedding.
+ */
 static uint32_t shapes_of(const struct tensors *tensors, const struct stage_shape *stage,
                           struct mat_shape *ret_shapes)
 {
@@ -93,7 +98,7 @@ static uint32_t shapes_of(const struct tensors *tensors, const struct stage_shap
         return count;
 }
 
-/* One for each window. */
+/* One for each different window. */
 static uint32_t attends_of(const struct traits *t, const struct stage_shape *stage,
                            struct attend ret_attends[2])
 {

@@ -1,5 +1,6 @@
 /*
- * What a model has made in a backend, by its traits: for who makes it and for who counts it.
+ * The shapes of all objects that a model makes in a backend, computed from its traits.  Both the
+ * code that makes these objects and the code that measures them use this file.
  */
 #ifndef DAEMON_ENGINE_MODEL_SHAPES_H
 #define DAEMON_ENGINE_MODEL_SHAPES_H
@@ -28,11 +29,14 @@ static inline size_t lines(size_t floats)
         return (floats + LINE - 1) / LINE * LINE;
 }
 
-/* Which layers of a model are a stage, and what else is in it. */
+/* Which layers of a model form a stage, and whether it has the embedding and the head. */
 struct stage_shape {
         uint32_t first, layers;
-        bool begins; /* from tokens, with the embedding; else from what the stage before it has left */
-        bool ends; /* with the head and the pick */
+        /*
+         * starts from tokens, with the embedding; otherwise from the output of the previous stage
+         */
+        bool begins;
+        bool ends; /* has the head and the pick */
 };
 
 static inline struct stage_shape stage_on_host(const struct model_conf *conf)
@@ -40,7 +44,7 @@ static inline struct stage_shape stage_on_host(const struct model_conf *conf)
         return (struct stage_shape){ .layers = conf->host_layers, .begins = true };
 }
 
-/* The last one; all of the model if there is no other. */
+/* The last stage; the whole model if there is no other stage. */
 static inline struct stage_shape stage_of_rest(const struct traits *t,
                                                const struct model_conf *conf)
 {
@@ -52,7 +56,7 @@ static inline struct stage_shape stage_of_rest(const struct traits *t,
         };
 }
 
-/* Room for every vector there may be, present or not. */
+/* Floats for all vectors that a model may have, whether this one has them or not. */
 static inline size_t vectors_count(const struct traits *t, const struct stage_shape *shape)
 {
         size_t layer = 4 * lines(t->width) + 2 * lines(t->head_dim) +
@@ -61,7 +65,7 @@ static inline size_t vectors_count(const struct traits *t, const struct stage_sh
         return shape->layers * layer + lines(t->width) + lines(t->rope.dims / 2);
 }
 
-/* Buffers of floats; a stage without the head has none of the last. */
+/* Buffers of floats; a stage without the head has no FLOATS_LOGITS. */
 enum floats {
         FLOATS_VECTORS,
         FLOATS_X,
@@ -72,7 +76,7 @@ enum floats {
         FLOATS_N,
 };
 
-/* How many buffers those are. */
+/* Fills the sizes; returns how many buffers there are. */
 static inline uint32_t floats_of(const struct traits *t, const struct model_conf *conf,
                                  const struct stage_shape *shape, size_t ret_floats[FLOATS_N])
 {
@@ -87,7 +91,7 @@ static inline uint32_t floats_of(const struct traits *t, const struct model_conf
         return shape->ends ? FLOATS_N : FLOATS_LOGITS;
 }
 
-/* A matrix of stacked tensors. */
+/* The shape of a matrix of stacked tensors. */
 static inline struct mat_shape mat_shape(const struct tensor *const *parts, uint32_t part_count)
 {
         struct mat_shape shape = { .columns = parts[0]->columns, .parts = part_count };
@@ -100,8 +104,8 @@ static inline struct mat_shape mat_shape(const struct tensor *const *parts, uint
 }
 
 /*
- * What the head multiplies by in a stage that ends: the file's own, or the embedding's again where that
- * is elsewhere.  NULL: the embedding itself.
+ * The tensor of the head in a stage that ends: the file's own head, or a second copy of the
+ * embedding if the embedding is in another stage.  NULL: use the stage's own embedding.
  */
 static inline const struct tensor *head_tensor(const struct tensors *tensors,
                                                const struct stage_shape *shape)

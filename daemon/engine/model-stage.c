@@ -12,11 +12,11 @@
 
 #define ROPE_TURNS_MAX 256u
 
-/* What only opening needs. */
+/* State needed only while opening. */
 struct building {
         struct stage *stage;
         const struct stage_conf *conf;
-        float *scratch; /* a vector on its way */
+        float *scratch; /* a vector between file and backend */
         size_t vectors_used, vectors_count;
 };
 
@@ -37,7 +37,7 @@ static float *vector_take(struct building *b, size_t floats)
         return vector;
 }
 
-/* Out of the scratch. */
+/* Copies from the scratch to the backend. */
 static int vector_send(struct building *b, float *to, size_t count)
 {
         struct kernels *k = b->stage->kernels;
@@ -59,7 +59,7 @@ static int vector_put(struct building *b, const struct tensor *tensor, float *to
         return vector_send(b, to, tensor->columns);
 }
 
-/* The next vector, from this tensor; NULL if there is none. */
+/* Loads this tensor as the next vector; does nothing if there is no tensor. */
 static int vector_load(struct building *b, const struct tensor *tensor, const float **ret_vector)
 {
         float *vector;
@@ -75,7 +75,7 @@ static int vector_load(struct building *b, const struct tensor *tensor, const fl
         return 0;
 }
 
-/* Of stacked matrices.  One of the parts may be there alone: the others are zeros. */
+/* The bias of stacked matrices.  Some parts may be absent: their bias is zero. */
 static int biases_load(struct building *b, const struct tensor *const *parts,
                        const uint32_t *columns, uint32_t part_count, const float **ret_bias)
 {
@@ -100,7 +100,7 @@ static int biases_load(struct building *b, const struct tensor *const *parts,
         return 0;
 }
 
-/* A matrix of stacked tensors, to be loaded with all the others. */
+/* Makes a matrix of stacked tensors; it is loaded later with all others. */
 static int mat_make(struct stage *s, const struct tensor *const *parts, uint32_t part_count,
                     struct load_list *list, struct mat **ret_mat, char *why, size_t why_bytes)
 {
@@ -168,7 +168,7 @@ static int rope_open(struct building *b)
         return 0;
 }
 
-/* Its pages have its own layers only, and are counted so; `layer` is the model's. */
+/* A stage counts its KV layers from its own first layer; `layer` counts from the model's first. */
 static int attention_open(struct building *b, struct layer *l, uint32_t layer)
 {
         const struct layer_tensors *t = &b->conf->tensors->layers[layer];
@@ -369,7 +369,7 @@ static int layer_forward(struct stage *s, const struct layer *l)
         return 0;
 }
 
-/* All operators of a step. */
+/* Runs all operators of a step. */
 static int forward(void *arg)
 {
         struct stage *s = arg;

@@ -1,18 +1,18 @@
 /*
- * A stage: the layers of a model that lie in one backend, and all that is made there for them.
+ * A stage: the layers of a model that are in one backend, and everything made there for them.
  *
- * Opening it makes everything and reads the small tensors; its matrices are put on a list, which the
- * model has read when all stages are open.  stage_run() is the forward pass as the paper has it: embed,
- * then for every layer norm, qkv with rope and KV write, attend, project, norm, gate, project; then head
- * and pick for the rows that want it.  A stage that does not begin finds in x what the one before
- * has left in its own, and one that does not end leaves it there.
+ * Opening it makes all objects and reads the small tensors.  Its matrices are put on a list, and
+ * the model loads this list after all stages are open.  stage_run() is the usual forward pass:
+ * embed; for every layer norm, qkv with rope and KV write, attend, project, norm, gate, project;
+ * then head and pick for the wanted rows.  A stage that does not begin takes its input in x from
+ * the previous stage.  A stage that does not end leaves its output in x.
  *
- *      x        (rows, width)             the stream every layer adds to
- *      q, y     (rows, heads * head_dim)  queries; what attention found
- *      h        (rows, ffn)               the gated hidden numbers
+ *      x        (rows, width)             the residual stream
+ *      q, y     (rows, heads * head_dim)  queries; attention output
+ *      h        (rows, ffn)               gated hidden values
  *      logits   (wanted rows, vocab)
  *
- * Part of model.c: nobody else includes this.
+ * Part of model.c: no other file includes this.
  */
 #ifndef DAEMON_ENGINE_MODEL_STAGE_H
 #define DAEMON_ENGINE_MODEL_STAGE_H
@@ -22,7 +22,7 @@
 #include "daemon/engine/tensors.h"
 #include "daemon/engine/weights.h"
 
-/* All that does not change from step to step, filled in once: so a layer is five calls. */
+/* Everything constant across steps, filled once, so that a layer is five calls. */
 struct layer {
         struct mat *qkv_mat, *output_mat, *gate_mat, *down_mat;
         struct qkv qkv;
@@ -37,17 +37,18 @@ struct stage {
         struct stage_shape shape;
         uint32_t vocab;
         float embed_scale;
-        struct layer *layers; /* shape.layers of them */
+        struct layer *layers; /* shape.layers entries */
         struct mat *embedding;
-        struct mat *head_mat; /* NULL: tied */
+        struct mat *head_mat; /* NULL: tied to the embedding */
         struct head head;
         struct rope rope;
         struct kv *kv;
-        float *vectors; /* norms, biases and frequencies, each at a line of its own */
+        /* norms, biases and frequencies; each starts on its own line of LINE floats */
+        float *vectors;
         float *x, *q, *y, *h, *logits;
 };
 
-/* Matrices that are to be filled. */
+/* Matrices that have to be loaded. */
 struct load_list {
         struct weights_load *loads;
         uint32_t count, max;
@@ -65,24 +66,26 @@ struct stage_conf {
         size_t why_bytes;
 };
 
-/* How many loads one may put on the list. */
+/* The most loads that one stage may put on the list. */
 static inline uint32_t stage_loads_max(const struct stage_shape *shape)
 {
         return 2 + 7 * shape->layers;
 }
 
-/* 0 or negative errno and *why; then, too, it wants to be closed.  A head that may yet turn out to be the
- * embedding has no matrix. */
+/*
+ * Returns 0 or negative errno and *why; call stage_close() in both cases.  If the head may turn out
+ * to be the same as the embedding, it has no matrix yet.
+ */
 int stage_open(const struct stage_conf *conf, struct stage *ret_stage);
-void stage_close(struct stage *stage); /* zeroed is fine */
+void stage_close(struct stage *stage); /* a zeroed stage is fine */
 
-/* The head gets a matrix of its own, to be filled by this tensor. */
+/* Gives the head its own matrix, to be loaded from this tensor. */
 int stage_give_head(struct stage *stage, const struct tensor *tensor, struct load_list *list,
                     char *why, size_t why_bytes);
 
-/* Once the weights are there, before the first step. */
+/* Prepares the steps; call it after the weights are loaded and before the first step. */
 int stage_rehearse(struct stage *stage);
-/* Starts it.  Without wanted rows there is nothing to collect. */
+/* Starts the step.  Without wanted rows there is nothing to collect. */
 int stage_run(struct stage *stage, const struct step *step);
 
 #endif

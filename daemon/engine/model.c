@@ -1,5 +1,5 @@
 /*
- * The stages of a model, one or two, and a step's way through them.
+ * The stages of a model, one or two, and how a step passes through them.
  */
 #include "daemon/engine/model.h"
 
@@ -16,12 +16,12 @@
 
 #define STAGES_MAX 2u
 
-/* The wanted rows of a step, from which rows of the next ones may take their tokens. */
+/* The wanted rows of a step; rows of later steps may take their tokens from them. */
 struct wanted {
         uint64_t number;
         bool collected;
         uint32_t count;
-        uint32_t *rows, *tokens; /* (wants_max) */
+        uint32_t *rows, *tokens; /* wants_max entries each */
 };
 
 struct model {
@@ -29,14 +29,15 @@ struct model {
         struct stage stages[STAGES_MAX];
         uint32_t stage_count;
         uint32_t rows_max, wants_max;
-        const struct checkpoint *checkpoint; /* until it is loaded, these: */
-        const struct tensor
-                *output; /* the head's tensor; NULL: it has one, or is seen to be tied */
+        /* needed until the model is loaded, with `output` and `list` */
+        const struct checkpoint *checkpoint;
+        /* the head's tensor while undecided; NULL: the head has a matrix, or is tied */
+        const struct tensor *output;
         struct load_list list;
-        /* With two stages: */
-        float *carried;                       /* x, between them */
-        struct step_row *rows;                /* of a step, all tokens known */
-        struct wanted wanted[STEPS_BACK + 1]; /* step n is in [n % (STEPS_BACK + 1)] */
+        /* Used only with two stages: */
+        float *carried;                       /* x, on its way from the first stage to the second */
+        struct step_row *rows;                /* rows of a step with all tokens known */
+        struct wanted wanted[STEPS_BACK + 1]; /* step n uses entry [n % (STEPS_BACK + 1)] */
 };
 
 static struct stage *last_stage(struct model *m)
@@ -46,7 +47,7 @@ static struct stage *last_stage(struct model *m)
 
 /* ---- opening ---- */
 
-/* What lies between two stages. */
+/* Allocates what is needed between two stages. */
 static int between_open(struct model *m)
 {
         bool whole;
@@ -154,7 +155,10 @@ uint64_t model_to_load(const struct model *m)
         return bytes;
 }
 
-/* A copy of the embedding that says the same is not loaded; one that differs is believed. */
+/*
+ * A head equal to the embedding is not loaded: the model is tied.  A head that differs gets its own
+ * matrix.
+ */
 static int head_load(struct model *m, const struct weights_conf *conf, char *why, size_t why_bytes)
 {
         const struct tensor *embedding = NULL;
@@ -194,7 +198,7 @@ int model_load(struct model *m, const struct weights_conf *conf, enum load_way *
         return 0;
 }
 
-/* ---- a step's way from one stage to the next ---- */
+/* ---- from one stage to the next ---- */
 
 static void note_wanted(struct model *m, const struct step *step)
 {
@@ -207,7 +211,7 @@ static void note_wanted(struct model *m, const struct step *step)
                 w->rows[i] = step->want[i];
 }
 
-/* The pick of an earlier step, once that is over. */
+/* The pick of an earlier step; waits until that step has ended. */
 static int picked(struct model *m, const struct step_row *row, uint32_t *ret_token)
 {
         struct wanted *w = &m->wanted[row->from_step % (STEPS_BACK + 1)];
@@ -233,7 +237,7 @@ static int picked(struct model *m, const struct step_row *row, uint32_t *ret_tok
         return 0;
 }
 
-/* The step as the first stage is to have it: every token known, and no row wanted. */
+/* The step for the first stage: every token known, and no wanted rows. */
 static int make_known(struct model *m, const struct step *step, struct step *ret_known)
 {
         *ret_known = *step;

@@ -1,7 +1,7 @@
 /*
- * Records of one request: TOKENS as its tokens come, behind LOGPROBS for who asked, then what
- * the detok still held, then END.  The text of a token that ends a stream (an end token, a stop
- * id) is not shown; its id is.
+ * Records of one request: for each token TOKENS, after LOGPROBS if the request asked for them; then
+ * the text that the detok still holds; then END.  The text of a token that ends a stream (an end
+ * token, a stop id) is not shown; its id is.
  */
 #include <assert.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "daemon/text/detok.h"
 #include "daemon/utf8.h"
 
-/* A stream's END, and the text before it, are the largest things it writes at once. */
+/* A stream's last text, written before its END, is the largest text that it writes at once. */
 #define TEXT_MAX(piece_max) (DETOK_HELD_MAX + (piece_max))
 
 struct stream {
@@ -27,10 +27,10 @@ struct stream {
 struct publish {
         struct mailbox *waker;
         struct waker *stand_in;
-        struct stream *streams; /* by request number */
+        struct stream *streams; /* indexed by request number */
         struct channel **dirty; /* channels written to since the last flush */
         uint32_t stream_count, dirty_count, dirty_max;
-        char *text; /* room for what one token may release */
+        char *text; /* space for the text that one token may release */
         size_t text_max;
 };
 
@@ -142,7 +142,7 @@ static void mark(struct publish *publish, struct channel *channel)
         publish->dirty[publish->dirty_count++] = channel;
 }
 
-/* NULL if nothing can be written: its reader's head has just become impossible. */
+/* Returns NULL if nothing can be written: the reader's head has just become impossible. */
 static void *put(struct publish *publish, const struct request *request, uint8_t type,
                  uint8_t flags, size_t bytes)
 {
@@ -153,7 +153,7 @@ static void *put(struct publish *publish, const struct request *request, uint8_t
 
         r = ring_put(&channel->writer, type, flags, request->stream, stream->sequence++, bytes,
                      &payload);
-        assert(r != RING_E_FULL); /* room was kept for it */
+        assert(r != RING_E_FULL); /* space was reserved for it */
         if (r)
                 return NULL;
 
@@ -220,7 +220,7 @@ enum sched_verdict publish_token(struct publish *publish, const struct request *
         return verdict;
 }
 
-/* Between two moments of a request, either of which it may not have lived to see. */
+/* Time between two moments of a request; 0 if it ended before one of them. */
 static uint64_t between(uint64_t from, uint64_t to)
 {
         return from && to > from ? to - from : 0;
@@ -289,8 +289,9 @@ void publish_call(struct publish *publish, struct channel *channel)
 }
 
 /*
- * Has it news for anybody?  `calling` is raised here and not before: the waker may still
- * have the last step's WAKE before it, and what that one finds raised it takes for its own.
+ * True if the waker must hear about this channel.  `calling` is raised only here.  The waker may
+ * still have the previous step's WAKE to handle, and would take an earlier `calling` as part of
+ * that one.
  */
 static bool has_news(struct channel *channel)
 {
@@ -326,8 +327,8 @@ static void tell(struct publish *publish)
 }
 
 /*
- * All is visible before anybody is woken: what wakes first does not delay the others.
- * And the waker is woken once for all of them.
+ * All records become visible before any reader is woken, so that the first one does not delay the
+ * others.  The waker is woken once for all of them.
  */
 void publish_flush(struct publish *publish)
 {

@@ -1,15 +1,14 @@
 /*
- * Publish: tokens and ENDs into rings.
+ * Publish: writes tokens and ENDs into rings.
  *
- * For every request a stream, by its number: the detok and the sequence number
- * of its next record.  Room was reserved before the row was computed, so a ring
- * that is full of TOKENS here is a bug.  Of every ring so much is left to the ENDs
- * of its requests, up to half of it; only where more requests share a ring than
- * that is enough for, or a client asks for more without having read what ended,
- * must an END wait until it is read.
- * A channel that is shut takes nothing more.
- * Nothing is visible, and nobody is woken, before publish_flush().
- * Engine thread only.
+ * Each request has a stream, indexed by the request's number: the detok, and the sequence number of
+ * its next record.  Ring space was reserved before a row was computed, so a ring without space for
+ * TOKENS here is a bug.  Each ring keeps space for the ENDs of its requests, up to half of the
+ * ring.  An END has to wait for its reader only in two cases: more requests share a ring than this
+ * half is enough for, or a client submits more without having read what ended.
+ *
+ * Nothing more is written to a channel that is shut.  Nothing is visible and no reader is woken
+ * before publish_flush().  Engine thread only.
  */
 #ifndef DAEMON_ENGINE_PUBLISH_H
 #define DAEMON_ENGINE_PUBLISH_H
@@ -27,7 +26,7 @@ enum publish_outcome { PUBLISH_E_LATER = 1 };
 struct publish_conf {
         uint32_t requests_max;
         uint32_t channels;
-        size_t piece_max; /* of the longest piece of any tokenizer served */
+        size_t piece_max; /* the longest piece of all tokenizers served */
         struct mailbox *waker;
         struct waker *stand_in; /* NULL: every WAKE is posted */
 };
@@ -35,41 +34,49 @@ struct publish_conf {
 int publish_new(const struct publish_conf *conf, struct publish **ret_publish);
 struct publish *publish_free(struct publish *publish);
 
-/* For admission: what a token may take in the ring, and what an end may. */
+/* For admission: the most ring bytes that a token may take, and that an end may take. */
 size_t publish_record_bytes_max(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
 size_t publish_end_bytes_max(size_t stop_bytes_max);
 
-/* A request was submitted: its stream begins. */
+/* Starts the stream of a request that was submitted. */
 void publish_begin(struct publish *publish, const struct request *request);
 
 /*
- * The same of a fork: what its parent has not shown yet of its text is the fork's to show, too; so
- * the parent's text up to here and the fork's are those of one stream.
+ * The same for a fork.  The fork also shows the text that its parent holds back at this point.  So
+ * the parent's shown text followed by the fork's text is the text of one stream.
  */
 void publish_fork(struct publish *publish, const struct request *request,
                   const struct request *parent);
 
-/* For SCHED_ROOM: what TOKENS may take of its ring now.  -EPROTO: its reader lies. */
+/*
+ * For SCHED_ROOM: bytes that TOKENS may take in the ring now.  -EPROTO: the reader's head is
+ * invalid.
+ */
 int publish_room(struct channel *channel, uint64_t *ret_bytes);
 
-/* One token, with as many logprobs as the request wants; the verdict comes back as STOP if its
- * text completed a stop string.  Of one who only reads nothing is written. */
+/*
+ * Writes one token, with as many logprobs as the request wants.  Returns the verdict, changed to
+ * STOP if the token's text completed a stop string.  Writes nothing for a request that only reads
+ * (max_tokens 0).
+ */
 enum sched_verdict publish_token(struct publish *publish, const struct request *request,
                                  uint32_t token, const struct logprob *logprobs, uint32_t position,
                                  enum sched_verdict verdict);
 
 /*
- * What is still held back, and END; or PUBLISH_E_LATER, with nothing written, when there
- * is no room for both beside `owed`, what rows in flight may still write.
+ * Writes the text still held back, and END.  `owed` is what rows in flight may still write.  If
+ * there is no space for all of these, it writes nothing and returns PUBLISH_E_LATER.
  */
 int publish_end(struct publish *publish, const struct request *request, enum smv_reason reason,
                 enum smv_code code, uint64_t owed);
 
-/* There is mail for the loop about this channel: the waker has to call it. */
+/* Makes the waker call the loop, because the loop has mail about this channel. */
 void publish_call(struct publish *publish, struct channel *channel);
 
-/* Makes all of it visible, then has every reader woken who may sleep: by the waker or, a single
- * one, in its stead. */
+/*
+ * Makes all records visible, then wakes every reader that may sleep.  The waker does this; for a
+ * single channel the engine may do it itself.
+ */
 void publish_flush(struct publish *publish);
 
 #endif

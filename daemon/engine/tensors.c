@@ -18,7 +18,7 @@ enum extent {
         EXTENT_VOCAB
 };
 
-/* Tensors that are there or not together. */
+/* Tensors of a group are present or absent together. */
 enum group { EVERY_MODEL, ENDS, ROPE_TABLE, QKV_BIAS, OUTPUT_BIAS, FFN_BIAS, QK_NORM };
 
 struct entry {
@@ -58,7 +58,7 @@ static const struct entry layer_entries[LAYER_TENSOR_N] = {
 struct finding {
         const struct checkpoint *checkpoint;
         const struct traits *traits;
-        bool *found; /* by index in the table */
+        bool *found; /* indexed by position in the table */
         char *why;
         size_t why_bytes;
 };
@@ -92,7 +92,7 @@ static enum presence presence_of(const struct traits *t, enum group group)
         switch (group) {
         case EVERY_MODEL:
                 return MUST_BE_THERE;
-        case ENDS: /* find_ends() judges them together */
+        case ENDS: /* find_ends() checks them together */
                 return MAYBE_THERE;
         case ROPE_TABLE:
                 return t->rope_table;
@@ -109,7 +109,7 @@ static enum presence presence_of(const struct traits *t, enum group group)
         return NOT_THERE;
 }
 
-/* One that must not be there is not looked for: it is left over at the end. */
+/* A tensor that must not exist is not looked up: then it is left over at the end. */
 static int find(struct finding *f, const struct entry *entry, const char *name,
                 const struct tensor **ret_tensor)
 {
@@ -150,7 +150,7 @@ static int find_layer(struct finding *f, uint32_t layer, struct layer_tensors *r
         return 0;
 }
 
-/* Of a tied pair one may be stored alone, and some programs store the head. */
+/* Only one tensor of a tied pair may be stored, and some programs store the head. */
 static int find_ends(struct finding *f, const struct tensor **at)
 {
         const char *missing = NULL;

@@ -1,9 +1,9 @@
 /*
- * Which tensors a llama-like model has, by name and shape.
+ * The tensors of a llama-like model, by name and shape.
  *
- * tensors_find() looks every one of them up, so that a file is either whole and
- * of the right shapes, or refused before anything is allocated for it.  Which of
- * those that some models have this one has, its traits say.
+ * tensors_find() looks up every tensor.  So a file is either complete and of the right shapes, or
+ * it is refused before anything is allocated for it.  The traits say which optional tensors a model
+ * has.
  */
 #ifndef DAEMON_ENGINE_TENSORS_H
 #define DAEMON_ENGINE_TENSORS_H
@@ -42,12 +42,12 @@ enum layer_tensor {
 };
 
 struct layer_tensors {
-        const struct tensor *at[LAYER_TENSOR_N]; /* NULL: may be absent, and is */
+        const struct tensor *at[LAYER_TENSOR_N]; /* NULL: optional and absent */
 };
 
 struct tensors {
         const struct tensor *at[MODEL_TENSOR_N]; /* OUTPUT: NULL if the embedding is the head */
-        struct layer_tensors *layers;            /* traits.layers of them */
+        struct layer_tensors *layers;            /* traits.layers entries */
 };
 
 int tensors_find(const struct checkpoint *checkpoint, const struct traits *traits,

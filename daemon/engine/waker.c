@@ -15,8 +15,8 @@ struct waker {
         struct mailbox *inbox, *outbox;
         struct stats *stats;
         pthread_t thread;
-        _Atomic int engine_cpu; /* as it last woke us */
-        int off_cpu;            /* where we do not run; -1: anywhere */
+        _Atomic int engine_cpu; /* as of the engine's last wake-up of the waker */
+        int off_cpu;            /* the processor that the waker avoids; -1: none */
 };
 
 static void call_loop(struct waker *waker, struct channel *channel)
@@ -26,9 +26,8 @@ static void call_loop(struct waker *waker, struct channel *channel)
 }
 
 /*
- * The flag is lowered first: what the engine publishes from here on posts a WAKE
- * of its own.  Where the loop has been told and has not looked yet, that look
- * will see this, too.
+ * The flag is lowered first: whatever the engine publishes from here on posts its own WAKE.  If the
+ * loop was called and has not looked yet, its look will see these records too.
  */
 static void wake(struct waker *waker, struct channel *channel)
 {
@@ -57,7 +56,7 @@ void waker_keep_off(struct waker *waker)
         atomic_store_explicit(&waker->engine_cpu, sys_cpu(), memory_order_relaxed);
 }
 
-/* That it is not allowed, or that there is no other processor, changes nothing. */
+/* Errors are ignored: it may be forbidden, or there may be no other processor. */
 static void keep_off(struct waker *waker)
 {
         int cpu = atomic_load_explicit(&waker->engine_cpu, memory_order_relaxed);
@@ -68,7 +67,7 @@ static void keep_off(struct waker *waker)
         (void)sys_run_off(cpu);
 }
 
-/* True: it was the last mail. */
+/* Returns true after the last mail. */
 static bool handle(struct waker *waker, const struct mail *mail)
 {
         if (mail->kind == MAIL_WAKE)

@@ -1,19 +1,19 @@
 /*
- * The waker: the thread that tells readers.
+ * The waker: the thread that wakes readers.
  *
- * Writing a record costs tens of nanoseconds, waking a sleeper microseconds;
- * so the engine writes and the waker wakes: once for all that a step brought to
- * a connection, and not at all whoever has asked to be woken later.  What it
- * wakes for is visible already.
+ * Writing a record costs tens of nanoseconds; waking a sleeping thread costs microseconds.  So the
+ * engine writes and the waker wakes.  It wakes once for all records that a step wrote to a
+ * connection, and not at all if the reader asked to be woken later.  The records are visible before
+ * the wake.
  *
- * Where a step has news for one connection and the waker sleeps, the engine stands in
- * for it: to wake the waker would cost it as much as to wake the reader, and the reader
- * another thread's wake-up on top.  With more of them the waker pays.  It keeps off the
- * processor that the engine is on, where there is another: it would not wait there, but
- * take the engine's place.
+ * If a step has news for one connection only and the waker sleeps, the engine does the waker's work
+ * (stands in).  Waking the waker would cost the engine as much as waking the reader, and the reader
+ * would wait for one more thread to wake.  With several connections it pays to use the waker.  The
+ * waker avoids the processor that the engine runs on, if there is another.  On the engine's
+ * processor it would not wait, but would displace the engine.
  *
- * It also forwards, in order, that a channel is gone, which makes it the last but
- * one to see it: no doorbell is rung on a descriptor that is another's by now.
+ * The waker also forwards CHANNEL_GONE, in order.  So only the loop sees the channel after the
+ * waker, and no doorbell is rung on a descriptor that already belongs to another socket.
  */
 #ifndef DAEMON_ENGINE_WAKER_H
 #define DAEMON_ENGINE_WAKER_H
@@ -27,12 +27,12 @@ struct waker;
 int waker_start(struct mailbox *inbox, struct mailbox *outbox, struct stats *stats,
                 struct waker **ret_waker);
 
-/* Engine: does what a WAKE for this channel would have done, if the waker sleeps.  False: post it. */
+/* Engine: if the waker sleeps, does the work of a WAKE for this channel.  False: post the WAKE. */
 bool waker_stand_in(struct waker *waker, struct channel *channel);
-/* Engine, before it wakes the waker: this is where it runs. */
+/* Engine, before it wakes the waker: records the processor that the engine runs on. */
 void waker_keep_off(struct waker *waker);
 
-/* After MAIL_STOPPED has passed through it: waits for the thread.  Takes NULL. */
+/* Waits for the thread; call it after MAIL_STOPPED has passed through the waker.  Takes NULL. */
 struct waker *waker_join(struct waker *waker);
 
 #endif

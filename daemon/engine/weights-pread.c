@@ -5,11 +5,12 @@
 #include "daemon/error.h"
 #include "daemon/sys.h"
 
-#define ONCE ((size_t)1 << 20) /* read before it looks around: on a slow disk a moment, too */
+/* read per call, so that the caller gets control even on a slow disk */
+#define ONCE ((size_t)1 << 20)
 
 struct pread_reader {
         struct reader ops;
-        struct piece *piece; /* being read */
+        struct piece *piece; /* the piece being read */
         bool ahead;
 };
 
@@ -37,7 +38,7 @@ static int pread_wait(struct reader *reader, struct piece **ret_piece)
         return r;
 }
 
-/* Advice only: a system that does not take it reads all the same. */
+/* Only advice: if the kernel ignores it, the reads work all the same. */
 static void pread_announce(struct reader *reader, int fd, uint64_t offset, size_t bytes)
 {
         if (((struct pread_reader *)reader)->ahead)

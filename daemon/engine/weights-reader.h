@@ -1,8 +1,9 @@
 /*
- * A reader: pieces of files into buffers, one after another or several at a time.
+ * A reader: reads pieces of files into buffers, one after another or several at a time.
  *
- * Started pieces are read in any order; reader_wait() gives one that is whole, or none after a
- * short while, so that who waits can look around.  A reader belongs to one thread at a time.
+ * Pieces that were started complete in any order.  reader->wait() returns a complete piece, or NULL
+ * after a short while, so that the caller can do other checks.  A reader belongs to one thread at a
+ * time.
  */
 #ifndef DAEMON_ENGINE_WEIGHTS_READER_H
 #define DAEMON_ENGINE_WEIGHTS_READER_H
@@ -18,27 +19,32 @@ struct piece {
         uint64_t offset;
         size_t bytes, done;
         char *buffer;
-        struct piece *next; /* for whoever has it */
+        struct piece *next; /* free for the current owner to use */
 };
 
 struct reader {
-        /* Takes a piece; there is room for as many as it was opened for. */
+        /* Takes a piece.  There is space for as many pieces as the reader was opened for. */
         int (*start)(struct reader *reader, struct piece *piece);
-        /* 0 and a whole piece, or NULL: not yet.  Negative errno, and the piece if one is to blame;
-         * -ENODATA: its file ends before it does. */
+        /*
+         * Returns 0 and a complete piece, or NULL: not yet.  Or returns a negative errno, and the
+         * piece if one piece caused it; -ENODATA: the file ends before the piece does.
+         */
         int (*wait)(struct reader *reader, struct piece **ret_piece);
-        /* Begins to read what will be started soon, or does nothing. */
+        /* A hint that this range will be started soon; may do nothing. */
         void (*announce)(struct reader *reader, int fd, uint64_t offset, size_t bytes);
-        /* When it returns, nothing is written to the buffers any more. */
+        /* After it returns, nothing is written to the buffers any more. */
         void (*close)(struct reader *reader);
 };
 
-/* One pread() at a time.  With `ahead`, what is announced is read ahead by the kernel. */
+/* One pread() at a time.  With `ahead`, the kernel reads announced ranges ahead. */
 int reader_open_pread(bool ahead, struct reader **ret_reader);
-/* So many at once by io_uring; -ENOSYS, -EPERM and others: it is not to be had. */
+/* Up to `depth` reads at once by io_uring; -ENOSYS, -EPERM and others: not available. */
 int reader_open_uring(uint32_t depth, struct reader **ret_reader);
 
-/* What a read has brought: 0, or what wait() returns; a piece that is not whole is to be read on. */
+/*
+ * Adds the result of a read.  Returns 0, or the error for wait().  Read on if the piece is not
+ * complete.
+ */
 static inline int piece_advance(struct piece *piece, ssize_t n)
 {
         if (n < 0)

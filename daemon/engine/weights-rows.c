@@ -31,7 +31,7 @@ size_t rows_taken(const struct rows *rows)
         return rows->count * row_bytes(rows->tensor->type, rows->tensor->columns);
 }
 
-/* Scales as floats, and behind them as they are in the file, which is no longer. */
+/* Space for the scales as floats, and after them as in the file, where they are not longer. */
 size_t rows_scratch(const struct rows *rows)
 {
         uint64_t from;

@@ -1,9 +1,9 @@
 /*
- * Rows on their way from a file to where they are taken.
+ * Rows of weights, as stored in a file and as a backend takes them.
  *
- * Mostly they are the same bytes in both.  Of weights whose scales lie elsewhere (files/scales.h) the
- * file's rows are shorter: they are read to the end of where the whole ones will be, and rows_finish()
- * reads their scales, which are few, and puts the two together in place.
+ * Mostly the bytes are the same in both.  For weights with separate scales (files/scales.h) the
+ * file's rows are shorter.  They are read into the end of the space for the complete rows.  Then
+ * rows_finish() reads their scales, which are few, and combines the two in place.
  */
 #ifndef DAEMON_ENGINE_WEIGHTS_ROWS_H
 #define DAEMON_ENGINE_WEIGHTS_ROWS_H
@@ -16,22 +16,25 @@ struct rows {
         uint32_t first, count;
 };
 
-/* Bytes of them in the file, where they begin there, and as they are taken: never fewer. */
+/*
+ * Bytes of the rows in the file; where they begin there; and bytes as the backend takes them, never
+ * fewer.
+ */
 size_t rows_stored(const struct rows *rows);
 uint64_t rows_offset(const struct rows *rows);
 size_t rows_taken(const struct rows *rows);
 
-/* Bytes that rows_finish() wants to work in; mostly 0. */
+/* Bytes of work space that rows_finish() needs; mostly 0. */
 size_t rows_scratch(const struct rows *rows);
 
 /*
- * `io_rows` has room for rows_taken() bytes, and the file's at its end.  At a float's alignment:
- * `scratch`.  0 or negative errno, and *why names the tensor and the file.
+ * `io_rows` has space for rows_taken() bytes, with the file's bytes at its end.  `scratch` is
+ * aligned for a float.  Returns 0 or negative errno, and *why names the tensor and the file.
  */
 int rows_finish(const struct checkpoint *checkpoint, const struct rows *rows, void *io_rows,
                 void *scratch, char *why, size_t why_bytes);
 
-/* A small tensor of one row (a norm, a bias) as floats on the host, at ret_floats[0 .. columns). */
+/* Reads a small tensor of one row (a norm, a bias) as floats, into ret_floats[0 .. columns). */
 int rows_read_floats(const struct checkpoint *checkpoint, const struct tensor *tensor,
                      float *ret_floats, char *why, size_t why_bytes);
 

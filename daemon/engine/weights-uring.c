@@ -1,9 +1,9 @@
 /*
- * Reading by io_uring: the one door to liburing.
+ * Reading by io_uring; the only file that uses liburing.
  *
- * A started piece is queued, and handed to the kernel with the next wait.  A read that brings a
- * part of a piece is begun again with the rest, as pread() would be.  Its system calls are the
- * library's own, so the fault hook is asked here, before them and for what each read has brought.
+ * A started piece is queued, and submitted to the kernel with the next wait.  A read that returns
+ * part of a piece is started again for the rest, as with pread().  The library makes the system
+ * calls itself.  So this file asks the fault hook before them, and for the result of each read.
  */
 #include "daemon/engine/weights-reader.h"
 #include "daemon/error.h"
@@ -16,7 +16,7 @@
 
 #include "daemon/sys.h"
 
-#define LOOK_NS 50000000 /* waits so long, then its caller looks around */
+#define LOOK_NS 50000000 /* the longest wait, so that the caller can do other checks */
 
 struct uring_reader {
         struct reader ops;
@@ -34,10 +34,10 @@ static int uring_start(struct reader *reader, struct piece *piece)
         struct uring_reader *u = uring_of(reader);
         struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
 
-        assert(sqe); /* one for each piece there is */
+        assert(sqe); /* there is an entry for each piece */
         io_uring_prep_read(sqe, piece->fd, piece->buffer + piece->done,
                            (unsigned)(piece->bytes - piece->done), piece->offset + piece->done);
-        /* By a thread of the kernel's: else what is in memory would be copied by ours, now. */
+        /* A kernel thread reads it; otherwise this thread would copy cached data here and now. */
         io_uring_sqe_set_flags(sqe, IOSQE_ASYNC);
         io_uring_sqe_set_data(sqe, piece);
         u->queued++;
@@ -62,7 +62,7 @@ static int submit(struct uring_reader *u)
         return 0;
 }
 
-/* What one read has brought; its piece, if that is whole or failed. */
+/* Handles the result of one read; returns its piece if it is complete or has failed. */
 static int take(struct uring_reader *u, struct io_uring_cqe *cqe, struct piece **ret_piece)
 {
         struct piece *piece = io_uring_cqe_get_data(cqe);
@@ -71,7 +71,7 @@ static int take(struct uring_reader *u, struct io_uring_cqe *cqe, struct piece *
 
         if (!n)
                 n = cqe->res;
-        /* A file system that would not read for it reads for us. */
+        /* If the file system does not support it, read with pread(). */
         if (n == -EAGAIN || n == -EOPNOTSUPP)
                 n = sys_pread(piece->fd, piece->buffer + piece->done, piece->bytes - piece->done,
                               piece->offset + piece->done);
@@ -102,7 +102,7 @@ static int uring_wait(struct reader *reader, struct piece **ret_piece)
         return r ? error_raise(r) : take(u, cqe, ret_piece);
 }
 
-/* The kernel itself reads ahead of what is in flight. */
+/* Nothing to do: the pieces in flight already read ahead. */
 static void uring_announce(struct reader *reader, int fd, uint64_t offset, size_t bytes)
 {
         (void)reader;
@@ -111,7 +111,7 @@ static void uring_announce(struct reader *reader, int fd, uint64_t offset, size_
         (void)bytes;
 }
 
-/* What is in flight writes to buffers that its owner is about to free. */
+/* Wait for reads in flight: they write to buffers that the owner is about to free. */
 static void uring_close(struct reader *reader)
 {
         struct uring_reader *u = uring_of(reader);
@@ -135,7 +135,7 @@ int reader_open_uring(uint32_t depth, struct reader **ret_reader)
         if (!u)
                 return error_raise(-ENOMEM);
         r = sys_asked("io_uring_setup");
-        if (!r) /* one more, for the clock of older kernels */
+        if (!r) /* one more entry, for the timeout on older kernels */
                 r = io_uring_queue_init(depth + 1, &u->ring, 0);
         if (r) {
                 free(u);

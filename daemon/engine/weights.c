@@ -1,6 +1,6 @@
 /*
- * A load is made on the caller's thread: its pieces, the way, buffers and readers.  Then its
- * threads run, and share nothing but the number of the next piece and three words beside it.
+ * A load is prepared on the caller's thread: its pieces, the way, buffers and readers.  Then its
+ * threads run.  They share only the number of the next piece and a few atomic words beside it.
  */
 #include <assert.h>
 #include <errno.h>
@@ -18,12 +18,13 @@
 #include "daemon/why.h"
 #include "kernels/cpu/allowance.h"
 
-#define ROWS_ALIGN    32u /* no two pieces share what a backend packs together */
+#define ROWS_ALIGN    32u /* no two pieces share rows that a backend packs together */
 #define SAMPLES       64u
-#define URING_THREADS 4u /* repacking keeps up with any disk */
+#define URING_THREADS 4u /* enough for repacking to keep up with any disk */
 #define URING_DEPTH   8u
 #define ALIGN         4096u
-#define CACHED_IN(n)  ((n) - (n) / 8) /* of n samples, so many in memory make a cached file */
+/* of n samples, how many must be in memory for a cached file */
+#define CACHED_IN(n) ((n) - (n) / 8)
 
 /* Whole rows of one tensor. */
 struct slice {
@@ -34,13 +35,14 @@ struct worker {
         struct load *load;
         struct reader *reader;
         struct piece pieces[URING_DEPTH];
-        char *buffers[URING_DEPTH];   /* theirs */
-        uint32_t slices[URING_DEPTH]; /* what they are of */
+        char *buffers[URING_DEPTH];   /* the buffers of the pieces */
+        uint32_t slices[URING_DEPTH]; /* the slice of each piece */
         char *scratch;
-        char why[256]; /* if something is known of its failure */
+        char why[256]; /* the reason of a failure, if known */
         struct piece *idle;
         uint32_t in_flight;
-        bool watches; /* it is the caller itself, for want of threads */
+        /* the caller's own thread does the work, because no thread could be started */
+        bool watches;
         pthread_t thread;
 };
 
@@ -52,24 +54,24 @@ struct load {
         enum load_way way;
         struct slice *slices;
         uint32_t slice_count;
-        size_t slice_bytes, scratch_bytes; /* of those that want most */
+        size_t slice_bytes, scratch_bytes; /* the largest need of any slice */
         uint64_t total;
         struct worker workers[WEIGHTS_BUFFERS_MAX];
         uint32_t worker_count, depth;
         char *buffers;
         size_t buffers_bytes;
 
-        _Atomic uint32_t next;  /* slice that nobody has */
-        _Atomic uint64_t bytes; /* put */
-        _Atomic uint32_t ended; /* workers that have */
-        _Atomic bool stopped;   /* nobody takes another */
-        _Atomic bool failed;    /* set once: whoever sets it says why */
+        _Atomic uint32_t next;  /* the next slice to take */
+        _Atomic uint64_t bytes; /* bytes put so far */
+        _Atomic uint32_t ended; /* workers that have ended */
+        _Atomic bool stopped;   /* no more slices are taken */
+        _Atomic bool failed;    /* set once; the thread that sets it writes result and why */
         int result;
         char *why;
         size_t why_bytes;
 };
 
-/* ---- what there is to read ---- */
+/* ---- slices ---- */
 
 static const struct tensor *tensor_of(const struct load *load, const struct slice *slice)
 {
@@ -114,7 +116,7 @@ static uint64_t count_slices(const struct load *load)
         return count;
 }
 
-/* What all of them together come to, and what the largest wants. */
+/* Adds to the total, and updates the largest need. */
 static void measure(struct load *load, const struct slice *slice)
 {
         const struct rows rows = rows_of(load, slice);
@@ -152,7 +154,10 @@ static int cut(struct load *load)
 
 /* ---- the way ---- */
 
-/* A sample of the pieces, one byte of each.  Where the kernel cannot say, they are not. */
+/*
+ * Tests one byte in each piece of a sample.  If the kernel cannot tell, the files count as not
+ * cached.
+ */
 static bool is_cached(const struct load *load)
 {
         uint32_t samples = load->slice_count < SAMPLES ? load->slice_count : SAMPLES, in = 0;
@@ -182,7 +187,7 @@ static void close_readers(struct load *load)
         load->worker_count = 0;
 }
 
-/* How many threads, and how many pieces each has at a time. */
+/* Chooses the number of threads, and how many pieces each has at a time. */
 static void share_out(struct load *load)
 {
         uint32_t threads = load->conf.threads ? load->conf.threads : allowance_cores();
@@ -279,7 +284,7 @@ static void stop(struct load *load)
         atomic_store_explicit(&load->stopped, true, memory_order_relaxed);
 }
 
-/* The first who fails says why; it is read when all threads have ended. */
+/* The first thread that fails writes the reason; it is read after all threads have ended. */
 static void fail(struct worker *worker, const struct piece *piece, int r)
 {
         struct load *load = worker->load;
@@ -317,7 +322,7 @@ static bool take_slice(struct load *load, uint32_t *ret_slice)
         return *ret_slice < load->slice_count;
 }
 
-/* What the threads will come to when each has done what it has now. */
+/* Announces the slice that will be next after each thread has taken one more. */
 static void announce(struct worker *worker, uint32_t now)
 {
         struct load *load = worker->load;
@@ -409,7 +414,7 @@ static void work(struct worker *worker)
         }
         if (r)
                 fail(worker, piece, r);
-        close_reader(worker); /* by the thread whose reads they are */
+        close_reader(worker); /* on the thread that made its reads */
 }
 
 static void end(struct load *load)
@@ -427,9 +432,9 @@ static void *worker_main(void *arg)
         return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- the whole load ---- */
 
-/* Until that many threads have ended. */
+/* Waits until that many threads have ended. */
 static void watch(struct load *load, uint32_t threads)
 {
         uint32_t ended;
@@ -440,7 +445,7 @@ static void watch(struct load *load, uint32_t threads)
         }
 }
 
-/* With fewer threads it takes longer; with none it is done here. */
+/* With fewer threads it takes longer; with none, the caller's thread does the work. */
 static void run(struct load *load)
 {
         uint32_t threads = 0;
@@ -501,9 +506,9 @@ int weights_read(const struct checkpoint *checkpoint, struct weights_load *loads
         return error_pass(r);
 }
 
-/* Two tensors compared by a thread, for they may be large. */
+/* Two tensors, compared by a thread because they may be large. */
 struct comparison {
-        struct load load; /* to be watched as one */
+        struct load load; /* so that watch() works */
         const struct tensor *a, *b;
         char *buffer;
         int result;

@@ -53,7 +53,7 @@ static int read_gguf(struct reader *rd, const struct gguf *gguf)
         return error_pass(r);
 }
 
-/* A file that is a template, if it is there. */
+/* Reads a file that is a template, if it exists. */
 static int read_template(struct reader *rd, int folder, const char *name, char **to)
 {
         size_t bytes;
@@ -73,7 +73,7 @@ static int read_template(struct reader *rd, int folder, const char *name, char *
         return 0;
 }
 
-/* [{name, template}]: those of other names are for other uses. */
+/* [{name, template}]: templates of other names have other uses and are ignored. */
 static int read_list(struct reader *rd, const struct json *json, uint32_t list)
 {
         int r = 0;
@@ -108,7 +108,7 @@ static int read_templates(struct reader *rd, const struct json *json)
         return refuse(rd, CONFIG ": chat_template is neither a text nor a list");
 }
 
-/* A text, or an object whose content is one. */
+/* A string, or an object whose `content` is a string. */
 static int read_token(struct reader *rd, const struct json *json, const char *key, char **to)
 {
         uint32_t node = json_member(json, 0, key);
@@ -122,7 +122,7 @@ static int read_token(struct reader *rd, const struct json *json, const char *ke
         return text ? keep(rd, key, text, to) : refuse(rd, CONFIG ": %s is no text", key);
 }
 
-/* What the configuration says; of templates only where no file is one. */
+/* Reads tokenizer_config.json; its templates only if there is no template file. */
 static int read_config(struct reader *rd, const struct json *json, bool templates)
 {
         int r = templates ? read_templates(rd, json) : 0;
@@ -156,7 +156,7 @@ static int read_folder(struct reader *rd, int folder)
         return error_pass(r);
 }
 
-/* A file that somebody named. */
+/* A file that the user named. */
 static int read_file(struct reader *rd, const char *path)
 {
         size_t name = strlen(path), suffix = strlen(".json"), bytes;

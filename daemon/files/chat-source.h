@@ -1,12 +1,13 @@
 /*
- * What a model's files say of conversations: templates, as texts, and how bos and eos are written.
+ * Reads what a model's files say about conversations: the texts of templates, and the texts of the
+ * bos and eos tokens.
  *
  *      GGUF        tokenizer.chat_template, tokenizer.chat_template.tool_use
- *      a folder    chat_template.jinja, additional_chat_templates/tool_use.jinja, and where there
- *                  is no such file tokenizer_config.json: its chat_template, one text or a list of
- *                  {name, template}; and its bos_token and eos_token
+ *      a folder    chat_template.jinja, additional_chat_templates/tool_use.jinja.  If there is no
+ *                  such file, tokenizer_config.json: its chat_template, one text or a list of
+ *                  {name, template}.  Its bos_token and eos_token in any case.
  *
- * Whether a template can be parsed is not known here.
+ * This module does not check whether a template can be parsed.
  */
 #ifndef DAEMON_FILES_CHAT_SOURCE_H
 #define DAEMON_FILES_CHAT_SOURCE_H
@@ -17,19 +18,24 @@
 
 struct checkpoint;
 
-/* Each is NUL-ended, the struct's own, and NULL where the files say nothing. */
+/* Each text is NUL-ended, owned by the struct, and NULL if the files do not have it. */
 struct chat_source {
         char *plain;
-        char *tools; /* instead of it, where tools are given */
+        char *tools; /* used instead of `plain` when tools are given */
         char *bos, *eos;
 };
 
-/* 0, or negative errno and *why: then there is nothing in it.  -EINVAL: the model may be served without. */
+/*
+ * Returns 0, or negative errno and *why; then *ret_source is empty.  -EINVAL: the model may still
+ * be served without templates.
+ */
 int chat_source_read(const struct checkpoint *checkpoint, struct chat_source *ret_source, char *why,
                      size_t why_bytes);
 
-/* Without a model: a folder that may have nothing else of one; a file, by itself: one that is called
- * *.json is a tokenizer_config.json, any other a template.  -ENOENT: it is not there. */
+/*
+ * For use without a model.  The folder may have nothing else of a model.  A file named *.json is a
+ * tokenizer_config.json; any other file is a template.  -ENOENT: it does not exist.
+ */
 int chat_source_folder(int folder, struct chat_source *ret_source, char *why, size_t why_bytes);
 int chat_source_file(const char *path, struct chat_source *ret_source, char *why, size_t why_bytes);
 

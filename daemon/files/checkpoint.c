@@ -1,10 +1,10 @@
 /*
- * Shards are read one after another, and of each only the tensors are kept, with
- * names of our own: so a thousand of them hold no more memory than their tensors,
- * whatever else their headers say.
+ * Shards are read one after another.  Only the tensors of each are kept, with our own copy of the
+ * names.  So even a thousand shards take no more memory than their tensors, whatever else their
+ * headers contain.
  *
- * The index's map is sorted by shard and name, a shard's tensors are sorted by
- * name, so a shard is compared with its part of the map by walking both once.
+ * The index's map is sorted by shard and name, and a shard's tensors are sorted by name.  So a
+ * shard is compared with its part of the map in one walk over both.
  */
 #include <assert.h>
 #include <errno.h>
@@ -34,22 +34,22 @@
 
 struct shard {
         int fd;
-        struct sys_mark mark; /* from before it was read */
-        char *file;           /* its name, made fit to be shown */
-        char *names;          /* of its tensors, one behind another */
+        struct sys_mark mark; /* taken before the file was read */
+        char *file;           /* its name, safe to print */
+        char *names;          /* the names of its tensors, one after another */
 };
 
 struct checkpoint {
-        struct gguf *gguf; /* or all that follows */
+        struct gguf *gguf; /* if set, the fields below are not used */
         int folder;
         struct json *config;
         struct shard *shards; /* CHECKPOINT_SHARDS_MAX of them */
         uint32_t shard_count;
         struct tensor_table tensors;
-        struct scales *scales; /* of those that have some */
+        struct scales *scales; /* for the tensors that have them */
 };
 
-/* A line of the index: which shard a tensor is in. */
+/* One entry of the index: which shard has a tensor. */
 struct line {
         const char *file, *name;
 };
@@ -57,7 +57,7 @@ struct line {
 struct opening {
         struct checkpoint *c;
         struct json *index;
-        struct line *lines; /* by file, then name */
+        struct line *lines; /* sorted by file, then name */
         uint32_t line_count;
         uint32_t taken; /* tensors in the table so far */
         char *why;
@@ -71,7 +71,7 @@ static int out_of_memory(struct opening *o)
         return error_raise(why_say(o->why, o->why_bytes, -ENOMEM, "no memory for its tensors"));
 }
 
-/* Names of a shard's tensors as we call them; what nobody needs has none. */
+/* Allocates space for our names of a shard's tensors, including those that are left out. */
 static int name_tensors(struct opening *o, const struct tensor_table *from, char **ret_names)
 {
         size_t bytes = 1;
@@ -107,7 +107,10 @@ static int take_tensors(struct opening *o, const struct tensor_table *from)
         return 0;
 }
 
-/* Both are by name and each name is in each once, so the first difference says which lacks it. */
+/*
+ * Both are sorted by name without duplicates, so the first difference tells which side lacks a
+ * name.
+ */
 static int compare_lines(struct opening *o, const struct tensor_table *tensors,
                          const struct line *lines, uint32_t line_count)
 {
@@ -142,7 +145,10 @@ static int read_shard(struct opening *o, const char *file, struct safetensors *r
                                            o->why_bytes));
 }
 
-/* The only file with weights, or a shard with its part of the index.  May be FILE_E_ABSENT. */
+/*
+ * Adds the only file with weights, or a shard with its part of the index.  May return
+ * FILE_E_ABSENT.
+ */
 static int add_shard(struct opening *o, const char *file, const struct line *lines,
                      uint32_t line_count)
 {
@@ -167,7 +173,7 @@ static int line_compare(const void *a, const void *b)
         return order ? order : strcmp(s->name, t->name);
 }
 
-/* A plain name: whatever the index says, no file outside the folder is opened. */
+/* A plain name.  Whatever the index says, no file outside the folder is opened. */
 static bool is_plain(const char *file)
 {
         return *file && *file != '.' && !strchr(file, '/');
@@ -248,7 +254,9 @@ static int read_config(struct opening *o)
         return error_pass(r);
 }
 
-/* Of weights that are quantized in another way nobody will ask: checkpoint_traits() refuses it. */
+/*
+ * If config_quantization() refuses the file, that is ignored here: checkpoint_traits() reports it.
+ */
 static int join_scales(struct opening *o)
 {
         struct scale_block block = { SCALES_ROWS, SCALES_COLUMNS };
@@ -258,7 +266,7 @@ static int join_scales(struct opening *o)
         return scales_join(&o->c->tensors, &block, &o->c->scales) ? out_of_memory(o) : 0;
 }
 
-/* `file`: the one with the weights; NULL: look for it. */
+/* `file`: the file with the weights; NULL: find it. */
 static int read_folder(struct opening *o, const char *file)
 {
         const struct tensor *twice;
@@ -279,7 +287,7 @@ static int read_folder(struct opening *o, const char *file)
         return join_scales(o);
 }
 
-/* Takes the folder over, whatever comes of it. */
+/* Takes ownership of the folder, also on failure. */
 static int open_folder(int folder, const char *file, struct checkpoint **ret_checkpoint, char *why,
                        size_t why_bytes)
 {
@@ -310,7 +318,7 @@ static bool ends_in(const char *path, const char *suffix)
         return n > m && !strcmp(path + n - m, suffix);
 }
 
-/* The folder that a file is in, and the file's name in it. */
+/* Opens the folder of a file, with the file's name in it. */
 static int open_beside(const char *path, struct checkpoint **ret_checkpoint, char *why,
                        size_t why_bytes)
 {

@@ -6,13 +6,13 @@
  *      a folder              config.json, and model.safetensors or its shards
  *                            with model.safetensors.index.json
  *
- * It gives one table of tensors under GGUF's names (files/names.h), checked as a
- * whole: of shards, every tensor lies where the index says and nowhere else.  The
- * descriptors stay open, for whoever reads the weights.
+ * It gives one table of tensors under GGUF's names (files/names.h), checked as a whole.  With
+ * shards, every tensor must be in the file that the index names, and in no other.  The descriptors
+ * stay open for the code that reads the weights.
  *
- * What the model is, is told by its own format: by GGUF metadata or by config.json.
- * Formats differ in the weights, too, and it is the traits that say so: Hugging
- * Face's files have the rows of Q and K in the order of ROPE_HALVES.
+ * The format's own description tells what the model is: GGUF metadata or config.json.  The weights
+ * differ between formats too, and the traits tell how: Hugging Face's files have the rows of Q and
+ * K in the order of ROPE_HALVES.
  */
 #ifndef DAEMON_FILES_CHECKPOINT_H
 #define DAEMON_FILES_CHECKPOINT_H
@@ -30,7 +30,7 @@
 
 struct checkpoint;
 
-/* On failure *why names the fault, and the file if there are several.  0 or negative errno. */
+/* Returns 0 or negative errno.  Then *why has the fault, and the file if there are several. */
 int checkpoint_open(const char *path, struct checkpoint **ret_checkpoint, char *why,
                     size_t why_bytes);
 struct checkpoint *checkpoint_close(struct checkpoint *checkpoint); /* takes NULL */
@@ -38,28 +38,34 @@ struct checkpoint *checkpoint_close(struct checkpoint *checkpoint); /* takes NUL
 const struct tensor_table *checkpoint_tensors(const struct checkpoint *checkpoint);
 const struct tensor *checkpoint_tensor(const struct checkpoint *checkpoint, const char *name);
 
-/* Bytes of a tensor, from its `from` on.  -EIO: the file became shorter.  *why names it. */
+/* Reads bytes of a tensor, starting at its byte `from`.  -EIO: the file became shorter. */
 int checkpoint_read(const struct checkpoint *checkpoint, const struct tensor *tensor, uint64_t from,
                     void *ret_bytes, size_t bytes, char *why, size_t why_bytes);
 
 /*
- * For whoever reads the weights in a way of their own: the descriptor that has this tensor; *why
- * of such a reading, with tensor and file put in front (returns r); and, when all was read, whether
- * every file is still the one that was opened: 0 or negative errno.
+ * For code that reads the weights in its own way.  checkpoint_fd() returns the descriptor of the
+ * file that has the tensor.  checkpoint_blame() puts tensor and file in front of *why, and returns
+ * r.  checkpoint_check(), called at the end, checks that every file is still unchanged since it was
+ * opened: 0 or negative errno.
  */
 int checkpoint_fd(const struct checkpoint *checkpoint, const struct tensor *tensor);
 int checkpoint_blame(const struct checkpoint *checkpoint, const struct tensor *tensor, char *why,
                      size_t why_bytes, int r);
 int checkpoint_check(const struct checkpoint *checkpoint, char *why, size_t why_bytes);
 
-/* One of the two is NULL, and says which format it is. */
+/* One of the two returns NULL; the other one tells the format. */
 const struct gguf *checkpoint_gguf(const struct checkpoint *checkpoint);
 const struct json *checkpoint_config(const struct checkpoint *checkpoint);
 
-/* Where the other files of the model are (tokenizer.json): a descriptor; -1: it is all in one. */
+/*
+ * Descriptor of the folder with the model's other files (tokenizer.json); -1: a single GGUF file.
+ */
 int checkpoint_folder(const struct checkpoint *checkpoint);
 
-/* What the model is, every value checked against limits.  0 or negative errno and *why. */
+/*
+ * Reads what the model is; every value is checked against limits.  Returns 0 or negative errno and
+ * *why.
+ */
 int checkpoint_traits(const struct checkpoint *checkpoint, struct traits *ret_traits, char *why,
                       size_t why_bytes);
 

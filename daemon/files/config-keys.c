@@ -7,7 +7,7 @@
 
 #define ROOT 0u
 
-/* A key with dots stands in the objects before them. */
+/* "a.b.c" is the member c in the object b in the object a. */
 static bool member_find(struct reading *rd)
 {
         const char *at = rd->key;

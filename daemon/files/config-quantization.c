@@ -19,7 +19,7 @@ static bool is_one_of(const char *name, const char *const *names)
         return false;
 }
 
-/* NULL: a fault, or it is not there, which may be. */
+/* NULL: a fault, or the key is absent and may be. */
 static const char *read_name(struct reading *rd, const char *key, const char *const *names,
                              bool may_lack)
 {
@@ -59,14 +59,17 @@ static void read_block(struct reading *rd, const char *key, struct scale_block *
                 *ret_block = (struct scale_block){ (uint32_t)rows, (uint32_t)columns };
 }
 
-/* Numbers in one of the two formats that leave them as they are; the groups say which numbers. */
+/*
+ * Both formats store the numbers as they are; the groups say which kind of numbers.
+ * "mixed-precision" leaves the format to the groups.
+ */
 static void read_format(struct reading *rd, const char *key)
 {
         (void)read_name(rd, key, NAMES("float-quantized", "naive-quantized", "mixed-precision"),
                         true);
 }
 
-/* One of compressed-tensors' groups, which the prefix leads to. */
+/* One of compressed-tensors' groups; rd->prefix is its path. */
 static void read_group(struct reading *rd, struct scale_block *block, bool *has_block)
 {
         struct scale_block own = *block;

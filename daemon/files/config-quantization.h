@@ -1,17 +1,19 @@
 /*
- * What a config.json says of weights that are written in fewer bits: `quantization_config`.
+ * Reads what a config.json says about quantised weights: `quantization_config`.
  *
- * Served are numbers of eight bits, E4M3, with scales in tensors of their own (files/scales.h), in
- * the words of those who write them:
+ * Served are 8-bit numbers, E4M3, with scales in separate tensors (files/scales.h).  The programs
+ * that write such files use these words:
  *
- *      "fp8"                 transformers, DeepSeek, Qwen: blocks of `weight_block_size`; AutoFP8: no blocks
+ *      "fp8"                 transformers, DeepSeek, Qwen: blocks of `weight_block_size`;
+ *                            AutoFP8: no blocks
  *      "fbgemm_fp8"          a scale for each row
  *      "compressed-tensors"  "float-quantized" or "naive-quantized", all groups of eight bits
  *      "modelopt"            NVIDIA's, `quant_algo` "FP8": no blocks
  *
- * Which tensors are written so, and what a scale covers, their types and shapes say themselves; lists of
- * modules are not looked at.  Nor is what concerns rounding of rows, keys and values
- * (activation_scheme, input_activations, kv_cache_scheme): these are not rounded here, or as --kv says.
+ * The types and shapes of the tensors tell which of them are quantised and what a scale covers;
+ * lists of modules are not looked at.  Keys about rounding of activations, keys and values are
+ * ignored (activation_scheme, input_activations, kv_cache_scheme).  Here activations are not
+ * rounded, and --kv decides how keys and values are stored.
  */
 #ifndef DAEMON_FILES_CONFIG_QUANTIZATION_H
 #define DAEMON_FILES_CONFIG_QUANTIZATION_H
@@ -21,7 +23,10 @@
 #include "daemon/files/scales.h"
 #include "daemon/json.h"
 
-/* What scales for blocks cover, 128 x 128 unless it says otherwise.  0, or -EINVAL and *why: not served. */
+/*
+ * What one scale covers when scales are for blocks; 128 x 128 unless the file says otherwise.
+ * Returns 0, or -EINVAL and *why: not served.
+ */
 int config_quantization(const struct json *json, struct scale_block *ret_block, char *why,
                         size_t why_bytes);
 

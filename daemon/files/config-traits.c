@@ -14,12 +14,12 @@
 
 enum window_kind { WINDOW_NEVER, WINDOW_ALWAYS, WINDOW_ON_REQUEST };
 
-/* A row's numbers are what transformers takes where the file says nothing. */
+/* The numbers in a row are the defaults of transformers for absent keys. */
 static const struct architecture {
         const char *name, *type;
         uint32_t kv_heads; /* 0: as many as heads */
-        uint32_t head_dim; /* 0: the width's share */
-        bool qkv_bias;     /* always; else attention_bias may say so, if it is looked at */
+        uint32_t head_dim; /* 0: width / heads */
+        bool qkv_bias;     /* always; otherwise attention_bias decides, if may_bias */
         bool may_bias, may_ffn_bias;
         bool qk_norm;
         bool bos_first;
@@ -37,7 +37,7 @@ static const struct architecture {
 #define WINDOW_USUAL      4096u
 #define WINDOW_FROM_USUAL 28u
 
-/* What would change the numbers, and is not done here. */
+/* Keys that would change the results and are not implemented. */
 static const struct refusal refusals[] = {
         { "num_experts", 0 },
         { "num_local_experts", 0 },
@@ -63,7 +63,7 @@ static const struct refusal refusals[] = {
         { "text_config", 0 },
 };
 
-/* In rope_scaling or rope_parameters: all that is read, or is known to change nothing. */
+/* Keys in rope_scaling or rope_parameters that are read, or are known to have no effect. */
 static const char *const rope_keys[] = {
         "rope_type",
         "type",
@@ -82,7 +82,7 @@ static const char *const rope_keys[] = {
         "partial_rotary_factor",
 };
 
-/* The first of `architectures`, or the older and vaguer model_type. */
+/* The first of `architectures`; if absent, the older and less precise model_type. */
 static const struct architecture *read_architecture(struct reading *rd)
 {
         bool listed = reading_has(rd, "architectures");
@@ -115,7 +115,7 @@ static void read_activation(struct reading *rd, struct traits *t)
                               shown(name).text);
 }
 
-/* Where the speeds' object is; its keys are then asked for as ".key". */
+/* Finds the object with the rope keys; after this they are read as ".key". */
 static void find_rope(struct reading *rd)
 {
         bool newer = reading_has(rd, "rope_parameters"), older = reading_has(rd, "rope_scaling");
@@ -160,8 +160,8 @@ static enum rope_scaling read_scaling(struct reading *rd)
 }
 
 /*
- * attention_factor is said, or follows from the factor.  DeepSeek's two mscales stand for a
- * quotient; one alone means nothing, as in transformers.
+ * attention_factor is given, or follows from the factor.  DeepSeek's two mscales define a quotient;
+ * if only one is given, it is ignored, as in transformers.
  */
 static double read_attention(struct reading *rd, double factor)
 {
@@ -211,7 +211,10 @@ static void read_rope(struct reading *rd, struct traits *t)
         }
 }
 
-/* The first of the layers that have a window, `layers` if none has; they must be the last ones. */
+/*
+ * The first layer that has a window; t->layers if none has.  All later layers must have one too.
+ * TRAITS_NO_TOKEN: there is no list.
+ */
 static uint32_t read_layer_types(struct reading *rd, const struct traits *t)
 {
         uint32_t list, count = 0, first = t->layers;
@@ -257,7 +260,7 @@ static void read_window(struct reading *rd, const struct architecture *architect
                 reading_fault(rd, "config.json's 'sliding_window' is not served with '%s'",
                               architecture->name);
         if (wanted && rd->node != JSON_NONE && !reading_has(rd, "sliding_window"))
-                wanted = false; /* null */
+                wanted = false; /* the key is null */
         if (wanted) {
                 t->window = reading_whole(rd, "sliding_window", 1, CONTEXT_MAX, &usual);
                 t->window_from = listed != TRAITS_NO_TOKEN ? listed : from;
@@ -279,7 +282,7 @@ static void read_parts(struct reading *rd, const struct architecture *architectu
         t->output_bias = presence(bias);
         t->ffn_bias = presence(ffn_bias);
         t->qk_norm = presence(architecture->qk_norm);
-        t->rope_table = NOT_THERE; /* a name that only GGUF knows */
+        t->rope_table = NOT_THERE; /* only GGUF files have this tensor */
         t->tied = reading_flag(rd, "tie_word_embeddings", false);
 }
 

@@ -1,16 +1,14 @@
 /*
- * What a Hugging Face config.json says its model is.
+ * Reads traits from a Hugging Face config.json.
  *
- * Understood are LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and
- * Qwen3ForCausalLM, in the spellings of transformers 4 (rope_theta, rope_scaling)
- * and 5 (rope_parameters).  What is left out means what it means there.  A key
- * that would change the numbers in a way not served is refused by its name;
- * torch_dtype and what only training needs is not looked at.
+ * LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM and Qwen3ForCausalLM are served, in the
+ * spellings of transformers 4 (rope_theta, rope_scaling) and 5 (rope_parameters).  An absent key
+ * means what it means there.  A key that would change the results in a way not served is refused by
+ * its name.  torch_dtype and keys for training only are ignored.
  *
- * Two things are not to be had from this file: whether a text begins with bos
- * (the tokenizer's files may know better than the architecture's custom, which
- * is what bos says), and all the tokens that end a stream: generation_config.json
- * may have more.
+ * This file cannot tell two things.  The first is whether a text begins with bos: `bos` follows the
+ * architecture's usual rule, and the tokenizer's files may know better.  The second is the full
+ * list of tokens that end a stream: generation_config.json may have more.
  */
 #ifndef DAEMON_FILES_CONFIG_TRAITS_H
 #define DAEMON_FILES_CONFIG_TRAITS_H
@@ -20,7 +18,7 @@
 #include "daemon/json.h"
 #include "daemon/traits.h"
 
-/* The root of `json` is the file's object.  0, or -EINVAL and *why. */
+/* The root of `json` is the file's object.  Returns 0, or -EINVAL and *why. */
 int config_traits(const struct json *json, struct traits *ret_traits, char *why, size_t why_bytes);
 
 #endif

@@ -13,7 +13,7 @@
 int file_open(int folder, const char *name, int *ret_fd, struct sys_mark *ret_mark, char *why,
               size_t why_bytes)
 {
-        /* Non-blocking, so that opening a pipe by mistake does not wait for its writer. */
+        /* Non-blocking: if the file is a pipe by mistake, do not wait for its writer. */
         int fd = sys_open_at(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY), r;
 
         if (fd == -ENOENT) {

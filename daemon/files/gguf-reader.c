@@ -1,5 +1,5 @@
 /*
- * Reading a GGUF header.
+ * Reads a GGUF header.
  *
  *      "GGUF" version u32 | tensors u64 | pairs u64
  *      pair    key string | type u32 | value               } times pairs
@@ -7,20 +7,18 @@
  *              | type u32 | offset u64 from the data
  *      padding to the alignment | data
  *
- * A string is a u64 length and its bytes; an array is a type, a u64 count and
- * its elements.  Nothing in the header says how long the header is.  So it is
- * read in growing pieces, and each time parsed from the start: `have` bytes are
- * here, `limit` bytes are all there could be.  Beyond `have` the parser asks
- * for more, beyond `limit` the file is at fault.
+ * A string is a u64 length and its bytes; an array is a type, a u64 count and its elements.
+ * Nothing in the header tells its length.  So it is read in growing pieces, and parsed from the
+ * start each time.  `have` bytes are read so far, and `limit` is the most that there can be.
+ * Beyond `have` the parser asks for more; beyond `limit` the file is faulty.
  *
- * The file's sizes are used in three ways only: take() compares a length with
- * what is left, take_count() does so for a count of things that have a least
- * size, and sizes are multiplied by mul() alone.  After that the table holds
- * facts.
+ * The file's sizes are used in only three ways.  take() compares a length with the bytes that are
+ * left.  take_count() does the same for a count of things that have a least size.  mul() multiplies
+ * sizes.  After these checks the table's values can be trusted.
  *
- * The piece that parsed well is kept: keys, names and strings lie in it.  They
- * are made C strings in place, by moving each one byte down into its own length
- * field, which has been read by then and leaves room for the NUL.
+ * The piece that was parsed successfully is kept, because keys, names and strings are in it.  They
+ * are made C strings in place: each is moved one byte down, into its own length field.  That field
+ * has been read by then, and the move leaves space for the NUL.
  */
 #include <endian.h>
 #include <errno.h>
@@ -37,10 +35,10 @@
 #define PAIR_BYTES_MIN   (8 + 1 + 4 + 1)
 #define TENSOR_BYTES_MIN (8 + 1 + 4 + 8 + 4 + 8)
 
-/* Bytes of a value; of a string or an array, the least there can be. */
+/* Bytes of a value; for a string or an array, the least possible. */
 static const uint8_t value_bytes[VALUE_TYPE_N] = { 1, 1, 2, 2, 4, 4, 4, 1, 8, 12, 8, 8, 8 };
 
-/* How numbers lie in a tensor: blocks of so many numbers in so many bytes. */
+/* How numbers are stored in a tensor: blocks of `numbers` numbers in `bytes` bytes. */
 static const struct format {
         uint32_t id;
         uint16_t numbers, bytes;
@@ -72,7 +70,7 @@ static const struct format {
         { 39, 32, 17, NULL, ROW_MXFP4 },
 };
 
-/* A type we have no name for: where it ends is not known, so only its start is checked. */
+/* An unknown type: the tensor's size is not known, so only its start is checked. */
 static const struct format format_unknown = { .unserved = "its type is unknown here" };
 
 static bool mul(uint64_t a, uint64_t b, uint64_t *ret)
@@ -134,7 +132,7 @@ static int take_u64(struct reader *r, uint64_t *ret_value)
         return 0;
 }
 
-/* A count of things of at least so many bytes each: true only if they can all be there. */
+/* Reads a count of things of at least `least` bytes each; refuses a count that cannot fit. */
 static int take_count(struct reader *r, const char *things, uint64_t least, uint64_t *ret_count)
 {
         uint64_t count, left;
@@ -186,7 +184,7 @@ static int take_name(struct reader *r, const char *role, uint64_t bytes_max, con
         return 0;
 }
 
-/* Walked over, not kept: what an array holds is checked to be inside the file, no more. */
+/* Skips an array; checks only that its elements are inside the file. */
 static int skip_array(struct reader *r, unsigned depth)
 {
         uint64_t count, bytes;
@@ -253,7 +251,7 @@ static const struct format *format_of(uint32_t id)
         return &format_unknown;
 }
 
-/* From sizes and type to rows, columns and bytes. */
+/* Computes rows, columns and bytes from sizes and type. */
 static int tensor_shape(struct reader *r, struct tensor *t, const uint64_t size[RANK_MAX],
                         uint32_t type)
 {

@@ -1,7 +1,7 @@
 /*
- * The reader of GGUF headers: from bytes to pairs and tensors, one after another.
+ * The parser of GGUF headers: reads pairs and tensors from bytes, one after another.
  *
- * files/gguf.c drives it and makes the table; nobody else calls it.
+ * Only files/gguf.c calls it; that file makes the table.
  */
 #ifndef DAEMON_FILES_GGUF_READER_H
 #define DAEMON_FILES_GGUF_READER_H
@@ -12,7 +12,7 @@
 #include "daemon/files/gguf.h"
 #include "daemon/error.h"
 
-/* The bytes that are here end in the middle: read more of the file and begin again. */
+/* The bytes read so far end in the middle: read more of the file and parse from the start. */
 enum { GGUF_E_MORE = 1 };
 
 enum value_type {
@@ -34,8 +34,7 @@ enum value_type {
 
 struct pair {
         const char *key;
-        const uint8_t *
-                value; /* a string: its bytes; an array: its type u32, its count u64, its elements */
+        const uint8_t *value; /* string: its bytes; array: type u32, count u64, elements */
         uint32_t type;
 };
 
@@ -43,22 +42,23 @@ struct reader {
         uint8_t *bytes;
         uint64_t at, have, limit; /* at <= have <= limit */
         uint64_t file_bytes;
-        const char *what; /* what is being read, for the message: "metadata", "tensor" ... */
+        const char *what; /* what is being read, for messages: "metadata", "tensor" ... */
         uint64_t index;
-        const char *name; /* ... once it is known */
+        const char *name; /* its name, once it is known */
         char *why;
         size_t why_bytes;
 };
 
-/* Writes the sentence, with what is being read in front. */
+/* Writes the error sentence, with what is being read in front. */
 __attribute__((format(printf, 2, 3))) void reader_fault(const struct reader *r, const char *format,
                                                         ...);
-/* -EINVAL; written out at the end, so that a compiler sees that it is not 0. */
+/* -EINVAL; written literally at the end, so that a compiler sees that it is not 0. */
 #define reader_refuse(r, ...) (reader_fault((r), __VA_ARGS__), (void)error_raise(-EINVAL), -EINVAL)
 
-/* In the order of the file.  0, GGUF_E_MORE, or -EINVAL and *r->why. */
+/* Call these in the order of the file.  Each returns 0, GGUF_E_MORE, or -EINVAL and *r->why. */
 int reader_take_preamble(struct reader *r, uint64_t *ret_tensors, uint64_t *ret_pairs);
 int reader_take_pair(struct reader *r, struct pair *ret_pair);
-int reader_take_tensor(struct reader *r, struct tensor *ret_tensor); /* offset: in the data */
+/* its offset is relative to the data */
+int reader_take_tensor(struct reader *r, struct tensor *ret_tensor);
 
 #endif

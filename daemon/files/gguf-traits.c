@@ -1,10 +1,9 @@
 /*
- * From GGUF metadata to traits.
+ * Reads traits from GGUF metadata.
  *
- * An architecture is a row of a table: its name is also the prefix of its keys.
- * Files made from Hugging Face ones keep the halves of a head as they are, but
- * for llama, whose rows of Q and K are put in another order so that neighbours
- * turn together.
+ * An architecture is a row of a table; its name is also the prefix of its keys.  Files converted
+ * from Hugging Face keep the two halves of a head as they are.  The exception is llama: its rows of
+ * Q and K are reordered so that neighbours rotate together.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +15,7 @@
 #include "daemon/files/reading.h"
 #include "daemon/why.h"
 
-/* Keys of an architecture are asked for without it: ".block_count". */
+/* The keys of an architecture are given without its name: ".block_count". */
 static const struct architecture {
         const char *name;
         enum rope_pairing pairing;
@@ -27,7 +26,7 @@ static const struct architecture {
         { "qwen3", ROPE_HALVES, MAYBE_THERE, MAYBE_THERE, NOT_THERE, MUST_BE_THERE },
 };
 
-/* What would change the numbers, and is not done here. */
+/* Keys that would change the results and are not implemented. */
 static const struct refusal refusals[] = {
         { ".expert_count", 0 },
         { ".attention.sliding_window_pattern", 0 },
@@ -94,7 +93,7 @@ static const struct architecture *read_architecture(struct reading *rd)
         return NULL;
 }
 
-/* Absent: linear, the one kind that files had before there was a key for it. */
+/* Absent: linear, the only kind before this key existed. */
 static enum rope_scaling read_scaling(struct reading *rd)
 {
         const char *name = reading_text(rd, ".rope.scaling.type");
@@ -109,7 +108,7 @@ static enum rope_scaling read_scaling(struct reading *rd)
         return ROPE_PLAIN;
 }
 
-/* By how much, under its key or the old one.  0 says that nothing is. */
+/* The stretch factor, under its key or the old one.  0 means that nothing is stretched. */
 static double read_stretch(struct reading *rd)
 {
         static const double one = 1;
@@ -123,9 +122,9 @@ static double read_stretch(struct reading *rd)
 }
 
 /*
- * What YaRN does to cos and sin follows from the stretch, and attn_factor comes on top.  Files may
- * say the first in yarn_attn_factor as well.  Where it says something else, programs disagree on
- * what is meant, so that is not served.
+ * YaRN's factor for cos and sin follows from the stretch, and is multiplied by attn_factor.  Files
+ * may repeat the first in yarn_attn_factor.  If it has another value there, programs disagree on
+ * its meaning, so that is not served.
  */
 static void read_yarn(struct reading *rd, struct rope_shape *rope)
 {
@@ -146,7 +145,7 @@ static void read_yarn(struct reading *rd, struct rope_shape *rope)
         rope->attention *= follows;
 }
 
-/* Llama 3's scaling has no keys here: it comes as a table, 'rope_freqs.weight'. */
+/* Llama 3's scaling has no keys here: it is stored as a table, 'rope_freqs.weight'. */
 static void read_rope(struct reading *rd, struct traits *t)
 {
         static const double base = 10000, one = 1;

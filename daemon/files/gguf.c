@@ -1,6 +1,6 @@
 /*
- * The table of a model file: pairs by key, tensors by name, both checked as a
- * whole once files/gguf-reader.c has read them one by one.
+ * The tables of a GGUF file: pairs by key, tensors by name.  files/gguf-reader.c parses them one by
+ * one; this file checks each table as a whole.
  */
 #include <endian.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ struct gguf {
         int fd;
         struct sys_mark mark; /* of the file when it was opened */
         uint8_t *header;
-        struct pair *pairs; /* by key */
+        struct pair *pairs; /* sorted by key */
         uint32_t pair_count;
         struct tensor_table tensors;
 };
@@ -75,7 +75,10 @@ static int read_tensors(struct gguf *g, struct reader *r, uint64_t count)
         return 0;
 }
 
-/* From offsets in the data to offsets in the file; inside it, aligned, apart. */
+/*
+ * Converts offsets in the data to offsets in the file.  Checks that all tensors are inside the
+ * file, aligned and without overlap.
+ */
 static int place_tensors(struct gguf *g, struct reader *r, uint32_t alignment)
 {
         uint64_t data = (r->at + alignment - 1) / alignment * alignment, end = 0;
@@ -148,7 +151,7 @@ static uint64_t header_limit(uint64_t file_bytes)
         return file_bytes < GGUF_HEADER_MAX ? file_bytes : GGUF_HEADER_MAX;
 }
 
-/* Takes `header` over, whatever comes of it.  0, GGUF_E_MORE or a negative errno. */
+/* Takes ownership of `header`, also on failure.  0, GGUF_E_MORE or a negative errno. */
 static int parse(uint8_t *header, uint64_t have, uint64_t file_bytes, struct gguf **ret_gguf,
                  char *why, size_t why_bytes)
 {
@@ -184,7 +187,8 @@ int gguf_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, struct g
                char *why, size_t why_bytes)
 {
         uint64_t have = count < header_limit(file_bytes) ? count : header_limit(file_bytes);
-        uint8_t *header = malloc(have ? have : 1); /* so that nothing lies behind it */
+        /* exact size, so that a read past the end is detected */
+        uint8_t *header = malloc(have ? have : 1);
         int k;
 
         if (!header)
@@ -204,7 +208,8 @@ static int read_header(int fd, uint64_t file_bytes, struct gguf **ret_gguf, char
         int k;
 
         for (;;) {
-                uint8_t *header = malloc(have ? have : 1); /* so that nothing lies behind it */
+                /* exact size, so that a read past the end is detected */
+                uint8_t *header = malloc(have ? have : 1);
 
                 if (!header)
                         return error_raise(
@@ -283,7 +288,7 @@ bool gguf_has(const struct gguf *g, const char *key)
         return pair_of(g, key);
 }
 
-/* Bytes of a whole number of that type; 0: it is of another. */
+/* Bytes of an integer of that type; 0: not an integer type. */
 static size_t whole_bytes(uint32_t type)
 {
         switch (type) {
@@ -311,7 +316,7 @@ static bool whole(uint32_t type, const uint8_t *value, uint32_t *ret_value)
 
         if (!bytes)
                 return false;
-        /* A negative number has its top bit set, and is too large for its own type. */
+        /* A negative number has its top bit set, so it is larger than `high`. */
         if (type == VALUE_I8 || type == VALUE_I16 || type == VALUE_I32)
                 high = (UINT64_C(1) << (bytes * 8 - 1)) - 1;
         memcpy(&bits, value, bytes);

@@ -9,15 +9,15 @@
 
 #define BAR "\xE2\x96\x81"
 
-/* What is freed with a vocabulary. */
+/* Everything that vocabulary_close() frees. */
 struct made {
-        struct vocabulary v; /* first: it is what others see */
+        struct vocabulary v; /* first: it is the public part */
         struct entry *entries;
         struct merge *merges;
         char *bytes;
 };
 
-/* As GGUF files and others call them. */
+/* Names that GGUF files and others use. */
 static const struct {
         const char *name;
         enum vocabulary_splitter splitter;
@@ -72,12 +72,12 @@ void maker_drop(struct maker *m)
         wordmap_free(m->by_name);
 }
 
-/* The byte of a letter of one or two bytes of UTF-8: its own where that can be printed. */
+/* The byte of a letter of one or two bytes of UTF-8; a printable byte is its own letter. */
 static bool read_letter(const char *name, size_t bytes, size_t *at, char *ret_byte)
 {
         static const struct {
                 uint16_t first, last; /* bytes without a printable character of their own */
-                uint16_t letter;      /* of the first of them */
+                uint16_t letter;      /* the letter of `first`; the others follow it */
         } others[] = { { 0, 32, 256 }, { 127, 160, 289 }, { 173, 173, 323 } };
         uint8_t a = (uint8_t)name[*at];
         uint32_t code = a;
@@ -91,7 +91,7 @@ static bool read_letter(const char *name, size_t bytes, size_t *at, char *ret_by
         ++*at;
         for (unsigned i = 0; i < 3; i++) {
                 if (code >= others[i].first && code <= others[i].last)
-                        return false; /* that byte is written with another letter */
+                        return false; /* this byte is written with another letter */
                 if (code - others[i].letter <= (unsigned)(others[i].last - others[i].first)) {
                         *ret_byte = (char)(code - others[i].letter + others[i].first);
                         return true;
@@ -163,7 +163,7 @@ int maker_entry(struct maker *m, uint64_t id, const char *name, size_t bytes, en
         } else if (spelling == SPELT_BARS) {
                 count = read_bars(name, bytes, to);
         } else if (spelling == SPELT_PLAIN || !read_letters(name, bytes, to, &count)) {
-                /* A name that is not made of letters is shown as it is, and no text makes it. */
+                /* A name not made of these letters is kept as it is, and no text produces it. */
                 if (spelling == SPELT_LETTERS)
                         kind = ENTRY_UNUSED;
                 count = bytes;
@@ -233,7 +233,7 @@ int maker_finish(struct maker *m, struct vocabulary **ret_vocabulary)
         if (!made)
                 return error_raise(
                         why_say(m->why, m->why_bytes, -ENOMEM, "no memory for its tables"));
-        /* An id that the file leaves out exists, and nothing makes it. */
+        /* An id that the file leaves out still exists, but no text produces it. */
         for (uint32_t id = 0; id < m->entry_room; id++)
                 if (!maker_has(m, id))
                         m->entries[id] = (struct entry){ .bytes = "", .kind = ENTRY_UNUSED };

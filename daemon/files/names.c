@@ -10,14 +10,14 @@ struct renaming {
         const char *from, *to; /* NULL: left out */
 };
 
-/* Behind "model.", which a model saved without its head lacks. */
+/* After "model.", which a model saved without its head lacks. */
 static const struct renaming outside[] = {
         { "embed_tokens.weight", "token_embd.weight" },
         { "norm.weight", "output_norm.weight" },
         { "lm_head.weight", "output.weight" },
 };
 
-/* Behind "layers.N." and "blk.N.". */
+/* After "layers.N." and "blk.N.". */
 static const struct renaming inside[] = {
         { "input_layernorm.weight", "attn_norm.weight" },
         { "self_attn.q_proj.weight", "attn_q.weight" },
@@ -30,7 +30,7 @@ static const struct renaming inside[] = {
         { "self_attn.v_proj.bias", "attn_v.bias" },
         { "self_attn.o_proj.weight", "attn_output.weight" },
         { "self_attn.o_proj.bias", "attn_output.bias" },
-        { "self_attn.rotary_emb.inv_freq", NULL }, /* follows from config.json */
+        { "self_attn.rotary_emb.inv_freq", NULL }, /* computed from config.json */
         { "post_attention_layernorm.weight", "ffn_norm.weight" },
         { "mlp.gate_proj.weight", "ffn_gate.weight" },
         { "mlp.gate_proj.bias", "ffn_gate.bias" },
@@ -40,7 +40,7 @@ static const struct renaming inside[] = {
         { "mlp.down_proj.bias", "ffn_down.bias" },
 };
 
-/* Behind the last dot: what somebody else may round by. */
+/* After the last dot: scales that other programs use to round activations. */
 static const char *const rounding[] = {
         "input_scale", "activation_scale", "output_scale", "q_scale",
         "k_scale",     "v_scale",          "kv_scale",
@@ -55,7 +55,7 @@ static const struct renaming *find(const struct renaming *table, size_t count, c
         return NULL;
 }
 
-/* Digits of "layers.N.", as a number is written; 0: it is something else. */
+/* The number of digits in "layers.N.", without leading zeros; 0: another kind of name. */
 static unsigned layer_digits(const char *name)
 {
         unsigned n;
@@ -68,7 +68,7 @@ static unsigned layer_digits(const char *name)
         return n;
 }
 
-/* How long the ending of a weight's scales is; 0: it is no such name. */
+/* Length of the suffix of a weight's scales; 0: not such a name. */
 static size_t scales_ending(const char *name)
 {
         const char *at = strstr(name, ".weight_scale");

@@ -1,12 +1,12 @@
 /*
- * What a tensor is called: Hugging Face's names become GGUF's, which are ours.
+ * Names of tensors: Hugging Face's names become GGUF's, which we use everywhere.
  *
  *      model.layers.7.self_attn.q_proj.weight      blk.7.attn_q.weight
  *
- * A name that is not in the table stays what it is; whoever looks for tensors
- * refuses what it does not know.  A few that models have and nobody needs are to
- * be left out.  The table is that of llama and its kin; architectures that mean
- * other norms by the same names (gemma) are not in it.
+ * A name that is not in the table stays as it is; the code that looks up tensors refuses unknown
+ * names.  A few tensors that models have but that are not used are left out.  The table is for
+ * llama and similar models.  Architectures that use the same names for other norms (gemma) are not
+ * in it.
  */
 #ifndef DAEMON_FILES_NAMES_H
 #define DAEMON_FILES_NAMES_H
@@ -15,15 +15,18 @@
 #include <stddef.h>
 
 /*
- * A weight's scales, X.weight_scale or X.weight_scale_inv, are called after it.  Left out are scales for
- * rounding what is computed (of a layer's input, its output, K and V), which are
- * for who rounds it.
+ * A weight's scales, X.weight_scale or X.weight_scale_inv, are renamed like the weight.  Scales for
+ * rounding activations (a layer's input, its output, K and V) are left out: they are for programs
+ * that round these.
  *
- * Longer than the name by this much at most.
+ * NAME_GROWTH_MAX: the most bytes by which a new name is longer than the old one.
  */
 #define NAME_GROWTH_MAX 16u
 
-/* At ret_name, NUL-ended, in strlen(name) + NAME_GROWTH_MAX + 1 bytes.  False: to be left out. */
+/*
+ * Writes the new name, NUL-ended, into ret_name, which has strlen(name) + NAME_GROWTH_MAX + 1
+ * bytes.  False: leave this tensor out.
+ */
 bool name_canonical(const char *name, char *ret_name);
 
 #endif

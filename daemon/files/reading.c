@@ -24,7 +24,7 @@ bool reading_has(struct reading *rd, const char *key)
         return rd->kind->find(rd);
 }
 
-/* True: it is there.  False and no `absent` to stand in: a fault. */
+/* True: the key is there.  If it is absent and `absent` is NULL, that is a fault. */
 static bool found(struct reading *rd, const char *key, const void *absent)
 {
         bool has = reading_has(rd, key);
@@ -65,7 +65,7 @@ double reading_real(struct reading *rd, const char *key, double low, double high
                 reading_fault(rd, "%s '%s' is not a real number", rd->kind->whose, rd->key);
                 return low;
         }
-        if (!(value >= low && value <= high)) { /* NaN, too */
+        if (!(value >= low && value <= high)) { /* also catches NaN */
                 reading_fault(rd, "%s '%s' is %g, not %g to %g", rd->kind->whose, rd->key, value,
                               low, high);
                 return low;

@@ -1,13 +1,12 @@
 /*
- * Reading traits out of a model's description, a key at a time.
+ * Reads traits from a model's description, one key at a time.
  *
- * GGUF metadata and a Hugging Face config.json call things by other names, but
- * what a model may be is the same: bounds are here, once, and what no key shows
- * alone is judged by traits_check().  Everything has bounds, so that later
- * products of these numbers stay far from any overflow.
+ * GGUF metadata and a Hugging Face config.json use different names, but the limits of a model are
+ * the same.  So the bounds are defined here, once.  traits_check() checks rules between several
+ * values.  Every value has bounds, so that later products of these numbers cannot overflow.
  *
- * A fault does not break off the reading: the first one is kept, the value takes
- * its lower bound, and the reader says rd.r at the end.
+ * A fault does not stop the reading.  The first fault is kept, the value becomes its lower bound,
+ * and rd.r has the result at the end.
  */
 #ifndef DAEMON_FILES_READING_H
 #define DAEMON_FILES_READING_H
@@ -36,10 +35,13 @@
 
 struct reading;
 
-/* A kind of description.  The key being read is rd->key; whole, real ...: false, of another type. */
+/*
+ * A kind of description.  The key being read is rd->key.  whole(), real() and flag() return false
+ * if the value has another type.
+ */
 struct reading_kind {
-        const char *whose;                /* before a key in a sentence: "metadata" */
-        bool (*find)(struct reading *rd); /* false: it is not there; a null is not, either */
+        const char *whose;                /* prefix of a key in an error sentence: "metadata" */
+        bool (*find)(struct reading *rd); /* false: the key is absent, or its value is null */
         bool (*whole)(const struct reading *rd, uint32_t *ret_value);
         bool (*real)(const struct reading *rd, double *ret_value);
         bool (*flag)(const struct reading *rd, bool *ret_value);
@@ -49,10 +51,10 @@ struct reading_kind {
 struct reading {
         const struct reading_kind *kind;
         const void *from;
-        const char *prefix; /* stands before a key that is asked for as ".key" */
-        char key[KEY_MAX];  /* the one being read, in full */
-        uint32_t node;      /* where find() found it, if its kind needs that */
-        int r;              /* of the first fault: 0 or -EINVAL */
+        const char *prefix; /* put in front of a key that is given as ".key" */
+        char key[KEY_MAX];  /* the key being read, in full */
+        uint32_t node;      /* where find() found it, if this kind uses nodes */
+        int r;              /* result of the first fault: 0 or -EINVAL */
         char *why;
         size_t why_bytes;
 };
@@ -61,18 +63,18 @@ __attribute__((format(printf, 2, 3))) void reading_fault(struct reading *rd, con
                                                          ...);
 
 bool reading_has(struct reading *rd, const char *key);
-/* Between low and high; *absent if the key is not there, NULL: it must be. */
+/* The value must be between low and high.  *absent is used if the key is absent; NULL: required. */
 uint32_t reading_whole(struct reading *rd, const char *key, uint32_t low, uint32_t high,
                        const uint32_t *absent);
 double reading_real(struct reading *rd, const char *key, double low, double high,
                     const double *absent);
 bool reading_flag(struct reading *rd, const char *key, bool absent);
-/* NULL: it is not there, or, which is a fault, no text. */
+/* NULL: the key is absent; or, a fault, its value is not a string. */
 const char *reading_text(struct reading *rd, const char *key);
 
 /*
- * Keys that must not be there, unless they say nothing: false, 0 (which programs write that have
- * nothing to say) or this.
+ * Keys that must be absent, or have a value without effect: false, 0 (which some programs write as
+ * a default) or `harmless`.
  */
 struct refusal {
         const char *key;
@@ -80,13 +82,16 @@ struct refusal {
 };
 void reading_refuse(struct reading *rd, const struct refusal *refusals, size_t count);
 
-/* The head's size from this key, or else the width's share; heads and width have been read. */
+/* The head's size from this key; if absent, width / heads.  Heads and width must be read before. */
 uint32_t reading_head_dim(struct reading *rd, const char *key, const struct traits *traits);
 
-/* Another token that ends a stream; the same one twice is once. */
+/* Adds a token that ends a stream; a duplicate is ignored. */
 void traits_add_eos(struct reading *rd, struct traits *traits, uint32_t id);
 
-/* Last: how the values go together, and what follows from them (the scale, a stretched context). */
+/*
+ * Call it last: checks values against each other, and sets what follows from them (the attention
+ * scale, a stretched context).
+ */
 void traits_check(struct reading *rd, struct traits *traits);
 
 #endif

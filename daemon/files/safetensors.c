@@ -1,7 +1,7 @@
 /*
- * The header is a tree of JSON, and what is taken from it comes through typed
- * getters alone: a number that is negative, has a fraction or does not fit is no
- * whole number, and so a fault.  Sizes are multiplied by mul() alone.
+ * The header is a JSON tree, read only through typed getters.  A number that is negative, has a
+ * fraction or does not fit is not an integer there, and so a fault.  Sizes are multiplied only by
+ * mul().
  */
 #include <endian.h>
 #include <errno.h>
@@ -18,7 +18,7 @@
 #define LENGTH_BYTES 8u
 #define METADATA     "__metadata__"
 
-/* A tensor has an object, two arrays, a string and four numbers; the rest is metadata. */
+/* A tensor has an object, two arrays, a string and four numbers; the rest is for metadata. */
 #define NODES_MAX (TENSORS_MAX * 16u)
 
 static const struct dtype {
@@ -52,12 +52,12 @@ static const struct dtype {
 struct reading {
         const struct json *header;
         uint64_t data, file_bytes; /* data <= file_bytes */
-        const char *name;          /* of the tensor; NULL: of none */
+        const char *name;          /* of the current tensor; NULL: none */
         char *why;
         size_t why_bytes;
 };
 
-/* -EINVAL; written out at the end, so that a compiler sees that it is not 0. */
+/* -EINVAL; written literally at the end, so that a compiler sees that it is not 0. */
 #define refuse(rd, ...) (fault((rd), __VA_ARGS__), (void)error_raise(-EINVAL), -EINVAL)
 
 __attribute__((format(printf, 2, 3))) static void fault(const struct reading *rd,
@@ -109,7 +109,10 @@ static int take_dtype(const struct reading *rd, uint32_t node, const struct dtyp
         return refuse(rd, "its dtype '%s' is unknown here", shown(name).text);
 }
 
-/* Rows and columns, and how many numbers; without sizes one.  More than two are multiplied and forgotten. */
+/*
+ * Rows, columns, and the count of numbers; an empty shape is one number.  Of more than two
+ * dimensions only the product is used: such a tensor is unserved.
+ */
 static int take_shape(const struct reading *rd, uint32_t node, struct tensor *t,
                       uint64_t *ret_numbers)
 {
@@ -138,7 +141,7 @@ static int take_shape(const struct reading *rd, uint32_t node, struct tensor *t,
         return 0;
 }
 
-/* The range, and that it is in the data. */
+/* Reads the range, and checks that it is in the data. */
 static int take_offsets(const struct reading *rd, uint32_t node, struct tensor *t)
 {
         const struct json *j = rd->header;
@@ -206,7 +209,10 @@ static int take_tensor(struct reading *rd, uint32_t node, struct tensor *ret_ten
         return 0;
 }
 
-/* Each begins where the one before ends, the first at the start, and the last ends the file. */
+/*
+ * The first range begins at the start, each later one at the end of the one before, the last ends
+ * the file.
+ */
 static int check_tiling(struct reading *rd, struct tensor_table *table)
 {
         uint64_t end = rd->data;
@@ -247,12 +253,12 @@ static int take_tensors(struct reading *rd, uint32_t metadata, struct tensor_tab
         }
         if ((r = check_tiling(rd, table)))
                 return r;
-        /* JSON with a key twice has been refused. */
+        /* The JSON parser has already refused duplicate keys. */
         (void)tensor_table_by_name(table);
         return 0;
 }
 
-/* Takes the header over, whatever comes of it. */
+/* Takes ownership of the header, also on failure. */
 static int take_header(struct json *header, uint64_t data, uint64_t file_bytes,
                        struct safetensors *ret_safetensors, char *why, size_t why_bytes)
 {
@@ -292,7 +298,7 @@ static int parse_header(const char *text, uint64_t length, uint64_t file_bytes,
                                       why, why_bytes));
 }
 
-/* That it is in the file, and within the limit. */
+/* Checks that the header is inside the file and within the limit. */
 static int check_length(uint64_t length, uint64_t file_bytes, char *why, size_t why_bytes)
 {
         if (length > file_bytes - LENGTH_BYTES)

@@ -12,7 +12,7 @@
 #include "daemon/why.h"
 #include "kernels/blocks.h"
 
-#define NUMBERS SCALES_COLUMNS /* of a block */
+#define NUMBERS SCALES_COLUMNS /* in a block */
 
 const char scales_wanted[] = "its type F8_E4M3 is served with scales, and it has none";
 
@@ -34,7 +34,7 @@ static const struct tensor *find(const struct tensor_table *table, const struct 
         return found;
 }
 
-/* A scale for all, for a row, for a block. */
+/* Tries one scale for all, for each row, for each block. */
 static bool measure(struct scales *s, const struct tensor *weights, const struct scale_block *block)
 {
         const struct scale_block shares[] = { { weights->rows, weights->columns },
@@ -55,7 +55,7 @@ static bool is_of_floats(const struct tensor *t)
         return !t->unserved && (t->type == ROW_F32 || t->type == ROW_F16 || t->type == ROW_BF16);
 }
 
-/* NULL, or why not. */
+/* Returns NULL, or why the scales do not fit. */
 static const char *fit(struct scales *s, const struct tensor *weights,
                        const struct scale_block *block)
 {
@@ -87,7 +87,7 @@ static uint32_t count_wanting(const struct tensor_table *table)
         return count;
 }
 
-/* Without those that were taken. */
+/* Removes the taken tensors from the table. */
 static void close_ranks(struct tensor_table *table, const bool *taken)
 {
         uint32_t count = 0;
@@ -139,7 +139,10 @@ uint32_t scales_of(const struct tensor *weights, uint32_t row, uint32_t rows, ui
         return (last - first + 1) * s->tensor.columns;
 }
 
-/* Numbers are never overtaken: a row's end comes nearer to its numbers' with each block, and meets it with the last. */
+/*
+ * Writing never overtakes reading.  With each block, `to` comes nearer to `from`, and they meet
+ * after the last block.
+ */
 void scales_weave(const struct tensor *weights, uint32_t row, uint32_t rows, const float *scales,
                   void *io_rows)
 {

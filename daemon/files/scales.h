@@ -1,19 +1,20 @@
 /*
- * Weights of eight bits whose scales lie beside them.
+ * 8-bit weights whose scales are stored in separate tensors.
  *
- * Hugging Face's files keep the numbers of such a matrix, F8_E4M3, in one tensor and what they are
- * multiplied by in another, X.weight_scale_inv or X.weight_scale.  A backend takes rows of blocks: 128
- * numbers, in front of them their scale (kernels/blocks.h).  Here the two tensors become one, whose
- * rows are put together while they are read; nobody but who reads them knows that there are two.
+ * Hugging Face's files keep the numbers of such a matrix, F8_E4M3, in one tensor and the scales in
+ * another, X.weight_scale_inv or X.weight_scale.  A backend takes rows of blocks: a scale followed
+ * by 128 numbers (kernels/blocks.h).  Here the two tensors become one, whose rows are combined
+ * while they are read.  Only the code that reads rows knows that there are two.
  *
- * What a scale covers is told by the scales' shape, for a matrix of rows x columns:
+ * The shape of the scales tells what one scale covers, for a matrix of rows x columns:
  *
- *      none, 1 or 1 x 1                      all of it
- *      rows x 1                              a row
+ *      none, 1 or 1 x 1                      the whole matrix
+ *      rows x 1                              one row
  *      ceil(rows / R) x ceil(columns / C)    R x C of it, as config.json says, or 128 x 128
  *
- * Where two of these are the same shape, they mean the same.  Columns of a matrix, and C, are whole
- * multiples of 128.  A scale is a number like any other weight: whether it is finite, nobody looks.
+ * If two of these have the same shape, they have the same meaning.  The columns of a matrix, and C,
+ * must be multiples of 128.  A scale is a number like any other weight: it is not checked for being
+ * finite.
  */
 #ifndef DAEMON_FILES_SCALES_H
 #define DAEMON_FILES_SCALES_H
@@ -26,7 +27,7 @@
 #define SCALES_ROWS    128u
 #define SCALES_COLUMNS 128u
 
-/* Why an F8_E4M3 tensor is not served as long as nobody has found its scales. */
+/* Why an F8_E4M3 tensor is not served unless its scales are found. */
 extern const char scales_wanted[];
 
 struct scale_block {
@@ -34,22 +35,28 @@ struct scale_block {
 };
 
 struct scales {
-        struct tensor tensor;      /* the numbers themselves, in the file */
-        struct scale_block covers; /* of the weights, one of them */
-        char misfit[192];          /* or why they do not fit, and then the weights are unserved */
+        struct tensor tensor;      /* the tensor of the scales, as in the file */
+        struct scale_block covers; /* the part of the weights that one scale covers */
+        char misfit[192];          /* why the scales do not fit; then the weights are unserved */
 };
 
 /*
- * In a table by name, which it is afterwards: takes scales out of it and gives them to their tensors.
- * *ret_scales is what those then point at, to be freed after the table.  0 or -ENOMEM.
+ * `table` is sorted by name, before and after.  Removes the scales from it and attaches them to
+ * their tensors, which point into *ret_scales; free that after the table.  0 or -ENOMEM.
  */
 int scales_join(struct tensor_table *table, const struct scale_block *block,
                 struct scales **ret_scales);
 
-/* How many scales these rows of the weights have, one behind another from *ret_from, a byte of theirs. */
+/*
+ * The number of scales of these rows of the weights.  They are contiguous in the scales' tensor,
+ * from its byte *ret_from on.
+ */
 uint32_t scales_of(const struct tensor *weights, uint32_t row, uint32_t rows, uint64_t *ret_from);
 
-/* In place: the rows' numbers, at the end of where rows of blocks have room, become those rows. */
+/*
+ * In place: on entry, the rows' numbers are at the end of the space for rows of blocks.  On return,
+ * the space has the rows of blocks.
+ */
 void scales_weave(const struct tensor *weights, uint32_t row, uint32_t rows, const float *scales,
                   void *io_rows);
 

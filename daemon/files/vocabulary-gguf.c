@@ -1,8 +1,8 @@
 /*
- * A vocabulary out of GGUF metadata, with llama.cpp's defaults where a key is absent.
+ * Reads a vocabulary from GGUF metadata, with llama.cpp's defaults for absent keys.
  *
- * GGUF does not tell of normalisation: Qwen-2's text is composed (NFC) by its
- * tokenizer.json, and taken as it is by its GGUF files, there as here.
+ * GGUF has no key for normalisation.  Qwen-2's tokenizer.json composes text (NFC); for its GGUF
+ * files text is taken as it is, both in llama.cpp and here.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static const struct {
         [6] = { ENTRY_BYTE, SPELT_PLAIN, SPELT_HEX },
 };
 
-/* The array is there and has so many elements; `optional`: or is not there. */
+/* The array must exist and have `count` elements; `optional`: it may also be absent. */
 static int find_array(struct reading *rd, const char *key, bool optional, uint64_t count,
                       struct gguf_array *ret_array)
 {
@@ -98,7 +98,7 @@ static int read_switch(struct reading *rd, const char *key, bool *value)
         return 0;
 }
 
-/* Writers put all bits set where there is none. */
+/* Some writers set all bits if there is no such token. */
 static int read_id(struct reading *rd, const char *key, uint32_t *id)
 {
         if (!gguf_has(rd->gguf, key))
@@ -155,7 +155,7 @@ static int read_rules(struct reading *rd, const char *splitter)
         return error_pass(r);
 }
 
-/* What all the tokens' names have together: no more than the header's bytes, in which they lie. */
+/* Bytes of all tokens' names together; they are part of the header, so no more than its bytes. */
 static uint64_t count_bytes(struct gguf_array tokens)
 {
         const char *name;
@@ -177,7 +177,7 @@ static int read_all(struct reading *rd, const char *splitter, char *why, size_t 
         if (!r)
                 r = find_array(rd, KEY("merges"), !rd->letters, UINT64_MAX, &merges);
         if (!r && !rd->letters)
-                merges.left = 0; /* what goes by scores has none */
+                merges.left = 0; /* merging by scores uses no merges */
         if (!r)
                 r = maker_begin(&rd->m, tokens.left, merges.left, count_bytes(tokens), why,
                                 why_bytes);

@@ -1,7 +1,7 @@
 /*
- * A vocabulary out of tokenizer.json.  Hugging Face's `tokenizers` builds a pipeline
- * from what stands there; here two pipelines are known, and every part must be one
- * of the shapes below, or the file is refused by the part's name.
+ * Reads a vocabulary from tokenizer.json.  Hugging Face's `tokenizers` builds a pipeline from this
+ * file.  Two pipelines are supported here.  Every part must have one of the shapes below; otherwise
+ * the file is refused with the part's name.
  *
  *                   byte-level                          characters
  *      normalizer   none, NFC                           Prepend and Replace, of bars; or
@@ -12,7 +12,8 @@
  *                                                       Metaspace
  *      post         a bos in front, or nothing
  *
- * Truncation and padding are of whoever made the file, and no part of the ids.
+ * Truncation and padding are settings of the program that made the file.  They do not affect the
+ * ids.
  */
 #include "daemon/files/vocabulary-json.h"
 
@@ -46,7 +47,7 @@ struct reading {
         const char *splitter; /* named by the caller, or NULL */
         uint32_t model, added;
         bool letters;
-        bool bars; /* its normalizer makes them of blanks */
+        bool bars; /* its normalizer turns blanks into bars */
         bool fallback;
 };
 
@@ -98,7 +99,7 @@ int json_words_read(const struct json *json, uint32_t object, struct maker *m,
 
                 json_whole(json, n, &id);
                 if (maker_has(m, id) && maker_find(m, name, bytes) == id)
-                        continue; /* an added token, and said again */
+                        continue; /* an added token, listed again */
                 r = maker_entry(m, id, name, bytes, hex ? ENTRY_BYTE : ENTRY_NORMAL,
                                 hex ? SPELT_HEX : spelling, 0);
         }
@@ -140,7 +141,7 @@ static bool is_on(const struct reading *rd, uint32_t node, const char *key, bool
         return on;
 }
 
-/* Steps of a pipeline, one after another: of a Sequence, or the one alone. */
+/* Steps of a pipeline in order: those of a Sequence, or a single one. */
 struct steps {
         uint32_t at;
         bool alone;
@@ -169,7 +170,7 @@ static int refuse_part(struct reading *rd, const char *part, uint32_t node)
                             part, shown(type ? type : "no type").text);
 }
 
-/* Replace from one text to another. */
+/* A Replace step from one text to another. */
 static bool replaces(const struct reading *rd, uint32_t node, const char *from, const char *to)
 {
         return is_type(rd, node, "Replace") &&
@@ -217,7 +218,7 @@ static int read_expression(struct reading *rd, uint32_t step)
         return 0;
 }
 
-/* Bars for blanks, and one in front unless there is one. */
+/* Blanks become bars, and a bar is added in front unless there is one. */
 static int read_metaspace(struct reading *rd, uint32_t step)
 {
         static const struct {
@@ -276,7 +277,7 @@ static int read_pre_tokenizer(struct reading *rd)
         return error_pass(r);
 }
 
-/* The blank in front, which Strip takes off again, is the caller's to handle: tokenizer_leads(). */
+/* The blank in front, which Strip removes again, is handled by the caller: tokenizer_leads(). */
 static int read_decoder(struct reading *rd)
 {
         uint32_t part = member(rd, 0, "decoder"), step;
@@ -298,7 +299,7 @@ static int read_decoder(struct reading *rd)
         return 0;
 }
 
-/* What stands in front of the text, and nothing behind it. */
+/* A token may stand before the text; nothing may follow the text. */
 static int read_template(struct reading *rd, uint32_t node)
 {
         uint32_t at = json_first(rd->json, member(rd, node, "single")), token, ids;
@@ -444,7 +445,7 @@ static int read_merges(struct reading *rd)
         return error_pass(r);
 }
 
-/* Room for the words of the model, and for those that were added to them. */
+/* Allocates space for the model's words and the added tokens. */
 static int begin(struct reading *rd, char *why, size_t why_bytes)
 {
         struct json_words words;

@@ -1,5 +1,5 @@
 /*
- * Words in JSON: an object of names and ids, as tokenizer.json and vocab.json have it.
+ * Words in JSON: an object of names and ids, as in tokenizer.json and vocab.json.
  */
 #ifndef DAEMON_FILES_VOCABULARY_JSON_H
 #define DAEMON_FILES_VOCABULARY_JSON_H
@@ -9,16 +9,16 @@
 
 struct json_words {
         uint64_t count;
-        uint64_t ids; /* the largest and one */
-        size_t bytes; /* of all names */
+        uint64_t ids; /* the largest id plus one */
+        size_t bytes; /* of all names together */
 };
 
-/* 0, or -EINVAL and *why: not every member is a whole number within reason. */
+/* 0, or -EINVAL and *why: a member is not an integer within the limits. */
 int json_words_measure(const struct json *json, uint32_t object, struct json_words *ret_words,
                        char *why, size_t why_bytes);
-/* A few ids may be left out, but a small file does not make a large table.  0 or -EINVAL. */
+/* Some ids may be unused, but a small file must not cause a large table.  0 or -EINVAL. */
 int json_words_fit(const struct json_words *words, char *why, size_t why_bytes);
-/* After that.  fallback: names like <0x0A> are bytes. */
+/* Call it after those two.  fallback: names like <0x0A> are bytes. */
 int json_words_read(const struct json *json, uint32_t object, struct maker *maker,
                     enum spelling spelling, bool fallback);
 

@@ -1,15 +1,15 @@
 /*
- * A vocabulary out of SentencePiece's tokenizer.model: a protobuf message.
+ * Reads a vocabulary from SentencePiece's tokenizer.model: a protobuf message.
  *
  *      1 pieces, each:   1 the piece, 2 its score (float), 3 its type (1 if absent)
- *      2 trainer:        3 model type (2: BPE), 24 the blank goes behind a text,
+ *      2 trainer:        3 model type (2: BPE), 24 the blank goes after a text,
  *                        40 unknown, 41 bos, 42 eos
  *      3 normaliser:     2 its compiled rules, 3 a blank is put in front,
- *                        4 extra blanks are taken out, 5 blanks become bars
+ *                        4 extra blanks are removed, 5 blanks become bars
  *
- * A message is a row of fields, each a key (number << 3 | wire type) and a value:
- * 0 a varint, 1 eight bytes, 2 a length and its bytes, 5 four bytes.  Fields that
- * are not asked for are stepped over.  Nothing is nested deeper than here.
+ * A message is a sequence of fields.  Each has a key (number << 3 | wire type) and a value: 0 a
+ * varint, 1 eight bytes, 2 a length and its bytes, 5 four bytes.  Unknown fields are skipped.  No
+ * nesting is deeper than shown here.
  */
 #include <endian.h>
 #include <inttypes.h>
@@ -80,7 +80,7 @@ static bool take_fixed(struct message *message, unsigned bytes, uint64_t *ret_va
         return true;
 }
 
-/* 0, END or -EINVAL. */
+/* Returns 0, END or -EINVAL. */
 static int take_field(struct reading *rd, struct message *message, struct field *ret_field)
 {
         struct field f = { 0 };
@@ -191,7 +191,7 @@ static int count_pieces(struct reading *rd, struct message message, uint64_t *re
         return r < 0 ? r : 0;
 }
 
-/* -1, with all its bits, says that there is none. */
+/* -1, stored as all bits set, means that there is no such token. */
 static uint32_t special(const struct reading *rd, unsigned which)
 {
         uint64_t id = rd->special[which];
@@ -245,7 +245,7 @@ int vocabulary_from_model(const char *bytes, size_t count, struct vocabulary **r
                           char *why, size_t why_bytes)
 {
         const struct message message = { bytes, count };
-        /* What the format says of fields that are absent. */
+        /* The format's defaults for absent fields. */
         struct reading rd = { .m = { .why = why, .why_bytes = why_bytes },
                               .type = 1,
                               .blank = 1,

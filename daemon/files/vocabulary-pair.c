@@ -1,6 +1,6 @@
 /*
- * A vocabulary out of two files: names and ids as one JSON object, merges as lines.
- * GPT-2's encoder.json and vocab.bpe, and vocab.json and merges.txt ever since.
+ * Reads a vocabulary from two files: names and ids as one JSON object, and merges as lines.  GPT-2
+ * used encoder.json and vocab.bpe; later models use vocab.json and merges.txt.
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ static bool next_line(struct lines *lines, const char **ret_line, size_t *ret_by
         return true;
 }
 
-/* The first line may say what version the file has; it is no merge. */
+/* The first line may state the file's version; it is not a merge. */
 static struct lines lines_of(const char *text, size_t bytes)
 {
         static const char version[] = "#version";

@@ -1,5 +1,5 @@
 /*
- * The front door: which reader a path belongs to, and the file's bytes for it.
+ * The entry point: chooses the reader for a path, and reads the file's bytes for it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ static const struct {
         const char *vocab, *merges;
 } pairs[] = { { "vocab.json", "merges.txt" }, { "encoder.json", "vocab.bpe" } };
 
-/* What is looked for in a folder, in this order. */
+/* Files to look for in a folder, in this order. */
 static const char *const names[] = { "tokenizer.json", "tokenizer.model", "vocab.json",
                                      "encoder.json" };
 
@@ -47,7 +47,7 @@ static int read_whole(const struct door *d, const char *path, struct whole *ret_
         return r == FILE_E_ABSENT ? error_raise(-ENOENT) : error_pass(r);
 }
 
-/* The same path with another last part.  False: it is too long. */
+/* The same path with another last component.  False: it is too long. */
 static bool beside(const char *path, const char *name, char to[PATH_BYTES])
 {
         const char *slash = strrchr(path, '/');
@@ -142,7 +142,7 @@ static int open_file(const struct door *d, const char *path)
         return error_pass(r);
 }
 
-/* Only a folder has files in it; of one that has several, the first says most. */
+/* Finds the first known file in a folder; earlier names carry more information.  NULL: none. */
 static const char *find_inside(const char *folder, char to[PATH_BYTES])
 {
         for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {

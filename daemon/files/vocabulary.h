@@ -1,15 +1,15 @@
 /*
- * A vocabulary, out of the files that people have.
+ * Reads a vocabulary from the usual kinds of files.
  *
- *      MODEL.gguf                    its metadata: gpt2 (byte-level BPE), llama (SentencePiece), bytes
- *      tokenizer.json                Hugging Face; model BPE
- *      tokenizer.model               SentencePiece; model BPE
- *      vocab.json, encoder.json      byte-level BPE; merges.txt, vocab.bpe beside it
- *      a folder                      the first of these that is in it
+ *      MODEL.gguf                its metadata: gpt2 (byte-level BPE), llama (SentencePiece), bytes
+ *      tokenizer.json            Hugging Face; model BPE
+ *      tokenizer.model           SentencePiece; model BPE
+ *      vocab.json, encoder.json  byte-level BPE; with merges.txt or vocab.bpe beside it
+ *      a folder                  the first of these that is in it
  *
- * All of them are hostile.  What a file asks for and is not done here is refused by
- * its name, never left out: ids that are nearly right are wrong.  So a tokenizer.json
- * is recognised by its structure, part by part.
+ * All of these files are hostile.  A feature that is not implemented is refused by its name and
+ * never ignored, because ids that are almost right are wrong.  For the same reason, a
+ * tokenizer.json is recognised by its structure, part by part.
  */
 #ifndef DAEMON_FILES_VOCABULARY_H
 #define DAEMON_FILES_VOCABULARY_H
@@ -23,15 +23,15 @@
 struct gguf;
 
 /*
- * `splitter` names the rule for pre-tokens ("gpt2", "llama3", "qwen2", "none", and as
- * GGUF files call them); NULL: the file says it, and one that cannot is refused.
- * 0, -EINVAL, -ENOMEM or what reading met; *why has the sentence.
+ * `splitter` names the rule for pre-tokens ("gpt2", "llama3", "qwen2", "none", or a name that GGUF
+ * files use).  NULL: the file must name it; a file that cannot is refused.  Returns 0, -EINVAL,
+ * -ENOMEM or a read error; *why has the sentence.
  */
 int vocabulary_open(const char *path, const char *splitter, struct vocabulary **ret_vocabulary,
                     char *why, size_t why_bytes);
 struct vocabulary *vocabulary_close(struct vocabulary *vocabulary); /* takes NULL */
 
-/* The same from what has been read. */
+/* The same from data in memory. */
 int vocabulary_from_gguf(const struct gguf *gguf, const char *splitter,
                          struct vocabulary **ret_vocabulary, char *why, size_t why_bytes);
 int vocabulary_from_json(const char *text, size_t bytes, const char *splitter,
