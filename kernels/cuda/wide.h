@@ -24,7 +24,8 @@
  *                      bucket of 16 rows on; with 8 rows, the kernels of linear(), which begin
  *                      early, make steps of Qwen3-0.6B 1.12 times as fast
  *      packed          from the bucket of 64 rows on: 1.09 times (Q4_0), 1.41 (Q4_K), 1.08
- *                      (F8_E4M3).  With 32 rows, widening costs more than it gains: 0.75 times (Q4_0)
+ *                      (F8_E4M3).  With 32 rows, widening costs more than it gains: 0.75 times
+ *                      (Q4_0)
  *
  * Rows of x at or past *count are multiplied, too, and do not affect the others.  Afterwards
  * these rows of y, up to rows_max, may hold anything.  But out is written only for the *count
@@ -58,8 +59,8 @@ void wide_room(const linear_matrix *w, linear_epilogue epilogue, uint32_t rows_m
 
 /*
  * 1: the library can multiply these rows, and its algorithm is fixed; the rule of blas_serves()
- * about recordings applies.  0: only linear() can.  wide() also serves a y or a bias that is not
- * aligned to 16 bytes.  Such rows occur in a matrix whose parts have several formats.
+ * about recordings applies.  0: only linear() can.  linear() also serves a y or a bias that is
+ * not aligned to 16 bytes.  Such rows occur in a matrix whose parts have several formats.
  */
 int wide_serves(blas *blas, const linear_args *args, const wide_scratch *scratch);
 /* The arguments must be served (wide_serves()).  args->sums and args->arrived are not needed. */
