@@ -114,7 +114,8 @@ DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
                                            from + x * 16, true);
                 }
                 if (lane_number() + 1 <=
-                    S::SCALES / 16) /* with "<", nvcc would warn where SCALES is 0 */
+                    /* With "<", nvcc would warn where SCALES is 0. */
+                    S::SCALES / 16)
                         copy_begin(stage + 2 * S::SLICES * S::TILE + number * S::SCALES +
                                            lane_number() * 16,
                                    from + L::BYTES - S::SCALES + lane_number() * 16, true);
@@ -131,7 +132,8 @@ DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t
                    strand<D> *s)
 {
         const tile mine = prompt_tile_of<D, T>(a, item)
-                                  .mine; /* computed again here, to save registers before */
+                                  /* Computed again here, to save registers before. */
+                                  .mine;
         unsigned g = lane_number() / 4, t = lane_number() % 4;
 
         UNROLL
@@ -332,7 +334,8 @@ int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint3
                           uint32_t rows_max, size_t *ret_bytes)
 {
         const prompt_kind *kind =
-                kind_of(of->head_dim, KV_F16); /* the number of pairs is the same for all types */
+                /* The number of pairs is the same for all types. */
+                kind_of(of->head_dim, KV_F16);
         uint32_t group = of->heads / of->kv_heads, tiles, all;
 
         assert(kind && of->heads % of->kv_heads == 0 && processors && rows_max);
@@ -350,7 +353,8 @@ int attend_prompt_plan(device *device, const step_view *view, const attend_room 
                        const attend_prompt_room *room)
 {
         const prompt_kind *kind =
-                kind_of(of->head_dim, KV_F16); /* the number of pairs is the same for all types */
+                /* The number of pairs is the same for all types. */
+                kind_of(of->head_dim, KV_F16);
         const prompt_plan_job job = { view->counts,   view->runs,
                                       room->list,     of->heads / of->kv_heads,
                                       room->rows_min, kind->pairs };

@@ -315,7 +315,8 @@ static cublasStatus_t choose(const blas *blas, chosen *one)
         if (preference)
                 (void)call->preference_delete(preference);
         if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
-                return CUBLAS_STATUS_SUCCESS; /* with these it reports that it cannot multiply this shape */
+                /* With these it reports that it cannot multiply this shape. */
+                return CUBLAS_STATUS_SUCCESS;
         one->serves = !status && found && best.state == CUBLAS_STATUS_SUCCESS;
         one->way = best.algo;
         return status;
