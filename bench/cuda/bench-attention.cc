@@ -18,11 +18,8 @@
 #define NODES    16u
 
 struct shape {
-        uint32_t slots, rows,
-                /*
-                 * Of each slot, including the rows of this step; the last row is at context - 1.
-                 */
-                context;
+        /* context: of each slot, including the rows of this step; its last row is at context - 1 */
+        uint32_t slots, rows, context;
         uint32_t head_dim;
 };
 

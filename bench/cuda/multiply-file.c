@@ -1,6 +1,6 @@
 /*
- * Multiplies one matrix by an operator of the backend for GPUs, from files to a file, so that
- * another program can compare the result with its own (contrib/gpu/pytorch).
+ * Multiplies one matrix by an operator of the backend for GPUs, from files to a file.  Another
+ * program can then compare the result with its own (contrib/gpu/pytorch).
  *
  *      multiply-file [--deterministic] [--threads T] --library FILE OPERATOR TYPE N K ROWS
  *                    WEIGHTS X Y

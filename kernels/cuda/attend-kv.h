@@ -56,9 +56,8 @@ template <int D> DEVICE const uint8_t *row_at(const uint8_t *rows, unsigned row,
 template <int D, kv_type T> struct kv_lines {
         static constexpr int WIDTH = KV_HAS_SCALES(T) ? D / 2 : D;
         static constexpr unsigned CHUNKS = row_chunks<WIDTH>::CHUNKS;
-        static constexpr unsigned NUMBERS =
-                /* Bytes of the numbers in shared memory. */
-                PAGE_POSITIONS * row_chunks<WIDTH>::BYTES;
+        /* Bytes of the numbers in shared memory. */
+        static constexpr unsigned NUMBERS = PAGE_POSITIONS * row_chunks<WIDTH>::BYTES;
         static constexpr unsigned SCALES = KV_HAS_SCALES(T) ? PAGE_POSITIONS * sizeof(float) : 0;
         /* Bytes of a tile in a page. */
         static constexpr unsigned BYTES = PAGE_POSITIONS * CHUNKS * 16 + SCALES;

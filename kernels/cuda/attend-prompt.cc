@@ -113,9 +113,8 @@ DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
                                                            16,
                                            from + x * 16, true);
                 }
-                if (lane_number() + 1 <=
-                    /* With "<", nvcc would warn where SCALES is 0. */
-                    S::SCALES / 16)
+                /* With "<", nvcc would warn where SCALES is 0. */
+                if (lane_number() + 1 <= S::SCALES / 16)
                         copy_begin(stage + 2 * S::SLICES * S::TILE + number * S::SCALES +
                                            lane_number() * 16,
                                    from + L::BYTES - S::SCALES + lane_number() * 16, true);
@@ -131,9 +130,8 @@ template <int D, kv_type T>
 DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t kv_head,
                    strand<D> *s)
 {
-        const tile mine = prompt_tile_of<D, T>(a, item)
-                                  /* Computed again here, to save registers before. */
-                                  .mine;
+        /* Computed again here, to save registers before. */
+        const tile mine = prompt_tile_of<D, T>(a, item).mine;
         unsigned g = lane_number() / 4, t = lane_number() % 4;
 
         UNROLL
@@ -333,9 +331,8 @@ bool attend_prompt_serves(uint32_t head_dim, kv_type type)
 int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint32_t processors,
                           uint32_t rows_max, size_t *ret_bytes)
 {
-        const prompt_kind *kind =
-                /* The number of pairs is the same for all types. */
-                kind_of(of->head_dim, KV_F16);
+        /* The number of pairs is the same for all types. */
+        const prompt_kind *kind = kind_of(of->head_dim, KV_F16);
         uint32_t group = of->heads / of->kv_heads, tiles, all;
 
         assert(kind && of->heads % of->kv_heads == 0 && processors && rows_max);
@@ -352,9 +349,8 @@ int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint3
 int attend_prompt_plan(device *device, const step_view *view, const attend_room *of,
                        const attend_prompt_room *room)
 {
-        const prompt_kind *kind =
-                /* The number of pairs is the same for all types. */
-                kind_of(of->head_dim, KV_F16);
+        /* The number of pairs is the same for all types. */
+        const prompt_kind *kind = kind_of(of->head_dim, KV_F16);
         const prompt_plan_job job = { view->counts,   view->runs,
                                       room->list,     of->heads / of->kv_heads,
                                       room->rows_min, kind->pairs };

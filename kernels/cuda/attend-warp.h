@@ -3,8 +3,8 @@
  * positions, whose K and V lie in shared memory.
  *
  * Positions are taken in columns of 8, as in products, N columns at once; N is even.  A pair's
- * numbers go through the same operations for any other pairs in the tile, and a column that a
- * pair does not see changes no bit of it.
+ * numbers go through the same operations for any other pairs in the tile.  A column that a pair
+ * does not see changes no bit of it.
  */
 #ifndef KERNELS_CUDA_ATTEND_WARP_H
 #define KERNELS_CUDA_ATTEND_WARP_H
@@ -173,9 +173,8 @@ template <int N>
 DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int position,
                         float score[N][4])
 {
-        float behind
-                /* Position of the lane's first number, relative to the row's own position. */
-                [2];
+        /* Position of the lane's first number, relative to the row's own position. */
+        float behind[2];
 
         for (unsigned i = 0; i < 2; i++)
                 behind[i] = (float)(position + (int)(lane_number() % 4 * 2) - pairs->own[i]);

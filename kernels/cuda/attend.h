@@ -99,7 +99,7 @@ struct attend_bytes {
 
 /*
  * Sets blocks and cuts_max from the fields above them, for a device with `processors`
- * multiprocessors, steps of up to `rows_max` rows and page tables of `pages_max` entries.
+ * multiprocessors.  Steps have up to `rows_max` rows, and page tables have `pages_max` entries.
  * Returns in *ret_bytes how much memory must be allocated.  -EOVERFLOW: the sizes are too large.
  */
 int attend_room_of(attend_room *room, uint32_t processors, uint32_t rows_max, uint32_t pages_max,

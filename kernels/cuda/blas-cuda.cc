@@ -147,7 +147,7 @@ static void *open_file(const char *path)
         return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* Tries the folders that match a pattern, the newest version first. */
+/* Tries the folders that match a pattern, from the last name to the first: the newest first. */
 static void *open_in(const char *pattern, const char *name)
 {
         void *library = nullptr;

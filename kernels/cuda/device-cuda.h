@@ -1,5 +1,5 @@
 /*
- * What the interface to another NVIDIA library (blas-cuda.cc) needs of the real device.
+ * Functions of the real device for the code that calls another NVIDIA library (blas-cuda.cc).
  */
 #ifndef KERNELS_CUDA_DEVICE_CUDA_H
 #define KERNELS_CUDA_DEVICE_CUDA_H

@@ -557,7 +557,7 @@ void device_pinned_delete(device *device, void *memory)
         delete_memory(device, memory, true);
 }
 
-/* ---- what is put on a stream ---- */
+/* ---- putting operations on a stream ---- */
 
 static int put(device *device, stream stream, const operation *operation)
 {

@@ -240,9 +240,8 @@ const emu_given *emu_meet(const void *mine, size_t bytes, void (*last)(emu_given
         emu_given *given = &warp->given[warp->turn & 1];
 
         assert(bytes <= EMU_BYTES);
-        assert(!warp->there || (bytes == warp->bytes &&
-                                /* All lanes must execute the same instruction. */
-                                last == warp->last));
+        /* All lanes must execute the same instruction. */
+        assert(!warp->there || (bytes == warp->bytes && last == warp->last));
         if (bytes)
                 memcpy((*given)[now->lane], mine, bytes);
         warp->there |= 1u << now->lane;

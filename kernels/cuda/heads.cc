@@ -89,11 +89,8 @@ template <kv_type T> DEVICE uint32_t byte_of(float x)
 template <kv_type T> DEVICE void put_bytes(const place *to, const float *waits, uint32_t count)
 {
         const float top = T == KV_FP8 ? 448 : 127;
-        uint32_t most =
-                /*
-                 * Without their signs, floats have the same order as their bits, with NaN last.
-                 */
-                0;
+        /* Without their signs, floats have the same order as their bits, with NaN last. */
+        uint32_t most = 0;
         float scale;
 
         lanes_meet();

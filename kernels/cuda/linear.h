@@ -46,8 +46,8 @@
  *      LINEAR_BFLOAT   bfloat(weight): exact for ROW_BF16, rounded once for others.  Steps of 64
  *      LINEAR_INT8     weight = scale * integer of 8 bits (Q8_0).  Steps of 64
  *      LINEAR_INT4     weight = scale * (integer of 4 bits - 8) (Q4_0).  Steps of 128
- *      LINEAR_E4M3     weight = scale * number of 8 bits (kernels/rows.h), rounded once by the
- *                      program that made the file (F8_E4M3).  Steps of 64
+ *      LINEAR_E4M3     weight = scale * number of 8 bits (kernels/rows.h); code that computes
+ *                      this product rounds it once (F8_E4M3).  Steps of 64
  *      LINEAR_K4, K5   weight = scale * integer of 4 or 5 bits - least (Q4_K, Q5_K).  scale is a
  *                      half times a 6-bit integer, least is another half times another 6-bit
  *                      integer: exact floats.  Steps of 128
@@ -63,7 +63,7 @@
  *      LINEAR_K6               as INT8, for the first 16 columns, then for the other 16
  *
  * Groups are added one after the other.  Within a group the order is that of the tensor cores:
- * columns 8t ..  8t+3 of all t = 0 .. 3, then 8t+4 .. 8t+7.  LINEAR_K6: the first 16 columns, and
+ * columns 8t .. 8t+3 of all t = 0 .. 3, then 8t+4 .. 8t+7.  LINEAR_K6: the first 16 columns, and
  * separately the other 16.
  *
  * A packed row has its weights in one place and its scales in another.  Together they take as
@@ -80,8 +80,8 @@
  *      LINEAR_K4       the same, without adding 8
  *      LINEAR_K5       80 bytes for each 128 columns.  The lower four bits are as in LINEAR_K4.
  *                      Then lane t has bytes 64 + 4t ..: the fifth bits of four groups.  Those of
- *                      group j begin at bit 4j: column i is in bit i/2 (i even) or i/2 + 16 (i odd)
- *                      of them
+ *                      group j begin at bit 4j; counted from there, column i is in bit i/2 (i even)
+ *                      or i/2 + 16 (i odd)
  *      LINEAR_K6       96 bytes for each 128 columns, number + 32.  Here lane t has columns
  *                      4t .. 4t+3 and 16 + 4t .. 16 + 4t+3 of a group.  The lower four bits are as
  *                      in LINEAR_K4.  Then lane t has bytes 64 + 8t ..: two words of two groups

@@ -1,6 +1,6 @@
 /*
  * Nothing is sorted.  All candidates form a line, the likeliest first.  Each has a place, a
- * number of 64 bits:  the upper bits are smaller for a larger logit, and the lower bits are its
+ * number of 64 bits: the upper bits are smaller for a larger logit, and the lower bits are its
  * id, so no two places are equal.  Each candidate also has a weight: 1 for top_k, its chance for
  * top_p and the draw.  Then all three ask the same question:
  *
@@ -513,8 +513,8 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
         if (least && line.logits[id_of(least)] != -INFINITY) {
                 line.largest = line.logits[id_of(least)];
                 picked = id_of(least);
-                if (pick->temperature > 0 &&
-                    pick->min_p <= 1) /* min_p above 1 keeps no candidate */
+                /* min_p above 1 keeps no candidate. */
+                if (pick->temperature > 0 && pick->min_p <= 1)
                         picked = draw_from(room, &line, pick);
         }
         if (!threadIdx.x)

@@ -20,7 +20,8 @@
 #include <assert.h>
 
 /*
- * The next bucket is twice as large, or from BUCKET_HALVES on about half as large again.
+ * The next bucket is twice as large, or from BUCKET_HALVES on, in turn, 3/2 and 4/3 times
+ * as large.
  * Products by a library (wide.h) cost as much as the bucket has rows, not as the step has.
  */
 static uint32_t next_bucket(uint32_t bucket)

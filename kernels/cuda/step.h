@@ -31,7 +31,7 @@ struct step_view {
         const seen_run *runs;   /* in order; together they cover all rows */
         const uint32_t *tables; /* (slots, pages_max): the pages of each slot */
         const uint32_t *want;   /* rows whose logits are wanted, ascending */
-        const pick *picks;      /* how to pick for each of those rows */
+        const pick *picks;      /* for each wanted row, how to pick its token */
         uint32_t pages_max;
         uint32_t rows_max; /* of this bucket: launches are made for it */
 };

@@ -171,9 +171,8 @@ struct finish_args {
 KERNEL(THREADS) finish_gate(finish_args a)
 {
         uint32_t row = blockIdx.x, j = (blockIdx.y * THREADS + threadIdx.x) * FINISHED;
-        const float *sums =
-                /* The sums of gate. */
-                a.sums + (size_t)row * a.width + (j / 8 * 16 + j % 8);
+        /* The sums of gate. */
+        const float *sums = a.sums + (size_t)row * a.width + (j / 8 * 16 + j % 8);
         uint16_t *out = a.out + (size_t)row * a.out_columns + a.first + j;
         float made[FINISHED] = {};
 
