@@ -123,7 +123,7 @@ struct cuda {
         kernels table;
         kernels_conf conf;
         struct device *device;
-        struct steps steps; /* not used for tokens */
+        struct steps steps; /* except its tokens, which stay on the device */
         /*
          * Set once something failed in a step, or weights did not arrive: the error, and `how`
          * has a sentence.

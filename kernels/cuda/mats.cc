@@ -161,7 +161,7 @@ static int run_new(struct cuda *cuda, mat_run *run)
         return make_zeros(cuda, run->w.rows * run->scale_bytes, (void **)&run->w.scales);
 }
 
-/* A row and its scales must fit in a piece, so a row of several million columns is refused. */
+/* A row and its scales must fit in a piece, so a row of millions of columns is refused. */
 static bool fits(const struct cuda *cuda, const mat *mat)
 {
         for (uint32_t i = 0; i < mat->run_count; i++)
