@@ -1,7 +1,7 @@
 /*
- * Attention (attend.h) of decodes, by how many there are and how long their contexts, out of pages in no
- * order; and of prompts.  Decodes go from one layer's pages to the next one's, so that they come out of
- * memory.
+ * Attention (attend.h): decodes, for several numbers and context lengths, with pages in no
+ * particular order; and prompts.  Decodes go from one layer's pages to those of the next, so that
+ * the pages come from memory and not from the cache.
  */
 #include <stdio.h>
 #include <math.h>
@@ -18,8 +18,8 @@
 #define NODES    16u
 
 struct shape {
-        uint32_t slots, rows,
-                context; /* of each slot: rows of this step, the last one at context - 1 */
+        /* context: of each slot, including the rows of this step; its last row is at context - 1 */
+        uint32_t slots, rows, context;
         uint32_t head_dim;
 };
 
@@ -29,7 +29,7 @@ struct operands {
         const uint8_t *pages;
         size_t layer_bytes;
         unsigned layers;
-        std::vector<void *> memory; /* all of it */
+        std::vector<void *> memory; /* all memory that was allocated */
 };
 
 template <class T> static T *keep(operands *o, T *memory)
@@ -85,7 +85,7 @@ static void make_room(bench *b, operands *o, const shape *s)
         bench_must(device_clear(b->device, STREAM_STEPS, room->arrived, bytes.arrived), "to clear");
 }
 
-/* Those that have a kernel of their own. */
+/* Whether the rows are those of a prompt, which has a kernel of its own. */
 static bool is_prompt(const shape *s)
 {
         return s->rows >= ATTEND_PROMPT_ROWS;
@@ -132,7 +132,9 @@ static void operands_close(bench *b, operands *o)
                 bench_delete(b, memory);
 }
 
-/* Averages of numbers between -1 and 1 are that, too, and hardly all of them 0. */
+/*
+ * Averages of numbers between -1 and 1 are also between them, and it is unlikely that all are 0.
+ */
 static void check_out(bench *b, const operands *o, const shape *s)
 {
         std::vector<uint16_t> out((size_t)s->slots * s->rows * HEADS * s->head_dim);
@@ -146,7 +148,7 @@ static void check_out(bench *b, const operands *o, const shape *s)
         bench_check(any, "averages of numbers that are not 0");
 }
 
-/* Of one layer. */
+/* The time of one layer. */
 static figure time_attention(bench *b, const shape *s)
 {
         operands o;

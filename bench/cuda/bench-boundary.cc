@@ -1,7 +1,7 @@
 /*
- * What it costs that one kernel ends and the next begins, beyond the bytes that each has to read: a chain of
- * kernels, each with a slice of weights of its own and the sums of the one before it, put one by one
- * or recorded, with and without those that begin early.
+ * The cost of the boundary between two kernels, beyond the bytes that each has to read.  A chain
+ * of kernels is launched one by one or recorded, with and without early begin.  Each kernel has a
+ * slice of weights of its own, and reads the sums of its predecessor.
  */
 #include <stdio.h>
 #include <vector>
@@ -11,11 +11,11 @@
 
 #define THREADS 512u
 #define WARPS   (THREADS / LANES)
-#define RING    8u /* loads of a thread under way, 64 KiB of a block */
+#define RING    8u /* loads of a thread in progress, 64 KiB for a block */
 
 struct link_args {
         const uint8_t *weights;
-        uint32_t loads;     /* of each thread, whole rings or none */
+        uint32_t loads;     /* of each thread; a multiple of RING, or 0 */
         const uint32_t *in; /* (blocks, WARPS) */
         uint32_t *out;
 };
@@ -25,7 +25,7 @@ DEVICE uint32_t add_up(const uint4 &v)
         return v.x + v.y * 3 + v.z * 5 + v.w * 7;
 }
 
-/* EAGER: its first weights are under way before it waits for the one before it. */
+/* EAGER: the kernel requests its first weights before it waits for its predecessor. */
 template <bool EAGER> static KERNEL(THREADS) chain_link(link_args a)
 {
         const size_t step = (size_t)gridDim.x * THREADS * 16;
@@ -88,7 +88,9 @@ static chain chain_new(bench *b, unsigned megabytes)
         c.slice_bytes = slice_of(c.blocks, c.loads);
         if (!b->device)
                 return c;
-        /* Slices are read again when what was between them has gone through the cache five times. */
+        /*
+         * A slice is read again only after five times the size of the cache was read in between.
+         */
         c.slices = c.loads ? (unsigned)(((size_t)300 << 20) / c.slice_bytes) + 1 : 1;
         c.slices = c.slices < c.links ? c.slices : c.links;
         c.weights = bench_array<uint8_t>(b, FILL_BITS, c.loads ? c.slices * c.slice_bytes : 4);
@@ -129,7 +131,7 @@ static void put_link(const chain *c, const way *w, unsigned i)
                    "a link");
 }
 
-/* What comes out at the end, the same for all ways. */
+/* Checks the result at the end, which must be the same for all ways. */
 static void check_way(const chain *c, std::vector<uint32_t> *first)
 {
         std::vector<uint32_t> last(c->sums);

@@ -59,7 +59,7 @@ void bench_wait(bench *b)
         bench_must(device_wait(b->device, b->moment), "waiting");
 }
 
-/* Through pinned memory of its own: nothing of this is measured. */
+/* Copies through pinned memory that it allocates itself; this is not measured. */
 static void carry(bench *b, void *to, const void *from, size_t bytes, bool up)
 {
         size_t most = bytes < SENT_AT_ONCE ? bytes : SENT_AT_ONCE;

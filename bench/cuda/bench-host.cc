@@ -1,14 +1,14 @@
 /*
- * Between the host and the device: pinned memory there and back, and what a launch and a replay cost the
- * thread that makes them.
+ * Between the host and the device: copies of pinned memory in both directions, and the cost of a
+ * launch and a replay for the calling thread.
  */
 #include <stdio.h>
 
 #include "bench/cuda/bench.h"
 #include "kernels/cuda/lane.h"
 
-#define BUS      52e9 /* bytes/s one way, and ... */
-#define BUS_BOTH 85e9 /* ... both at once: predicted of PCIe 5 */
+#define BUS      52e9 /* bytes/s one way, predicted for PCIe 5 */
+#define BUS_BOTH 85e9 /* bytes/s both ways at once, predicted for PCIe 5 */
 
 struct nothing {
         uint32_t *never;
@@ -62,7 +62,7 @@ static void tell_copy(bench *b, ends *e, direction way)
 {
         double much = (double)e->bytes * (way == BOTH ? 2 : 1),
                limit = way == BOTH ? BUS_BOTH : BUS;
-        double predicted = much / (much / limit + 3e-6); /* it has a beginning, too */
+        double predicted = much / (much / limit + 3e-6); /* 3 us to start the copy */
         figure f = {};
         char what[100];
 
@@ -100,7 +100,7 @@ static void tell_copies(bench *b, size_t bytes)
 
 /* ---- the thread that launches ---- */
 
-/* Of the call alone, while the device has nothing to do. */
+/* The time of the call alone, while the device is idle. */
 template <class Call> static figure time_calls(bench *b, Call call)
 {
         double samples[101];

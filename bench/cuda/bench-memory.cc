@@ -1,6 +1,7 @@
 /*
- * How fast memory is copied, and how fast it is read, which is what a token costs: so many loads under way
- * for each multiprocessor, until there is no more to be had; and out of the L2 cache.
+ * How fast memory is copied, and how fast it is read; reading determines the cost of a token.
+ * Reading is measured with more and more loads in progress on each multiprocessor, until the
+ * bandwidth no longer grows; and also out of the L2 cache.
  */
 #include <stdio.h>
 
@@ -11,7 +12,8 @@
 
 struct read_args {
         const uint8_t *from;
-        size_t vectors; /* of 16 bytes; a multiple of what the grid reads at once */
+        /* Vectors of 16 bytes; a multiple of the number that the grid reads at once. */
+        size_t vectors;
         unsigned passes;
         uint32_t *sum; /* of all words */
 };
@@ -40,7 +42,8 @@ template <unsigned DEPTH> static KERNEL(READERS) read_all(read_args a)
 }
 
 struct reading {
-        unsigned blocks, depth; /* of each multiprocessor; loads of a thread under way */
+        /* `blocks` of each multiprocessor; `depth`: loads of a thread in progress. */
+        unsigned blocks, depth;
         void (*kernel)(read_args);
 };
 
@@ -49,7 +52,7 @@ static const reading readings[] = {
         { 2, 4, read_all<4> }, { 2, 8, read_all<8> }, { 4, 4, read_all<4> },
 };
 
-/* One reading, checked once against the sum of the first. */
+/* Measures one way of reading.  Its sum is checked once against that of the first way. */
 static figure read_through(bench *b, const reading *r, const uint8_t *from, size_t vectors,
                            unsigned passes)
 {
@@ -131,7 +134,7 @@ static void tell_cached(bench *b, const uint8_t *from, size_t bytes)
 
 void bench_memory(bench *b)
 {
-        /* what the widest grid reads at once, and a multiple of that */
+        /* the bytes that the widest grid reads at once; `bytes` is a multiple of them */
         size_t once = b->device ? (size_t)device_processors(b->device) * 4 * 8 * READERS * 16 : 0;
         size_t bytes = b->tiny ? once : once * (((size_t)2 << 30) / (once ? once : 1));
         uint8_t *from = nullptr, *to = nullptr;

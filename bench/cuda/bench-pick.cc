@@ -1,5 +1,5 @@
 /*
- * Picks of a step's rows out of their logits (pick.h), from the vocabulary of Llama 3.
+ * Picks tokens from the logits of a step's rows (pick.h), with the vocabulary of Llama 3.
  */
 #include <stdio.h>
 #include <vector>
@@ -9,12 +9,12 @@
 
 #define VOCAB    128256u
 #define WANTS    256u
-#define OF_BLOCK 65e9 /* bytes/s that one block can have read, a guess */
+#define OF_BLOCK 65e9 /* bytes/s that one block can read, a guess */
 
 static const struct {
         const char *name;
         pick how;
-        unsigned readings; /* of a row's logits (pick.h) */
+        unsigned readings; /* how often a row's logits are read (pick.h) */
 } kinds[] = {
         { "greedy", { 0, 1, 0, 0, 0, 1, 1, 0 }, 1 },
         { "drawn", { 1, 1, 0, 0, 0, 2, 1, 0 }, 2 },

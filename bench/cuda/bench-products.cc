@@ -1,7 +1,7 @@
 /*
- * Rows times weights, 1 to 256 rows, for the matrices of two models: by the kernel (linear.h), and
- * by cuBLASLt (wide.h).  Each product reads other weights than the ones before it, so that they
- * come out of memory.
+ * Rows times weights, 1 to 256 rows, for the matrices of two models: by the kernel (linear.h),
+ * and by cuBLASLt (wide.h).  Each product reads other weights than the products before it, so
+ * that the weights come from memory and not from the cache.
  */
 #include <errno.h>
 #include <math.h>
@@ -69,7 +69,7 @@ struct operands {
         unsigned *arrived;
         blas *library; /* NULL: there is none */
         wide_scratch scratch;
-        float alone[COMPARED]; /* the first numbers that one row alone comes to */
+        float alone[COMPARED]; /* the first results for one row alone */
 };
 
 static void make_sets(bench *b, operands *o, size_t bytes, size_t scales)
@@ -153,8 +153,9 @@ static void operands_close(bench *b, operands *o)
 /* ---- predictions ---- */
 
 /*
- * Bytes or operations, whichever takes longer, and the beginning; x costs from 32 rows on.  Each
- * chunk of rows reads x for every 16 rows of weights, out of the cache: 8 bytes a weight.
+ * The time for bytes or operations, whichever is longer, plus the time to start; x adds time from
+ * 32 rows on.  Each chunk of rows reads x for every 16 rows of weights, out of the cache: 8 bytes
+ * a weight.
  */
 static double predict_kernel(const card &card, const product *p, double bytes_of_number,
                              uint32_t rows)
@@ -168,7 +169,10 @@ static double predict_kernel(const card &card, const product *p, double bytes_of
         return (bytes > operations ? bytes : operations) + PREDICTED_GAP;
 }
 
-/* Packed weights are read and written as bfloats before, sums of a gate are read and written. */
+/*
+ * Packed weights are first read and written as bfloats; the sums of a gate are also read and
+ * written.
+ */
 static double predict_library(const card &card, const product *p, const named_format *f,
                               uint32_t rows)
 {
@@ -188,7 +192,7 @@ static double predict_library(const card &card, const product *p, const named_fo
 
 static void set_rows(bench *b, operands *o, uint32_t rows)
 {
-        o->args.rows_max = rows < 8 ? 8 : rows; /* as the backend's buckets are */
+        o->args.rows_max = rows < 8 ? 8 : rows; /* like the backend's buckets */
         bench_send(b, o->rows, &rows, sizeof(rows));
 }
 
@@ -200,7 +204,7 @@ static void multiply(bench *b, operands *o, way way, unsigned set)
                    "a product");
 }
 
-/* Has cuBLASLt choose an algorithm, too. */
+/* This also makes cuBLASLt choose an algorithm. */
 static bool library_serves(const operands *o)
 {
         int r = wide_serves(o->library, &o->args, &o->scratch);
@@ -209,7 +213,10 @@ static bool library_serves(const operands *o)
         return r;
 }
 
-/* What the first weights make of the first row, whatever was in y before. */
+/*
+ * Multiplies the first row with the first weights; the result does not depend on the previous
+ * contents of y.
+ */
 static void first_numbers(bench *b, operands *o, way way, float ret_numbers[COMPARED])
 {
         bool gate = o->args.epilogue == LINEAR_GATE;

@@ -20,8 +20,9 @@
 #include "bench/cuda/figure.h"
 #include "bench/cuda/random-model.h"
 
-#define CONTEXT   1024u
-#define MORE      128u /* positions that are decoded before it goes back to CONTEXT */
+#define CONTEXT 1024u
+/* Positions that are decoded before the benchmark goes back to CONTEXT. */
+#define MORE      128u
 #define PROMPT    2048u
 #define BATCH_MAX 256u
 #define SEGMENTS  7u
@@ -30,7 +31,7 @@
 #define LAUNCH    2.5e-6 /* of the host's time, predicted */
 #define PER_LAYER 8u     /* launches */
 
-#define REPLAY    20e-6 /* likewise, for all of a step */
+#define REPLAY    20e-6 /* the same for a whole step */
 #define REHEARSAL 0.4   /* seconds */
 #define COMPARED  5u    /* steps */
 
@@ -78,7 +79,7 @@ static const struct named {
 
 struct bench {
         bool tiny, quick, predict;
-        bool wrong; /* rows picked otherwise */
+        bool wrong; /* some rows picked another token */
         const struct card *card;
         const char *library;
         unsigned threads;
@@ -88,9 +89,9 @@ struct bench {
         struct kernels *k;
         struct random_model model;
         uint64_t number; /* of the last step */
-        double begun;    /* the host's time from its begin to its end */
+        double begun;    /* the host's seconds from the step's begin to its end */
         enum way way;
-        uint32_t picked[BATCHES][COMPARED]; /* by the first steps, when they were launched */
+        uint32_t picked[BATCHES][COMPARED]; /* tokens of the first steps, with launches */
 };
 
 static void must(int error, const char *what)
@@ -101,9 +102,9 @@ static void must(int error, const char *what)
         exit(1);
 }
 
-/* ---- what was thought beforehand ---- */
+/* ---- predictions ---- */
 
-/* Seconds of a step that do nothing but read weights, or multiply, and read K and V. */
+/* The least seconds of a step: the time to read weights, or to multiply, and to read K and V. */
 static double limit(const struct card *card, const struct random_shape *s, uint32_t batch,
                     uint32_t context)
 {
@@ -115,8 +116,8 @@ static double limit(const struct card *card, const struct random_shape *s, uint3
 }
 
 /*
- * Five boundaries a layer, and 85 parts of 100 where there is much to do beside weights.  Launches cost
- * the host more than the device, until there are many rows.
+ * Five boundaries between kernels a layer, and 85 % of the limit from 64 rows on.  Launches cost
+ * the host more time than the device needs, until there are many rows.
  */
 static double predict_on(const struct bench *b, unsigned card, unsigned batch)
 {
@@ -156,7 +157,7 @@ static void run(struct bench *b, const struct step *step)
         b->begun = figure_clock() - began;
 }
 
-/* Tables for all slots, and what slot 0 has seen for each of them. */
+/* Sets up the tables of all slots, and copies the pages of slot 0 to each of them. */
 static void set_up(struct bench *b)
 {
         uint32_t slots = b->batch_max, seen = (b->context + PAGE_POSITIONS - 1) / PAGE_POSITIONS;
@@ -180,7 +181,7 @@ static void set_up(struct bench *b)
         free(copies);
 }
 
-/* All of it in one step, in the first pages; its last row is wanted. */
+/* Runs the whole prompt in one step, in the first pages; its last row is wanted. */
 static double read_prompt(struct bench *b)
 {
         struct step_row *rows = calloc(b->prompt, sizeof(*rows));
@@ -222,8 +223,9 @@ struct decoding {
         struct step_run runs[BATCH_MAX];
         uint32_t want[BATCH_MAX], tokens[BATCH_MAX];
         struct pick picks[BATCH_MAX];
-        bool is_apart[BATCH_MAX]; /* the row picked otherwise, once at least */
-        uint32_t apart;           /* rows that did */
+        /* Whether the row picked another token at least once. */
+        bool is_apart[BATCH_MAX];
+        uint32_t apart; /* the number of such rows */
 };
 
 static void put_decode(struct bench *b, struct decoding *d)
@@ -246,7 +248,7 @@ static void put_decode(struct bench *b, struct decoding *d)
         d->done++;
 }
 
-/* Counts the rows that did not pick the expected token; a line on stderr tells of the first. */
+/* Counts the rows that did not pick the expected token; a line on stderr reports the first. */
 static void judge(struct bench *b, struct decoding *d, uint32_t expected)
 {
         for (uint32_t i = 0; i < d->batch; i++) {
@@ -269,7 +271,7 @@ static void take(struct bench *b, struct decoding *d, uint64_t number)
         judge(b, d, d->tokens[0]);
 }
 
-/* The first steps of a batch, which are the same whichever way they go to the device. */
+/* Compares the first steps of a batch, whose tokens must not depend on the way to the device. */
 static void compare(struct bench *b, struct decoding *d, unsigned which)
 {
         for (uint32_t i = 0; i < COMPARED; i++) {
@@ -287,7 +289,7 @@ static uint32_t segments(const struct bench *b)
         return b->tiny ? 2 : b->quick ? QUICK : SEGMENTS;
 }
 
-/* Tokens a second, and what a step costs the host. */
+/* Measures tokens a second, and the cost of a step for the host. */
 static struct figure decode(struct bench *b, struct decoding *d, struct figure *ret_host)
 {
         double rates[SEGMENTS], host[SEGMENTS];
@@ -396,7 +398,7 @@ static void close_model(struct bench *b)
         b->k->close(b->k);
 }
 
-/* False: the GPU has too little memory for it. */
+/* Returns false if the GPU has too little memory for the model. */
 static bool open_model(struct bench *b)
 {
         const struct kernels_conf conf = {

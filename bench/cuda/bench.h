@@ -1,16 +1,17 @@
 /*
- * What is measured of a GPU's kernels, by itself: bandwidths, what a kernel's beginning costs, products,
+ * Measures a GPU's kernels one by one: bandwidths, the cost of starting a kernel, products,
  * attention, picks, copies to and from the host.
  *
  *      bench-device [--tiny] [--predict] [--bandwidth GB/S] PART ...
  *
- * It is a program for a GPU (contrib/gpu/build).  With --tiny it also runs on the emulated device,
- * where times mean nothing and all else is checked.  --predict needs no device and prints only
- * predictions.
+ * It is a program for a GPU (contrib/gpu/build).  With --tiny it also runs on the emulated
+ * device, where times mean nothing and everything else is checked.  --predict needs no device and
+ * prints only predictions.
  *
- * A figure is the median of some samples, with the lowest and the highest; a sample is so much work
- * that the host's clock around it errs by less than a hundredth.  What is computed is checked.
- * bench_check() ends the program; bench_note() lets it go on, and its exit status is 1 at the end.
+ * A figure is the median of some samples, with the lowest and the highest.  A sample is long
+ * enough that the error of the host's clock is below a hundredth of it.  Results of computations
+ * are checked.  bench_check() ends the program if a check fails.  bench_note() lets the program
+ * continue, and its exit status is then 1.
  */
 #ifndef BENCH_CUDA_BENCH_H
 #define BENCH_CUDA_BENCH_H
@@ -22,11 +23,13 @@
 #include "kernels/cuda/device.h"
 
 struct bench {
-        struct device *device; /* NULL: only what was predicted is told */
-        bool tiny, wrong;      /* wrong: a result was noted as such */
+        struct device *device; /* NULL: only predictions are printed */
+        /* `wrong`: bench_note() noted a wrong result. */
+        bool tiny, wrong;
         const struct card *card;
-        double bandwidth; /* of memory that is read, as it was measured, or as predicted: bytes/s */
-        unsigned samples; /* of each figure; BENCH_SAMPLES at most */
+        /* Bandwidth of reading memory in bytes/s, as measured or as predicted. */
+        double bandwidth;
+        unsigned samples; /* samples of each figure; BENCH_SAMPLES at most */
         struct moment *moment;
 };
 
@@ -37,21 +40,24 @@ void bench_attention(bench *b); /* bench-attention.cc */
 void bench_pick(bench *b);      /* bench-pick.cc */
 void bench_host(bench *b);      /* bench-host.cc */
 
-/* ---- of the device ---- */
+/* ---- the device ---- */
 
-/* Ends the program, with device_why(). */
+/* Ends the program on an error, and prints device_why(). */
 void bench_must(int error, const char *what);
-void bench_check(bool good, const char *what); /* of what was computed */
+void bench_check(bool good, const char *what); /* checks a computed result */
 void bench_note(bench *b, bool good, const char *what);
 void *bench_new(bench *b, size_t bytes);
 void bench_delete(bench *b, void *memory);
 void bench_send(bench *b, void *to, const void *from, size_t bytes);
 void bench_fetch(bench *b, void *to, const void *from, size_t bytes);
-void bench_wait(bench *b); /* for STREAM_STEPS */
+void bench_wait(bench *b); /* waits for STREAM_STEPS */
 
-/* Random numbers, never zeros: those are multiplied with less power, and so quicker. */
+/*
+ * Random numbers.  They are not zeros, because multiplying zeros needs less power and so is
+ * quicker.
+ */
 enum fill { FILL_BITS, FILL_BFLOATS, FILL_HALVES, FILL_FLOATS, FILL_SCALES };
-void bench_fill(bench *b, fill kind, void *to, size_t bytes); /* of 4 */
+void bench_fill(bench *b, fill kind, void *to, size_t bytes); /* a multiple of 4 */
 
 template <class T> T *bench_array(bench *b, fill kind, size_t count)
 {
@@ -72,7 +78,7 @@ template <class T> T *bench_sent(bench *b, const std::vector<T> &from)
 
 /* ---- predictions ---- */
 
-/* What `predict()` says of each card. */
+/* Calls `predict()` for each card. */
 template <class Predict> prediction predict_each(Predict predict)
 {
         prediction prediction;
@@ -86,7 +92,7 @@ template <class Predict> prediction predict_each(Predict predict)
 
 #define BENCH_SAMPLES 9u
 
-/* Seconds for one `put()`, which puts something on STREAM_STEPS. */
+/* The seconds that one `put()` takes; `put()` puts work on STREAM_STEPS. */
 template <class Put> figure bench_time(bench *b, Put put)
 {
         unsigned count = b->tiny ? 2 : b->samples, times = 1;
@@ -109,7 +115,10 @@ template <class Put> figure bench_time(bench *b, Put put)
         return figure_of(samples, count);
 }
 
-/* put(0) .. put(count - 1), kept; each must have been put once before, or have no need of it. */
+/*
+ * Records put(0) .. put(count - 1).  Each must have been put once before, unless it makes nothing
+ * at its first call.
+ */
 template <class Put> recording *bench_record(bench *b, unsigned count, Put put)
 {
         recording *recording;
@@ -121,7 +130,7 @@ template <class Put> recording *bench_record(bench *b, unsigned count, Put put)
         return recording;
 }
 
-/* Seconds for one of them, as a step has them: put(0) .. put(count - 1) in a recording. */
+/* The seconds of one put in a recording of put(0) .. put(count - 1), as in a step. */
 template <class Put> figure bench_time_recorded(bench *b, unsigned count, Put put)
 {
         recording *recording = bench_record(b, count, put);

@@ -1,12 +1,12 @@
 /*
- * One line for each figure, which contrib/gpu/report makes a page of:
+ * Prints one line for each figure; contrib/gpu/report makes a page of these lines:
  *
  *      part TAB what TAB unit TAB predicted on an H100 TAB predicted on an H200
  *           TAB median TAB lowest TAB highest TAB share
  *
  * Predictions were made before anything ran on a GPU.  The share is the part of a limit that was
- * reached, of the card that the program runs on.  A field without a value is "-".  Each line is
- * written as soon as it is known.
+ * reached; the limit is that of the card that the program runs on.  A field without a value is
+ * "-".  Each line is written as soon as it is known.
  */
 #ifndef BENCH_CUDA_FIGURE_H
 #define BENCH_CUDA_FIGURE_H
@@ -29,17 +29,23 @@ struct card {
 enum { CARD_H100, CARD_H200, CARDS };
 extern const struct card cards[CARDS];
 
-/* By the name that the driver has for a device; an unknown device, or NULL, counts as an H200. */
+/*
+ * Finds a card by the name that the driver gives a device.  An unknown device, or NULL, counts as
+ * an H200.
+ */
 const struct card *card_of(const char *device);
 
-/* 0: none. */
+/* 0: there is no prediction. */
 struct prediction {
         double on[CARDS];
 };
 
 struct prediction prediction_of_all(double value); /* the same on each card */
 
-/* What is predicted that a kernel costs beyond its bytes, where the next kernel begins early. */
+/*
+ * The predicted cost of a kernel in seconds beyond reading its bytes, if the next kernel begins
+ * early.
+ */
 #define PREDICTED_GAP 0.9e-6
 
 #define FIGURE_SAMPLE 4e-3 /* seconds that a sample takes, at least */
@@ -49,12 +55,12 @@ struct figure {
 };
 
 double figure_clock(void);                              /* seconds */
-struct figure figure_of(double *samples, size_t count); /* they are sorted */
+struct figure figure_of(double *samples, size_t count); /* sorts `samples` */
 struct figure figure_times(struct figure f, double factor);
 /* Turns seconds into a rate of `much` a second.  The lowest time becomes the highest rate. */
 struct figure figure_rate(struct figure seconds, double much);
 
-/* f NULL: nothing was measured; share 0: there is none. */
+/* If f is NULL, nothing was measured; if share is 0, there is no share. */
 void figure_tell(const char *part, const char *what, const char *unit, struct prediction predicted,
                  const struct figure *f, double share);
 

@@ -1,15 +1,16 @@
 /*
- * Multiplies one matrix by an operator of the backend for GPUs, from files to a file, so that
- * another program can compare the result with its own (contrib/gpu/pytorch).
+ * Multiplies one matrix by an operator of the backend for GPUs, from files to a file.  Another
+ * program can then compare the result with its own (contrib/gpu/pytorch).
  *
  *      multiply-file [--deterministic] [--threads T] --library FILE OPERATOR TYPE N K ROWS
  *                    WEIGHTS X Y
  *
- * OPERATOR is project or head (y = W x), or gate (y = silu(Wg x) * (Wu x)).  WEIGHTS has N rows of K
- * numbers as a model file of that TYPE has them; for gate it has gate's N rows, then up's.  ROWS is
- * a number of rows, or several with commas between them.  Each number is a step of its own.  X has
- * rows of K floats, as many as the largest number says; each step takes the first of them.  Y gets
- * the rows of N floats of all steps, one step after the other.  T threads load the weights (8).
+ * OPERATOR is project or head (y = W x), or gate (y = silu(Wg x) * (Wu x)).  WEIGHTS has N rows
+ * of K numbers in the layout that a model file of that TYPE has; for gate it has gate's N rows,
+ * then up's.  ROWS is a number of rows, or several with commas between them.  Each number is a
+ * step of its own.  X has rows of K floats, as many as the largest number says; each step takes
+ * the first of them.  Y gets the rows of N floats of all steps, one step after the other.  T
+ * threads load the weights (8).
  *
  * The name of the backend goes to standard output: "cuda/blas" multiplies steps of many rows with
  * a library, "cuda" does not.
@@ -59,7 +60,7 @@ static void end(const char *what, const char *why)
         exit(1);
 }
 
-/* The backend's own reason, where it has one. */
+/* Prints the backend's own reason, if it has one. */
 static void must(const struct product *p, int error, const char *what)
 {
         const char *why;
@@ -124,9 +125,9 @@ struct job {
         const struct product *p;
         int file;
         size_t row_bytes;
-        uint32_t piece; /* rows */
-        uint32_t next;  /* piece, atomically */
-        int error;      /* atomically: of one of them */
+        uint32_t piece; /* in rows */
+        uint32_t next;  /* the next piece; accessed atomically */
+        int error;      /* the error of one of the threads; accessed atomically */
 };
 
 static void *load_pieces(void *arg)
@@ -209,7 +210,7 @@ static int operate(const struct product *p)
         }
 }
 
-/* A step with one run of rows.  The head's rows are wanted, all of them. */
+/* Begins a step with one run of rows.  For head, all rows are wanted. */
 static void begin(const struct product *p, uint32_t count, uint64_t number)
 {
         struct step_row *rows = memory(count, sizeof(*rows));
@@ -235,7 +236,10 @@ static void begin(const struct product *p, uint32_t count, uint64_t number)
         free(want);
 }
 
-/* project adds to Y, so it begins with zeros.  Others must write all of it, so it begins with NaN. */
+/*
+ * project adds to Y, so Y begins with zeros.  The other operators must write all of Y, so it
+ * begins with NaN.
+ */
 static void fill_out(const struct product *p)
 {
         size_t count = (size_t)p->rows_max * p->n;
@@ -295,7 +299,7 @@ static void refuse(const char *what, const char *why)
         exit(2);
 }
 
-/* Up to `most`, and what comes after it. */
+/* Parses a number up to `most`; *ret_rest is the text after it. */
 static uint32_t number_of(const char *text, uint32_t most, char **ret_rest)
 {
         unsigned long number;

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOISE     (32u << 20) /* bytes of rows, from which all matrices are taken */
-#define PIECE     (2u << 20)  /* bytes of them that are put at once */
-#define AMPLITUDE 0.03f       /* of weights */
+/* Bytes of rows; all matrices are taken from these. */
+#define NOISE (32u << 20)
+/* Bytes of weights that are put at once. */
+#define PIECE     (2u << 20)
+#define AMPLITUDE 0.03f /* the amplitude of weights */
 #define EPS       1e-5f
-#define BLOCK     256u /* numbers, whole blocks of each type */
+#define BLOCK     256u /* in numbers; whole blocks of each type */
 
 double random_numbers(const struct random_shape *s)
 {
@@ -54,7 +56,7 @@ static void fill_bfloat(uint8_t *at)
         memcpy(at, &bfloat, 2);
 }
 
-/* A half, which is 2^-12 or 2^-8, before 32 integers. */
+/* A half, which is 2^-12 or 2^-8, then 32 integers. */
 static void fill_q8_0(uint8_t *at)
 {
         const uint16_t scale = 0x0c00;
@@ -70,9 +72,9 @@ static void fill_q4_0(uint8_t *at)
 }
 
 /*
- * Halves of 2^-13 and 7.5 * 2^-13, then six bits of each run's scale and least value
- * (kernels/blocks.c).  The two are made equal, so that the weights' mean is 0: 7.5 is the mean of
- * the codes.
+ * Halves of 2^-13 and 7.5 * 2^-13, then 6-bit integers: the scale and the least value of each run
+ * (kernels/blocks.c).  Both integers are equal, so that the weights' mean is 0: 7.5 is the mean
+ * of the codes.
  */
 static void fill_q4_k(uint8_t *at)
 {
@@ -85,7 +87,7 @@ static void fill_q4_k(uint8_t *at)
         }
 }
 
-/* A float before 128 codes.  A code whose exponent and fraction are all ones is NaN. */
+/* A float, then 128 codes.  A code whose exponent and fraction are all ones is NaN. */
 static void fill_e4m3(uint8_t *at)
 {
         const float scale = 0x1p-13f;
@@ -96,7 +98,9 @@ static void fill_e4m3(uint8_t *at)
                         at[i] ^= 1;
 }
 
-/* Blocks of a type are random bits, of which some are set to make the numbers small and finite. */
+/*
+ * Blocks of a type are random bits; some bits are set so that the numbers are small and finite.
+ */
 static void fill(enum row_type type, uint8_t *noise, size_t bytes)
 {
         static const struct {
@@ -124,10 +128,10 @@ static void fill(enum row_type type, uint8_t *noise, size_t bytes)
 struct job {
         struct random_model *m;
         const uint8_t *noise;
-        uint32_t next; /* matrix, atomically */
+        uint32_t next; /* the next matrix; accessed atomically */
 };
 
-/* Of all, by number; NULL past the last. */
+/* Returns matrix `n` of all; NULL past the last. */
 static struct mat **mat_number(struct random_model *m, uint32_t n, struct mat_shape *ret_shape)
 {
         const struct random_shape *s = &m->shape;

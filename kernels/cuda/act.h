@@ -7,7 +7,7 @@
 #include "kernels/cuda/lane.h"
 #include "kernels/kernels.h"
 
-/* g / (1 + e^-z): silu is that with z = g, and gelu, by way of tanh, with a polynomial. */
+/* g / (1 + e^-z).  For silu, z = g; for gelu, by way of tanh, z is a polynomial in g. */
 DEVICE float act(activation which, float g)
 {
         const float log2_e = 1.44269504f, root = 1.59576912f /* 2 sqrt(2 / pi) */;

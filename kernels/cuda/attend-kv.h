@@ -1,22 +1,24 @@
 /*
- * K and V of pages for a warp of attention (attend.h): how the lines of a tile lie in shared
+ * K and V of pages for a warp of attention (attend.h): the layout of a tile's lines in shared
  * memory, and products with them, for each type of numbers.
  *
  *      KV_F16     K times queries that are halves, V times weights that are halves
  *      KV_BF16    the same with bfloats
- *      KV_INT8    integers become halves for K, bfloats for V, exactly; a score is multiplied with K's scale
- *                 of its position, a weight with V's before it becomes a bfloat
- *      KV_FP8     the same with E4M3, of which K's are read as 2^-8 of themselves, and their scales as 2^8 times
- *                 as large
+ *      KV_INT8    integers become halves for K, bfloats for V, exactly; a score is multiplied with
+ *                 K's scale of its position, a weight with V's before it becomes a bfloat
+ *      KV_FP8     the same with E4M3; K's numbers are read as 2^-8 of themselves, and their scales
+ *                 as 2^8 times as large
  *
- * Queries keep the 11 bits of halves where K is bytes.  A weight times a scale has not got the range of
- * halves: where one position has nearly all the weight, others' of 2^-13 with a scale of 2^-10 would have
- * two bits left, and there are thousands of them.  A bfloat has 8 bits at any size: a quarter of the
- * error that V has for being integers (rms), whatever the weights are.
+ * Queries keep the 11 bits of halves where K is bytes.  A weight times a scale does not fit the
+ * range of halves.  Where one position has nearly all the weight, other weights of 2^-13 with a
+ * scale of 2^-10 would keep only two bits, and there may be thousands of them.  A bfloat has 8
+ * bits at any size: for all weights its error is a quarter of the error that V has from being
+ * integers (rms).
  *
- * Bytes go by pairs through what turns matrices, so that of 16 numbers of a line a lane has
- * four neighbours: of K they are taken in the order of pairs (0, 2), (1, 3), as queries are then;
- * of V, the even ones are of one product and the odd ones of the next.
+ * Bytes are transposed in pairs, by the instruction for 16-bit numbers.  So of 16 numbers of a
+ * line, a lane has four neighbours.  Those of K are used in the order of pairs (0, 2), (1, 3),
+ * and queries are arranged the same way.  Of V, the even numbers belong to one product and the
+ * odd ones to the next.
  */
 #ifndef KERNELS_CUDA_ATTEND_KV_H
 #define KERNELS_CUDA_ATTEND_KV_H
@@ -25,15 +27,15 @@
 #include "kernels/page.h"
 
 /*
- * Rows of numbers in shared memory, in chunks of 8.  Eight lanes read the same chunk of eight rows
- * at once, so rows are staggered: by exclusive-or where chunks are a multiple of 8, by an odd
- * pitch elsewhere.
+ * Rows of numbers in shared memory, in chunks of 8.  Eight lanes read the same chunk of eight
+ * rows at once, so rows are staggered to use different banks: by exclusive-or where the number of
+ * chunks is a multiple of 8, otherwise by an odd pitch.
  */
 template <int D> struct row_chunks {
         static constexpr unsigned CHUNKS = D / 8;
         static constexpr unsigned PITCH = CHUNKS % 8 ? CHUNKS | 1 : CHUNKS;
         static constexpr unsigned BYTES = PITCH * 16;
-        /* q, and sums, are kept in registers, of which there are not enough for 256. */
+        /* Whether q and sums are kept in registers.  There are not enough for 256. */
         static constexpr bool ROOMY = D <= 128;
 };
 
@@ -44,7 +46,7 @@ template <int D> DEVICE unsigned chunk_at(unsigned row, unsigned chunk)
         return row * R::PITCH + (R::CHUNKS % 8 ? chunk : chunk ^ (row & 7));
 }
 
-/* Where that is; rows that are 8 apart lie so many bytes apart. */
+/* The address of that chunk.  Rows that are 8 apart are always the same number of bytes apart. */
 template <int D> DEVICE const uint8_t *row_at(const uint8_t *rows, unsigned row, unsigned chunk)
 {
         return rows + chunk_at<D>(row, chunk) * 16;
@@ -54,20 +56,22 @@ template <int D> DEVICE const uint8_t *row_at(const uint8_t *rows, unsigned row,
 template <int D, kv_type T> struct kv_lines {
         static constexpr int WIDTH = KV_HAS_SCALES(T) ? D / 2 : D;
         static constexpr unsigned CHUNKS = row_chunks<WIDTH>::CHUNKS;
-        static constexpr unsigned NUMBERS = PAGE_POSITIONS * row_chunks<WIDTH>::BYTES; /* here */
+        /* Bytes of the numbers in shared memory. */
+        static constexpr unsigned NUMBERS = PAGE_POSITIONS * row_chunks<WIDTH>::BYTES;
         static constexpr unsigned SCALES = KV_HAS_SCALES(T) ? PAGE_POSITIONS * sizeof(float) : 0;
-        static constexpr unsigned BYTES = PAGE_POSITIONS * CHUNKS * 16 + SCALES; /* in a page */
+        /* Bytes of a tile in a page. */
+        static constexpr unsigned BYTES = PAGE_POSITIONS * CHUNKS * 16 + SCALES;
 };
 
-/* What a warp multiplies with: lines from some position on, and their scales. */
+/* The operands of a warp: lines from some position on, and their scales. */
 struct kv_columns {
         const uint8_t *keys, *values;
         const float *key_scales, *value_scales;
 };
 
 /*
- * Begins to fetch K and V of a page, which lie one after the other, to where the lines of both come
- * first, then the scales of both.
+ * Begins to fetch K and V of a page, which are adjacent there.  The destination gets the lines of
+ * both first, then the scales of both.
  */
 template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t *to)
 {
@@ -92,7 +96,7 @@ template <int D, kv_type T> DEVICE void fetch_slice(const uint8_t *from, uint8_t
         }
 }
 
-/* There. */
+/* The operands in a slice that fetch_slice() filled. */
 template <int D, kv_type T> DEVICE kv_columns columns_in(const uint8_t *slice)
 {
         using L = kv_lines<D, T>;
@@ -103,13 +107,19 @@ template <int D, kv_type T> DEVICE kv_columns columns_in(const uint8_t *slice)
 
 /* ---- numbers ---- */
 
-/* Bytes 0 and 2, with signs.  1024 and what is in the lower byte are a half; 1152 are too many. */
+/*
+ * Bytes 0 and 2, signed, as halves.  Exclusive-or flips the sign bit, so the lower byte holds
+ * number + 128.  A half with these bits is 1024 + number + 128; 1152 is subtracted.
+ */
 DEVICE uint32_t two_halves_of(uint32_t bytes)
 {
         return subtract_halves((bytes & 0x00ff00ff) ^ 0x64806480, 0x64806480);
 }
 
-/* As in linear-formats.h: 128 too much, or 256 where there is a sign. */
+/*
+ * Bytes 0 and 2, signed, as bfloats, as in linear-formats.h: subtracts 128, or 256 where the sign
+ * is set.
+ */
 DEVICE uint32_t two_bfloats_of(uint32_t bytes)
 {
         return subtract_bfloats((bytes & 0x007f007f) | 0x43004300,
@@ -117,9 +127,10 @@ DEVICE uint32_t two_bfloats_of(uint32_t bytes)
 }
 
 /*
- * E4M3 of bytes 0 and 2: sign 1, exponent 4 (bias 7), fraction 3.  Moved to where a half, or a bfloat, has
- * its exponent and fraction, numbers are too small by 2^8, or 2^120: all of them, also those without an
- * exponent, for these types have them, too, and GPUs multiply them as they do others.
+ * E4M3 numbers of bytes 0 and 2: sign 1, exponent 4 (bias 7), fraction 3.  Their exponent and
+ * fraction are moved to those of a half, or a bfloat.  Then all numbers are too small by 2^8, or
+ * 2^120, subnormal numbers included: both types have subnormal numbers, and GPUs multiply them
+ * like others.
  */
 DEVICE uint32_t two_small_halves_of(uint32_t bytes)
 {
@@ -141,7 +152,10 @@ template <kv_type T> DEVICE uint32_t two_values_of(uint32_t bytes)
         return T == KV_FP8 ? two_e4m3_bfloats_of(bytes) : two_bfloats_of(bytes);
 }
 
-/* Numbers that are not finite become 0.  Bit 15, bit 31: which of the two were. */
+/*
+ * Numbers that are not finite become 0.  Bits 15 and 31 of the result tell which of the two were
+ * not finite.
+ */
 template <kv_type T> DEVICE uint32_t drop_unfit(uint32_t *two)
 {
         constexpr uint32_t MOST = T == KV_BF16 ? 0x7f807f80 : 0x7c007c00;
@@ -186,7 +200,7 @@ template <int D, kv_type T> DEVICE void load_q(uint32_t part[4], const uint8_t *
         }
 }
 
-/* q: in registers, or where it lies. */
+/* q is in registers (kept_q), or in shared memory (q). */
 template <int D, int N, kv_type T>
 DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
                           const uint8_t *keys)
@@ -214,7 +228,7 @@ DEVICE void score_numbers(float score[N][4], const uint32_t (*kept_q)[4], const 
         }
 }
 
-/* Two steps of 16 numbers at once, but for the last of an odd number of them. */
+/* Takes two steps of 16 numbers at once; if their number is odd, the last step is alone. */
 template <int D, int N, kv_type T>
 DEVICE void score_bytes(float score[N][4], const uint32_t (*kept_q)[4], const uint8_t *q,
                         const kv_columns *kv)
@@ -268,9 +282,9 @@ DEVICE void score_bytes(float score[N][4], const uint32_t (*kept_q)[4], const ui
 /* ---- values ---- */
 
 /*
- * 0 times NaN is NaN, so at an EDGE, where a row may not see all that lies there, V that is not
- * finite is left out.  Returns which that was: bit j: of column j, the first number of this lane's, bit
- * 16 + j: the second.
+ * 0 times NaN is NaN.  So at an EDGE, where a row may not see all positions, values of V that are
+ * not finite are replaced by 0.  Returns which positions those were: bit j for the first number
+ * of this lane in column j, bit 16 + j for the second.
  */
 template <int D, int N, bool EDGE, kv_type T>
 DEVICE uint32_t add_numbers(float sums[D / 8][4], const uint8_t *v, const float weight[N][4])
@@ -280,7 +294,7 @@ DEVICE uint32_t add_numbers(float sums[D / 8][4], const uint8_t *v, const float 
 
         UNROLL
         for (unsigned j = 0; j < N / 2; j++) {
-                uint32_t weights[4], low = 0, high = 0; /* unfit, of the two columns */
+                uint32_t weights[4], low = 0, high = 0; /* not finite, in the two columns */
 
                 UNROLL
                 for (unsigned x = 0; x < 4; x++)
@@ -304,7 +318,7 @@ DEVICE uint32_t add_numbers(float sums[D / 8][4], const uint8_t *v, const float 
         return unfit;
 }
 
-/* The same where a scale is not finite, which is that of all numbers of its line. */
+/* The same for a scale that is not finite: all numbers of its line count as not finite. */
 DEVICE uint32_t drop_unfit_scales(float2 *scale)
 {
         uint32_t unfit = 0;

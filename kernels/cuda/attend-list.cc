@@ -1,4 +1,4 @@
-/* The list of a step's attention: one small kernel before its layers (attend.h). */
+/* Makes the list of a step's attention items: one small kernel before its layers (attend.h). */
 #include "kernels/cuda/attend-tile.h"
 
 #define PLAN_THREADS 256u
@@ -11,7 +11,10 @@ struct plan_job {
         uint32_t group, kv_heads, window, blocks, cuts_max, rows_below;
 };
 
-/* The sum of what threads before this one have; of all, *ret_all.  `warps` is shared by all. */
+/*
+ * Returns the sum of `mine` over the threads before this one; *ret_all gets the sum over all
+ * threads.  `warps` is shared memory that all threads use.
+ */
 DEVICE uint32_t sum_before(uint32_t mine, uint32_t *warps, uint32_t *ret_all)
 {
         unsigned lane = lane_number(), warp = threadIdx.x / LANES;
@@ -52,7 +55,9 @@ DEVICE uint32_t run_of(const uint32_t *first_tiles, uint32_t runs, uint32_t tile
         return low;
 }
 
-/* Item `number` of all tiles', in one piece as yet; begin == end: there is none. */
+/*
+ * The item of tile `number` among all tiles, not yet cut.  begin == end: there is no such tile.
+ */
 DEVICE attend_item whole_item(const plan_job *a, const uint32_t *first_tiles, uint32_t tiles,
                               uint32_t number)
 {
@@ -86,7 +91,7 @@ DEVICE void put_items(attend_item *to, attend_item item)
         }
 }
 
-/* By one block: where an item goes depends on all before it. */
+/* Runs as one block, because the place of an item depends on all items before it. */
 KERNEL(PLAN_THREADS) make_list(plan_job a)
 {
         uint32_t *warps = (uint32_t *)shared(), *first_tiles = warps + PLAN_WARPS;
@@ -112,7 +117,9 @@ KERNEL(PLAN_THREADS) make_list(plan_job a)
                 splits += item.end - item.begin;
         }
         sum_before(splits, warps, &some);
-        /* Half of what a block has to do on average: so much may be left over at the end. */
+        /*
+         * Half of a block's average work.  So at most that much work can be left over at the end.
+         */
         whole_max = (uint32_t)((uint64_t)some * a.kv_heads / (2 * a.blocks));
         for (uint32_t base = 0; base < tiles; base += PLAN_THREADS) {
                 attend_item item = whole_item(&a, first_tiles, tiles, base + threadIdx.x);

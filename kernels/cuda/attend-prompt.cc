@@ -13,26 +13,31 @@ struct prompt_job {
 };
 
 /*
- * A stage is K of a step, then V, then the scales of both; there are two, behind them q, and which item
- * is taken.
+ * A stage is K of a step, then V, then the scales of both.  There are two stages.  Then come q,
+ * and the number of the item that the block has taken.
  */
 template <int D, kv_type T> struct prompt_sizes {
         static constexpr unsigned WARPS = row_chunks<D>::ROOMY ? 8 : 4;
         static constexpr unsigned THREADS = WARPS * LANES;
         static constexpr unsigned PAIRS = WARPS * ATTEND_PAIRS;
-        static constexpr unsigned SLICES = WARPS / 2; /* of a step: one for two warps, K and V */
+        /* SLICES of a step: two warps share one slice, one fetches K, the other V. */
+        static constexpr unsigned SLICES = WARPS / 2;
         static constexpr unsigned STEP = SLICES * SLICE;
         static constexpr unsigned TILE = kv_lines<D, T>::NUMBERS;
         static constexpr unsigned SCALES = kv_lines<D, T>::SCALES;
         static constexpr unsigned STAGE = 2 * SLICES * (TILE + SCALES);
-        static constexpr unsigned ROWS = SLICE * row_chunks<D>::BYTES; /* of q, of a warp */
+        /* Bytes of a warp's q. */
+        static constexpr unsigned ROWS = SLICE * row_chunks<D>::BYTES;
         static constexpr unsigned TAKEN = 2 * STAGE + WARPS * ROWS;
         static constexpr unsigned SHARED = TAKEN + 16;
 };
 
 /* ---- a tile ---- */
 
-/* What some pair of a tile sees, and the pairs of this warp; if it has none, they see nothing. */
+/*
+ * The positions that at least one pair of a tile sees, and the pairs of this warp.  If the warp
+ * has no pairs, it sees no positions.
+ */
 struct prompt_tile {
         uint32_t first, last;
         tile mine;
@@ -56,13 +61,13 @@ DEVICE prompt_tile prompt_tile_of(const attend_job *a, const attend_prompt_item 
         return of;
 }
 
-/* The way of a warp over the slices that it fetches. */
+/* The progress of a warp over the slices that it fetches. */
 struct prompt_walk {
         const uint32_t *table;
         const uint8_t *tiles; /* K's or V's, in page 0 */
         uint32_t first, last; /* slices that are seen */
-        uint32_t at;          /* the next one ... */
-        uint32_t page;        /* ... and its page */
+        uint32_t at;          /* the next slice */
+        uint32_t page;        /* the page of slice `at` */
 };
 
 DEVICE void look_up(prompt_walk *w)
@@ -108,23 +113,25 @@ DEVICE void walk_fetch(const attend_job *a, prompt_walk *w, uint8_t *stage)
                                                            16,
                                            from + x * 16, true);
                 }
-                if (lane_number() + 1 <= S::SCALES / 16) /* of none nvcc would warn with "<" */
+                /* With "<", nvcc would warn where SCALES is 0. */
+                if (lane_number() + 1 <= S::SCALES / 16)
                         copy_begin(stage + 2 * S::SLICES * S::TILE + number * S::SCALES +
                                            lane_number() * 16,
                                    from + L::BYTES - S::SCALES + lane_number() * 16, true);
         }
         copies_end();
-        /* One ahead: where it is should be known when it is its turn. */
+        /* Looks up the page of the next slice now, so that it is known in time. */
         w->at += S::SLICES;
         look_up(w);
 }
 
-/* Sums over lanes, sinks, the division, and out. */
+/* Adds sums over lanes, applies sinks, divides, and writes out. */
 template <int D, kv_type T>
 DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t kv_head,
                    strand<D> *s)
 {
-        const tile mine = prompt_tile_of<D, T>(a, item).mine; /* not worth registers until now */
+        /* Computed again here, to save registers before. */
+        const tile mine = prompt_tile_of<D, T>(a, item).mine;
         unsigned g = lane_number() / 4, t = lane_number() % 4;
 
         UNROLL
@@ -155,7 +162,7 @@ DEVICE void finish(const attend_job *a, const attend_prompt_item *item, uint32_t
         }
 }
 
-/* What this warp sees of a step, at once or page by page. */
+/* Takes the positions of a step that this warp sees, at once or page by page. */
 template <int D, kv_type T>
 DEVICE void take_step(const attend_job *a, strand<D> *s, const lane_pairs *pairs, const tile *mine,
                       const uint32_t (*kept_q)[4], const uint8_t *q, uint32_t step)
@@ -204,7 +211,7 @@ DEVICE void take_tile(const attend_job *a, const attend_prompt_item *item, uint3
         begin_strand(&s);
         for (; step <= last; step++) {
                 copies_wait<0>();
-                block_meets(); /* and nobody is at the step before any more */
+                block_meets(); /* also, no warp uses the previous step any more */
                 walk_fetch<D, T>(a, &w, shared() + (step + 1) % 2 * S::STAGE);
                 take_step<D, T>(a, &s, &pairs, &tile.mine, kept_q, q, step);
         }
@@ -212,9 +219,9 @@ DEVICE void take_tile(const attend_job *a, const attend_prompt_item *item, uint3
         finish<D, T>(a, item, kv_head, &s);
 }
 
-/* ---- all of them ---- */
+/* ---- all tiles ---- */
 
-/* Which comes next for this block; all its threads are done with the one before. */
+/* The next item for this block.  All its threads must be done with the previous item. */
 DEVICE uint32_t next_item(attend_prompt_list *list, uint32_t *taken)
 {
         if (!threadIdx.x)
@@ -223,7 +230,7 @@ DEVICE uint32_t next_item(attend_prompt_list *list, uint32_t *taken)
         return *taken;
 }
 
-/* Who is the last to find nothing leaves the list as it was, for the next layer. */
+/* The last block that finds no more items resets the list, for the next layer. */
 DEVICE void leave(attend_prompt_list *list)
 {
         if (threadIdx.x || add_atomically(&list->done, 1) != gridDim.x - 1)
@@ -232,8 +239,10 @@ DEVICE void leave(attend_prompt_list *list)
         list->done = 0;
 }
 
-/* Two blocks of bytes, heads of 64, would fit in registers but for a few, and these would be
- * spilled: so one. */
+/*
+ * With KV as bytes and heads of 64, two blocks on a multiprocessor lack only a few registers, but
+ * these would be spilled.  So only one block is asked for.
+ */
 template <int D, kv_type T>
 KERNEL(prompt_sizes<D, T>::THREADS, KV_HAS_SCALES(T) && D == 64)
 attend_tiles(prompt_job a)
@@ -253,10 +262,11 @@ struct prompt_plan_job {
         const step_counts *counts;
         const seen_run *runs;
         attend_prompt_list *list;
-        uint32_t group, rows_min, pairs; /* pairs: of a tile */
+        /* `pairs` is that of a tile. */
+        uint32_t group, rows_min, pairs;
 };
 
-/* By one warp.  A run's last tiles come first: they see most. */
+/* Runs as one warp.  A run's last tiles come first, because they see the most positions. */
 KERNEL(LANES) list_tiles(prompt_plan_job a)
 {
         uint32_t lane = lane_number(), count = 0, runs;
@@ -315,17 +325,18 @@ bool attend_prompt_serves(uint32_t head_dim, kv_type type)
         return kind_of(head_dim, type);
 }
 
-/* More than there is room for finds nothing left to take. */
+/* If more blocks are launched than fit, the excess finds no items left. */
 #define BLOCKS_OF_PROCESSOR 2u
 
 int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint32_t processors,
                           uint32_t rows_max, size_t *ret_bytes)
 {
-        const prompt_kind *kind = kind_of(of->head_dim, KV_F16); /* all have as many pairs */
+        /* The number of pairs is the same for all types. */
+        const prompt_kind *kind = kind_of(of->head_dim, KV_F16);
         uint32_t group = of->heads / of->kv_heads, tiles, all;
 
         assert(kind && of->heads % of->kv_heads == 0 && processors && rows_max);
-        /* Every run may have a tile that is not full, so a row counts as a run. */
+        /* Every run may have a tile that is not full, so each row is counted as a run. */
         if (__builtin_mul_overflow(processors, BLOCKS_OF_PROCESSOR, &room->blocks) ||
             __builtin_mul_overflow(rows_max, (group - 1) / kind->pairs + 1, &tiles) ||
             __builtin_mul_overflow(tiles, of->kv_heads, &all) || all > INT32_MAX ||
@@ -338,7 +349,8 @@ int attend_prompt_room_of(attend_prompt_room *room, const attend_room *of, uint3
 int attend_prompt_plan(device *device, const step_view *view, const attend_room *of,
                        const attend_prompt_room *room)
 {
-        const prompt_kind *kind = kind_of(of->head_dim, KV_F16); /* all have as many pairs */
+        /* The number of pairs is the same for all types. */
+        const prompt_kind *kind = kind_of(of->head_dim, KV_F16);
         const prompt_plan_job job = { view->counts,   view->runs,
                                       room->list,     of->heads / of->kv_heads,
                                       room->rows_min, kind->pairs };

@@ -1,4 +1,4 @@
-/* What a tile of attention (attend.h) is made of, and which positions it sees. */
+/* The pairs of a tile of attention (attend.h), and which positions the tile sees. */
 #ifndef KERNELS_CUDA_ATTEND_TILE_H
 #define KERNELS_CUDA_ATTEND_TILE_H
 
@@ -6,9 +6,12 @@
 #include "kernels/cuda/lane.h"
 
 struct tile {
-        uint32_t pair, pairs;           /* its first of the run's; how many */
-        uint32_t first, last;           /* positions that some pair sees ... */
-        uint32_t sure_first, sure_last; /* ... and that all do, if there are such */
+        /* Its first pair among the run's; the number of its pairs. */
+        uint32_t pair, pairs;
+        /* Positions that at least one pair sees. */
+        uint32_t first, last;
+        /* Positions that all pairs see, if there are any. */
+        uint32_t sure_first, sure_last;
 };
 
 DEVICE uint32_t first_seen(uint32_t own, uint32_t window)

@@ -1,10 +1,10 @@
 /*
- * What a warp does in attention (attend.h), whichever kernel it is of: 16 pairs against some
+ * The work of a warp in attention (attend.h), shared by all kernels: 16 pairs against some
  * positions, whose K and V lie in shared memory.
  *
- * Positions are taken in columns of 8, as products are; N of them at once, an even number.  A
- * pair's numbers go through the same operations whoever is beside it, and a column that it does
- * not see changes no bit of it.
+ * Positions are taken in columns of 8, as in products, N columns at once; N is even.  A pair's
+ * numbers go through the same operations for any other pairs in the tile.  A column that a pair
+ * does not see changes no bit of it.
  */
 #ifndef KERNELS_CUDA_ATTEND_WARP_H
 #define KERNELS_CUDA_ATTEND_WARP_H
@@ -15,12 +15,12 @@
 #define LOG2_E 1.4426950408889634f
 
 /*
- * Less than any score, but finite: (NOTHING - NOTHING) is 0, and 2^0 exactly 1.  What was not
- * seen has that as its largest score, and 0 as its sums.
+ * Less than any score, but finite: (NOTHING - NOTHING) is 0, and 2^0 is exactly 1.  Where nothing
+ * was seen, the largest score is NOTHING and the sums are 0.
  */
 #define NOTHING -1e30f
 
-/* What all kernels want of an operator, made on the host. */
+/* The parameters of an operator that all kernels need, computed on the host. */
 struct attend_job {
         const uint32_t *tables;
         uint32_t pages_max;
@@ -30,26 +30,34 @@ struct attend_job {
         const uint16_t *q;
         uint16_t *out;
         const float *sinks, *slopes;
-        float bend;       /* raw scores are multiplied by that before tanh; 0: there is none */
-        float to_log2;    /* and then by that, to be exponents of 2 */
-        float slope_unit; /* slopes by that, to be added before that */
+        /* Raw scores are multiplied by `bend` before tanh; 0: there is no tanh. */
+        float bend;
+        /* Then they are multiplied by `to_log2`, to become exponents of 2. */
+        float to_log2;
+        /*
+         * Slopes are multiplied by `slope_unit`, so that they can be added before `to_log2` is
+         * applied.
+         */
+        float slope_unit;
 };
 
 attend_job attend_job_of(const attend_args *args);
 
-/* The two rows of a product of which this lane has numbers. */
+/* The two rows of a product that this lane has numbers of. */
 struct lane_pairs {
-        int own[2]; /* position; -1: there is no such pair */
+        int own[2]; /* position; -1: there is no pair in this row */
         float slope[2];
 };
 
 /*
- * What a warp has of the positions that it took.  Sums lie as products do, 8 numbers of a head after
- * the other; of bytes: of each 16 numbers the even ones, then the odd ones (attend-kv.h).
+ * The results of a warp for the positions that it took so far.  Sums lie as in products: groups
+ * of 8 numbers of a head, one after the other.  Where V is bytes: of each 16 numbers the even
+ * ones, then the odd ones (attend-kv.h).
  */
 template <int D> struct strand {
         float sums[D / 8][4];
-        float most[2], sum[2]; /* most: an exponent of 2, as are all that were scores */
+        /* `most` is an exponent of 2, as are all former scores. */
+        float most[2], sum[2];
 };
 
 template <int D> DEVICE void begin_strand(strand<D> *s)
@@ -86,7 +94,7 @@ DEVICE lane_pairs pairs_of(const attend_job *a, const seen_run *run, const tile 
         return of;
 }
 
-/* Begins to fetch those of a tile; a batch. */
+/* Begins to fetch the queries of a tile, as one batch. */
 template <int D>
 DEVICE void fetch_q(const attend_job *a, const seen_run *run, const tile *tile, uint32_t kv_head,
                     uint8_t *to)
@@ -106,7 +114,9 @@ DEVICE void fetch_q(const attend_job *a, const seen_run *run, const tile *tile, 
         copies_end();
 }
 
-/* The share of each of its weights in all that a pair sees: what is known, and the sink. */
+/*
+ * The factor that turns a pair's weights into shares of the total: the sum so far and the sink.
+ */
 DEVICE float share_of(const attend_job *a, uint32_t head, float most, float sum)
 {
         float keep = 1;
@@ -123,8 +133,8 @@ DEVICE float share_of(const attend_job *a, uint32_t head, float most, float sum)
 /* ---- positions ---- */
 
 /*
- * Which of some positions this lane's pairs see, counted from its own first one.  A mask of bits
- * would be a register for each of them, as the compiler likes it.
+ * Which positions this lane's pairs see, relative to the lane's first position.  A mask of bits
+ * would cost a register for each bit, as the compiler translates it.
  */
 struct lane_sight {
         int first[2];
@@ -145,7 +155,9 @@ DEVICE lane_sight sight_of(const attend_job *a, const lane_pairs *pairs, int pos
         return sight;
 }
 
-/* Score [x / 4][x % 4] of a lane is its position number_of(x), and of its pair x / 2 % 2. */
+/*
+ * Score [x / 4][x % 4] of a lane belongs to its position number_of(x) and to its pair x / 2 % 2.
+ */
 DEVICE int number_of(unsigned x)
 {
         return (int)(x / 4 * 8 + x % 2);
@@ -156,12 +168,13 @@ DEVICE bool is_seen(const lane_sight *sight, unsigned x)
         return (uint32_t)(number_of(x) - sight->first[x / 2 % 2]) < sight->count[x / 2 % 2];
 }
 
-/* Softcap and slopes. */
+/* Applies softcap and slopes. */
 template <int N>
 DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int position,
                         float score[N][4])
 {
-        float behind[2]; /* of the first number, from the row's own position on */
+        /* Position of the lane's first number, relative to the row's own position. */
+        float behind[2];
 
         for (unsigned i = 0; i < 2; i++)
                 behind[i] = (float)(position + (int)(lane_number() % 4 * 2) - pairs->own[i]);
@@ -176,9 +189,10 @@ DEVICE void bend_scores(const attend_job *a, const lane_pairs *pairs, int positi
 }
 
 /*
- * Weights in place of scores, against the largest so far; what there was is scaled to that.
- * Whether columns are at an EDGE depends on a row's neighbours, so the numbers that a row
- * sees go through the same operations in both, and none that a compiler may fuse or not.
+ * Replaces scores by weights, relative to the largest score so far, and scales earlier sums to
+ * that.  Whether columns are at an EDGE depends on a row's neighbours.  So the numbers that a row
+ * sees go through the same operations in both cases, and through none that a compiler may or may
+ * not fuse.
  */
 template <int D, int N, bool EDGE>
 DEVICE void weigh(strand<D> *s, float to_log2, const lane_sight *sight, float score[N][4])
@@ -200,7 +214,10 @@ DEVICE void weigh(strand<D> *s, float to_log2, const lane_sight *sight, float sc
                 most = raw > NOTHING ? fmaxf(s->most[i], raw * to_log2) : s->most[i];
                 scale = power_of_two(s->most[i] - most);
                 s->most[i] = most;
-                /* Who has seen nothing at all has weights of 0, as for all that is not seen. */
+                /*
+                 * A pair that has seen nothing yet gets weights of 0, as all positions that are
+                 * not seen.
+                 */
                 against = most > NOTHING ? most : 0;
                 UNROLL
                 for (unsigned d = 0; d < D / 8; d++) {
@@ -219,8 +236,8 @@ DEVICE void weigh(strand<D> *s, float to_log2, const lane_sight *sight, float sc
 }
 
 /*
- * Bit j: the first number of a lane's in column j, bit 16 + j: the second; those of them that are
- * before `end`, where numbers of positions are 8 j and 8 j + 1.
+ * Bit j stands for the first number of a lane in column j, bit 16 + j for the second.  Sets the
+ * bits of the numbers before `end`, where the positions of the two numbers are 8 j and 8 j + 1.
  */
 template <int N> DEVICE uint32_t bits_before(int end)
 {
@@ -229,7 +246,7 @@ template <int N> DEVICE uint32_t bits_before(int end)
         return ((1u << (n + 7) / 8) - 1) | ((1u << (n + 6) / 8) - 1) << 16;
 }
 
-/* Pairs that see what is not fit, in such bits, are NaN. */
+/* Makes the sum NaN for pairs that see a position whose bit in `unfit` is set. */
 template <int N> DEVICE void spoil(float sum[2], const lane_sight *sight, uint32_t unfit)
 {
         for (unsigned bits = 4; bits < LANES; bits *= 2)
@@ -243,7 +260,7 @@ template <int N> DEVICE void spoil(float sum[2], const lane_sight *sight, uint32
         }
 }
 
-/* Who sees V that is not finite becomes NaN by his sum. */
+/* A pair that sees a V that is not finite becomes NaN through its sum. */
 template <int D, int N, bool EDGE, kv_type T>
 DEVICE void add_values(strand<D> *s, const kv_columns *kv, const lane_sight *sight,
                        const float weight[N][4])
@@ -255,7 +272,7 @@ DEVICE void add_values(strand<D> *s, const kv_columns *kv, const lane_sight *sig
                 spoil<N>(s->sum, sight, unfit);
 }
 
-/* N columns from `position` on.  q: in registers, or where it lies. */
+/* Takes N columns from `position` on.  q is in registers (kept_q), or in shared memory (q). */
 template <int D, int N, bool EDGE, kv_type T>
 DEVICE void take_columns(const attend_job *a, strand<D> *s, const lane_pairs *pairs,
                          const uint32_t (*kept_q)[4], const uint8_t *q, kv_columns kv, int position)

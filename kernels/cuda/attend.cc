@@ -20,21 +20,21 @@ struct items_job {
         unsigned *arrived;
 };
 
-/* What a block knows of the pairs of its tile. */
+/* The block's shared data about the pairs of its tile. */
 struct alignas(16) shared_pairs {
         float warp_most[WARPS_MAX][PAIRS], warp_sum[WARPS_MAX][PAIRS];
-        float share[WARPS_MAX][PAIRS];    /* by which warps' sums count */
-        float most[PAIRS], sum[PAIRS];    /* of all splits so far */
-        float keep[PARTS_AT_ONCE][PAIRS]; /* by which what there is counts, ... */
-        float join[PARTS_AT_ONCE][PAIRS]; /* ... and what is added */
-        unsigned last;                    /* this block came last */
+        float share[WARPS_MAX][PAIRS];    /* factors of the warps' sums */
+        float most[PAIRS], sum[PAIRS];    /* over all splits so far */
+        float keep[PARTS_AT_ONCE][PAIRS]; /* factors of the sums so far */
+        float join[PARTS_AT_ONCE][PAIRS]; /* factors of the sums that are added */
+        unsigned last;                    /* this block arrived last */
 };
 
 /*
- * Where things lie in shared memory.  A stage is a K tile and a V tile, behind them their scales.
- * Of 16 bits it has just room for 16 rows of floats, too, and that is how warps hand over their sums: in
- * the stage they are done with, while the next ones fill.  One of bytes is too small, so there is
- * room for that behind the ring, and q is there before.
+ * The layout of shared memory.  A stage is a K tile and a V tile, followed by their scales.  With
+ * 16-bit numbers a stage also has just enough room for 16 rows of floats.  So warps hand over
+ * their sums in the stage that they are done with, while the next stages fill.  A stage of bytes
+ * is too small for that.  So there is room for the sums after the ring, and q is there before.
  */
 template <int D, kv_type T> struct sizes {
         using lines = kv_lines<D, T>;
@@ -45,10 +45,13 @@ template <int D, kv_type T> struct sizes {
         static constexpr unsigned TILE = lines::NUMBERS;
         static constexpr unsigned STAGE = 2 * (TILE + lines::SCALES);
         static constexpr unsigned RING = STAGES * STAGE;
-        static constexpr unsigned ROWS = SLICE * row_chunks<D>::BYTES; /* of q; of sums, twice */
-        static constexpr unsigned QUADS = PAIRS * D / 4; /* four floats of a tile's sums ... */
-        static constexpr unsigned ROUNDS = (QUADS + THREADS - 1) / THREADS; /* ... a thread has */
-        static constexpr unsigned PART = PAIRS * D + 2 * PAIRS;             /* floats */
+        /* Bytes of a warp's q; sums need twice as many. */
+        static constexpr unsigned ROWS = SLICE * row_chunks<D>::BYTES;
+        /* A quad is four floats of a tile's sums; each thread has ROUNDS of them. */
+        static constexpr unsigned QUADS = PAIRS * D / 4;
+        static constexpr unsigned ROUNDS = (QUADS + THREADS - 1) / THREADS;
+        /* In floats. */
+        static constexpr unsigned PART = PAIRS * D + 2 * PAIRS;
         static constexpr bool ROOMY = row_chunks<D>::ROOMY;
         static constexpr unsigned Q =
                 SMALL ? RING + (ROOMY ? 0 : 2 * ROWS) : RING - (ROOMY ? STAGE : 0);
@@ -57,7 +60,7 @@ template <int D, kv_type T> struct sizes {
         static constexpr unsigned SHARED = KEPT + (ROOMY ? 0 : QUADS * 16);
 };
 
-/* For others to see: in `rows`, and among the block's pairs. */
+/* Hands a warp's results over to the block: sums in `rows`, the rest in `pairs`. */
 template <int D, kv_type T> DEVICE void hand_over(strand<D> *s, uint8_t *rows, shared_pairs *pairs)
 {
         unsigned g = lane_number() / 4, t = lane_number() % 4, warp = threadIdx.x / LANES;
@@ -96,7 +99,7 @@ DEVICE float4 scaled(float4 a, float by)
         return { a.x * by, a.y * by, a.z * by, a.w * by };
 }
 
-/* What a thread has of a tile's sums: round i is of quad i * THREADS + thread. */
+/* A thread's share of a tile's sums: round i belongs to quad i * THREADS + thread. */
 template <int D, kv_type T> struct sums {
         float4 at[sizes<D, T>::ROOMY ? sizes<D, T>::ROUNDS : 1];
 };
@@ -110,7 +113,9 @@ template <int D, kv_type T> DEVICE float4 *sum_of(sums<D, T> *sums, unsigned i)
         return (float4 *)(shared() + S::KEPT) + i * S::THREADS + threadIdx.x;
 }
 
-/* A split joins what there is of a pair; the factors are for who has the pair's sums. */
+/*
+ * Joins a split with a pair's totals so far.  The caller applies the factors to the pair's sums.
+ */
 DEVICE void join_pair(shared_pairs *pairs, unsigned pair, float most, float sum, float *ret_keep,
                       float *ret_join)
 {
@@ -122,7 +127,10 @@ DEVICE void join_pair(shared_pairs *pairs, unsigned pair, float most, float sum,
         pairs->sum[pair] = fmaf(pairs->sum[pair], *ret_keep, sum * *ret_join);
 }
 
-/* Where the sums of a split lie in memory: those of pairs, then their largest scores, then sums. */
+/*
+ * The place of a split's sums in memory: first the sums over V of all pairs, then the largest
+ * scores, then the sums of weights.
+ */
 template <int D, kv_type T>
 DEVICE float *part_at(const items_job *a, const attend_item *item, const tile *tile,
                       uint32_t kv_head, uint32_t split)
@@ -134,8 +142,8 @@ DEVICE float *part_at(const items_job *a, const attend_item *item, const tile *t
 }
 
 /*
- * All warps handed over: their sums become the split's, which joins `kept` or, if there is a part,
- * waits there.
+ * All warps have handed over: their sums become the split's.  The split joins `kept`; or, if
+ * `part` is not NULL, its sums wait there.
  */
 template <int D, kv_type T>
 DEVICE void join_split(shared_pairs *pairs, const tile *tile, const uint8_t *rows, float *part,
@@ -188,7 +196,7 @@ DEVICE void join_split(shared_pairs *pairs, const tile *tile, const uint8_t *row
         block_meets();
 }
 
-/* This block wrote its part of a tile; has it come last of all? */
+/* This block wrote its part of a tile.  Returns true if it is the last block to arrive. */
 DEVICE bool came_last(shared_pairs *pairs, unsigned *arrived, uint32_t parts)
 {
         order_writes();
@@ -203,7 +211,7 @@ DEVICE bool came_last(shared_pairs *pairs, unsigned *arrived, uint32_t parts)
         return pairs->last;
 }
 
-/* Parts join in ascending order, as splits of a whole tile do; some at once, to save time. */
+/* Parts join in ascending order, as splits of a whole tile do; several at once, to save time. */
 template <int D, kv_type T>
 DEVICE void join_parts(shared_pairs *pairs, const tile *tile, const float *parts, uint32_t count,
                        sums<D, T> *kept)
@@ -245,7 +253,7 @@ DEVICE void join_parts(shared_pairs *pairs, const tile *tile, const float *parts
         }
 }
 
-/* Sinks, the division, and out. */
+/* Applies sinks, divides, and writes out. */
 template <int D, kv_type T>
 DEVICE void finish(const attend_job *a, shared_pairs *pairs, const attend_item *item,
                    const tile *tile, uint32_t kv_head, sums<D, T> *kept)
@@ -276,15 +284,20 @@ DEVICE void finish(const attend_job *a, shared_pairs *pairs, const attend_item *
         }
 }
 
-/* A warp's way over the slices of an item: every WARPS-th, through its ring of stages. */
+/* A warp's progress over the slices of an item: every WARPS-th, through its ring of stages. */
 struct walk {
         const uint32_t *table;
-        const uint8_t *pages; /* where this KV head's tiles begin in page 0 */
-        uint32_t at;          /* the slice that is fetched next ... */
-        uint32_t end;         /* ... before that one, ... */
-        uint32_t first, last; /* ... if it is among those that the tile sees, ... */
-        uint32_t page;        /* ... out of that page, ... */
-        unsigned stage;       /* ... to that stage */
+        const uint8_t *pages; /* the address of this KV head's tiles in page 0 */
+        /* The slice that is fetched next. */
+        uint32_t at;
+        /* The item's slices end before this one. */
+        uint32_t end;
+        /* The slices that the tile sees; others are not fetched. */
+        uint32_t first, last;
+        /* The page of slice `at`. */
+        uint32_t page;
+        /* The stage that slice `at` goes to. */
+        unsigned stage;
 };
 
 DEVICE bool walk_sees(const walk *w, uint32_t slice)
@@ -301,7 +314,7 @@ template <int D, kv_type T> DEVICE void walk_fetch(const attend_job *a, walk *w,
         copies_end();
         w->stage = w->stage + 1 == S::STAGES ? 0 : w->stage + 1;
         w->at += S::WARPS;
-        /* One ahead: where it is should be known when it is its turn. */
+        /* Looks up the page of the next slice now, so that it is known in time. */
         if (walk_sees(w, w->at))
                 w->page = w->table[w->at];
 }
@@ -354,7 +367,7 @@ DEVICE void take_item(const items_job *all, const attend_item *item, uint32_t kv
                 for (unsigned k = 0; k < D / 16; k++)
                         load_q<D, T>(kept_q[k], q, k);
         }
-        lanes_meet(); /* where q was, the next slice comes, or sums */
+        lanes_meet(); /* the next slice, or sums, will overwrite q */
         begin_strand(&s);
         UNROLL
         for (unsigned i = 0; i < S::ROUNDS; i++)
@@ -407,12 +420,12 @@ template <int D, kv_type T> KERNEL(sizes<D, T>::THREADS) attend_items(items_job 
 
 /* ---- the host ---- */
 
-/* What the host needs to know of one of the kernels. */
+/* What the host needs to know about one of the kernels. */
 struct kind {
         void (*kernel)(items_job);
         uint32_t head_dim;
         kv_type type;
-        unsigned threads, shared, part; /* part: floats */
+        unsigned threads, shared, part; /* part: in floats */
 };
 
 #define KIND(D, T)                                                                                 \
@@ -437,15 +450,21 @@ bool attend_serves(uint32_t head_dim, kv_type type)
         return kind_of(head_dim, type);
 }
 
-/* A multiprocessor has room for so many blocks, or nearly; some must be there while others wait. */
+/*
+ * Roughly the shared memory of a multiprocessor, for its number of blocks.  Some blocks must be
+ * able to run while others wait.
+ */
 #define SHARED_OF_PROCESSOR (200u << 10)
-/* For each block so many splits may be cut; they are what may be left over at the end, in small. */
+/*
+ * The number of splits that may be cut, for each block.  Small pieces leave less work over at the
+ * end.
+ */
 #define CUTS_OF_BLOCK 32u
 
 int attend_room_of(attend_room *room, uint32_t processors, uint32_t rows_max, uint32_t pages_max,
                    attend_bytes *ret_bytes)
 {
-        const kind *kind = kind_of(room->head_dim, KV_F16); /* others take about as much */
+        const kind *kind = kind_of(room->head_dim, KV_F16); /* other types need about as much */
         uint32_t group = room->heads / room->kv_heads, tiles, splits, all, parts;
         size_t items;
 
@@ -456,7 +475,9 @@ int attend_room_of(attend_room *room, uint32_t processors, uint32_t rows_max, ui
             __builtin_mul_overflow(tiles, splits, &all) ||
             __builtin_mul_overflow(all, room->kv_heads, &parts) || all > INT32_MAX)
                 return -EOVERFLOW;
-        /* The longest sequence can be cut even if it is alone; more than all is never wanted. */
+        /*
+         * The longest sequence can be cut even if it is alone.  More than `all` is never needed.
+         */
         if (__builtin_mul_overflow(room->blocks, CUTS_OF_BLOCK, &room->cuts_max))
                 return -EOVERFLOW;
         room->cuts_max /= room->kv_heads;
@@ -464,7 +485,7 @@ int attend_room_of(attend_room *room, uint32_t processors, uint32_t rows_max, ui
                 room->cuts_max = splits;
         if (room->cuts_max > all)
                 room->cuts_max = all;
-        parts = room->cuts_max * room->kv_heads; /* no more than before */
+        parts = room->cuts_max * room->kv_heads; /* does not overflow: no more than before */
         items = (size_t)tiles + room->cuts_max;
         ret_bytes->arrived = (size_t)parts * sizeof(*room->arrived);
         if (__builtin_mul_overflow((size_t)parts, kind->part * sizeof(*room->parts),

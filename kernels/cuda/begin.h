@@ -1,11 +1,11 @@
 /*
- * A step begins: what the host sent of it is spread to where kernels look (step.h).
+ * A step begins: spreads the data that the host sent to where kernels read it (step.h).
  *
  *      tables[page.slot][page.index] = page.page
- *      a row's token is its own, or one that was picked in an earlier step and never left the device:
- *      kept[from]; where that was not finite, 0
+ *      a row's token is its own, or a token that was picked in an earlier step and never left the
+ *      device: kept[from].  If that pick was not finite, the token is 0
  *
- *      grid    one block: these are some hundred numbers
+ *      grid    one block: there are only some hundred numbers
  */
 #ifndef KERNELS_CUDA_BEGIN_H
 #define KERNELS_CUDA_BEGIN_H
@@ -13,14 +13,14 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/step.h"
 
-#define SENT_TOKEN UINT32_MAX /* it is the row's own */
+#define SENT_TOKEN UINT32_MAX /* the token is the row's own */
 
 struct sent_row {
         uint32_t slot, position, token, write;
         uint32_t from; /* into kept, or SENT_TOKEN */
 };
 
-/* As they lie in one piece of memory, each at its offset. */
+/* They lie in one piece of memory, each at its offset. */
 struct begin_args {
         const step_counts *sent_counts;
         const sent_row *sent_rows;

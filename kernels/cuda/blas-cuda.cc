@@ -1,13 +1,14 @@
 /*
- * cuBLASLt, where it is installed.  The only file that knows it.
+ * cuBLASLt, where it is installed.  This is the only file that uses it.
  *
- * Where it is: the loader finds an installed one.  Otherwise it lies in CUDA's own folder, or came with
- * PyTorch as a package of Python.  Then its path is the first of `places` that opens.
+ * The loader finds a library that is installed system-wide.  Otherwise the library is in CUDA's
+ * own folder, or came with PyTorch as a Python package.  Then its path is the first of `places`
+ * that opens.
  *
- * It sees matrices by columns, so ours are turned over to it: rows of w times columns of x make
- * columns of y.  Whatever it makes for itself it makes while it chooses; the workspace is ours, so that
- * a product can be recorded.  Once loaded it stays: its kernels are known to the driver until the
- * process ends.
+ * cuBLASLt stores matrices by columns, so our matrices appear transposed to it: rows of w times
+ * columns of x make columns of y.  It allocates its own memory only while it chooses an
+ * algorithm, and the workspace is ours, so a product can be recorded.  Once loaded, the library
+ * stays loaded: the driver knows its kernels until the process ends.
  */
 #include "kernels/cuda/blas.h"
 
@@ -25,7 +26,7 @@
 #define WORKSPACE_BYTES ((size_t)32 << 20)
 #define ALIGNED         16u
 
-/* What we call of it, by its names there. */
+/* The functions of the library that we call. */
 struct functions {
         decltype(cublasLtGetVersion) *version;
         decltype(cublasLtCreate) *create;
@@ -64,7 +65,7 @@ struct blas {
 
 static const char *const names[] = { "libcublasLt.so.13", "libcublasLt.so.12" };
 
-/* Patterns of folders, behind a variable's value where the environment has it. */
+/* Patterns of folders, each appended to the variable's value, if a variable is given and set. */
 static const struct {
         const char *variable, *pattern;
 } places[] = {
@@ -123,7 +124,7 @@ static int judge(blas *blas, cublasStatus_t status, const char *doing)
 
 static int start(blas *blas)
 {
-        void *stream; /* which also says for which device it is */
+        void *stream; /* this call also selects the device */
         int r = device_cuda_stream(blas->device, STREAM_STEPS, &stream);
 
         if (!r)
@@ -146,7 +147,7 @@ static void *open_file(const char *path)
         return dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
-/* In the folders that match a pattern, the newest first. */
+/* Tries the folders that match a pattern, from the last name to the first: the newest first. */
 static void *open_in(const char *pattern, const char *name)
 {
         void *library = nullptr;
@@ -245,7 +246,7 @@ void blas_close(blas *blas)
 {
         if (!blas)
                 return;
-        device_delete(blas->device, blas->workspace); /* waits until nobody uses it */
+        device_delete(blas->device, blas->workspace); /* waits until no kernel uses it */
         for (size_t i = 0; i < blas->count; i++)
                 forget(&blas->call, &blas->chosen[i]);
         if (blas->handle)
@@ -258,7 +259,7 @@ void blas_close(blas *blas)
 
 /* ---- choosing ---- */
 
-/* What is multiplied, in the library's words. */
+/* Describes the product to the library. */
 static cublasStatus_t describe(const functions *call, chosen *one)
 {
         const blas_shape *s = &one->shape;
@@ -297,7 +298,7 @@ static cublasStatus_t prefer(const functions *call, cublasLtMatmulPreference_t p
         return status;
 }
 
-/* The first that it suggests is the one that it thinks is quickest. */
+/* The first suggestion is the one that the library expects to be quickest. */
 static cublasStatus_t choose(const blas *blas, chosen *one)
 {
         const functions *call = &blas->call;
@@ -314,7 +315,8 @@ static cublasStatus_t choose(const blas *blas, chosen *one)
         if (preference)
                 (void)call->preference_delete(preference);
         if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE)
-                return CUBLAS_STATUS_SUCCESS; /* that is how it says that it can not */
+                /* With these it reports that it cannot multiply this shape. */
+                return CUBLAS_STATUS_SUCCESS;
         one->serves = !status && found && best.state == CUBLAS_STATUS_SUCCESS;
         one->way = best.algo;
         return status;

@@ -1,6 +1,7 @@
 /*
- * The library where there is none: a plain product, in another order than linear.cc's.  It chooses, too,
- * so who lets it choose in a recording, or multiplies before, shows.
+ * A stand-in for the library on the emulated device: a plain product, in another order than
+ * linear.cc's.  It also keeps a list of chosen shapes, so it detects callers that choose during a
+ * recording, or multiply before choosing.
  */
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/device-emu.h"
@@ -81,7 +82,7 @@ int blas_serves(blas *blas, const blas_shape *shape)
         return 1;
 }
 
-/* From the last k to the first, every other one for itself. */
+/* Adds from the last k to the first, with separate sums for even and odd k. */
 KERNEL(THREADS) blas_product(blas_args a)
 {
         const blas_shape &s = a.shape;

@@ -1,9 +1,9 @@
 /*
- * Logits that are held between -cap and cap:
+ * Caps logits between -cap and cap:
  *
  *      x = cap * tanh(x / cap)
  *
- *      grid    blocks of 256 over a row, for each row that there may be
+ *      grid    blocks of 256 over a row, for each row of the bucket
  *      moves   4 bytes a number in and out
  */
 #ifndef KERNELS_CUDA_CAP_H
@@ -15,7 +15,7 @@ struct cap_args {
         float *x; /* (rows, columns) */
         float cap;
         uint32_t columns, rows_max;
-        const uint32_t *count; /* of rows, on the device */
+        const uint32_t *count; /* number of rows, on the device */
 };
 
 int cap(device *device, const cap_args *args);

@@ -50,7 +50,10 @@ int cuda_grow(struct cuda *cuda, void **memory, size_t *have, size_t want, size_
         return 0;
 }
 
-/* Tensor cores multiply 16 bits: of 32, the attention would be another one. */
+/*
+ * KV_F32 is not served: tensor cores multiply 16-bit numbers, so floats would need another
+ * attention kernel.
+ */
 #define KV_SERVED (1u << KV_F16 | 1u << KV_BF16 | 1u << KV_INT8 | 1u << KV_FP8)
 
 static int cuda_kv_new(struct kernels *k, const kv_shape *shape, kv **ret_kv)

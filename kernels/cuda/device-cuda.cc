@@ -1,6 +1,6 @@
 /*
- * The device, where there is one.  The only file that knows CUDA's runtime; what else knows streams
- * (blas-cuda.cc) has them from here.
+ * The device on a real GPU.  This is the only file that uses CUDA's runtime.  blas-cuda.cc also
+ * uses streams, and gets them from here.
  */
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/device-cuda.h"
@@ -20,7 +20,10 @@
 #define SMALL            ((size_t)512)
 #define LARGE            ((size_t)2 << 20)
 
-/* Kernels that were allowed so many bytes of shared memory; each stream has one thread, so no lock. */
+/*
+ * Kernels that were allowed more shared memory, and how much.  One thread uses each stream, so
+ * there is no lock.
+ */
 struct raised {
         const void *kernel;
         size_t bytes;
@@ -31,7 +34,7 @@ struct device {
         char name[256];
         unsigned processors;
         bool can_begin_early;
-        bool lost; /* by any thread, for good */
+        bool lost; /* set by any thread, never reset */
         cudaStream_t streams[STREAM_N];
         bool records[STREAM_N];
         raised raised[STREAM_N][RAISED_MAX];
@@ -58,12 +61,12 @@ static int no_memory(void)
         return -ENOMEM;
 }
 
-/* Only want of memory passes; whatever else goes wrong is the end of the device. */
+/* Lack of memory is a temporary error.  Any other error makes the device lost. */
 static int judge(device *device, cudaError_t error, const char *doing)
 {
         if (error == cudaSuccess)
                 return 0;
-        (void)cudaGetLastError(); /* it was told once, that is enough */
+        (void)cudaGetLastError(); /* clears the error: it is reported here */
         snprintf(why, sizeof(why), "%s, %s: %s (%s)", device->name, doing,
                  cudaGetErrorString(error), cudaGetErrorName(error));
         if (error == cudaErrorMemoryAllocation)
@@ -72,7 +75,7 @@ static int judge(device *device, cudaError_t error, const char *doing)
         return -EIO;
 }
 
-/* Which device is meant is a setting of each thread. */
+/* CUDA's current device is a setting of each thread, so every call sets it. */
 static int enter(device *device)
 {
         if (__atomic_load_n(&device->lost, __ATOMIC_RELAXED)) {
@@ -145,7 +148,7 @@ static int find(unsigned number, cudaDeviceProp *ret_properties)
         return 0;
 }
 
-/* Streams that wait for nobody but whom they follow; steps go before loads. */
+/* Makes streams that wait only for moments that they follow.  Steps have priority over loads. */
 static int make_streams(device *device)
 {
         int last = 0, first = 0;
@@ -220,7 +223,10 @@ size_t device_memory_left(const device *device)
         return left;
 }
 
-/* The runtime gets it in large pieces: what is small is put together, what is not has its own. */
+/*
+ * The runtime allocates in large pieces.  Small allocations share a piece; large ones have their
+ * own.
+ */
 size_t device_memory_of(size_t bytes)
 {
         size_t unit = bytes < LARGE / 2 ? SMALL : LARGE;
@@ -376,7 +382,10 @@ int device_wait(device *device, moment *moment)
 
 /* ---- kernels ---- */
 
-/* More than every kernel may have must be asked for, once for each kernel. */
+/*
+ * A kernel needs permission for more than SHARED_UNASKED bytes, which is asked for once for each
+ * kernel.
+ */
 static int raise_shared(device *device, stream stream, const void *kernel, size_t bytes)
 {
         raised *raised = device->raised[stream];
@@ -393,7 +402,7 @@ static int raise_shared(device *device, stream stream, const void *kernel, size_
                       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            (int)bytes),
                       "to give a kernel shared memory");
-        if (!error && i < RAISED_MAX) /* else it is asked for again next time */
+        if (!error && i < RAISED_MAX) /* otherwise it is asked for again next time */
                 raised[i] = { kernel, bytes };
         return error;
 }

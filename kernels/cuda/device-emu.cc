@@ -1,19 +1,22 @@
 /*
- * The device where there is none.
+ * The device where there is no GPU.
  *
- * A stream is a list of operations with a count of those that are done.  So a place in it is a
- * number, and a moment is one for each stream: what must be done before it, there and on all
- * streams that were followed on the way.  Marking copies that from the stream, following takes
- * the larger of each, and what the host knows to be done is such a row of numbers, too.
+ * A stream is a list of operations, with a count of those that are done.  So a place in a stream
+ * is a number.  A moment has such a number for each stream: the operations that must be done
+ * before it, on its own stream and on all streams that it followed directly or indirectly.
+ * device_mark() copies these numbers from the stream, and device_follow() takes the larger number
+ * for each stream.  The operations that the host knows to be done are such a set of numbers, too.
  *
- * Nothing is done before somebody waits.  Then the dice say in which mood: no more than must be,
- * anything in any order, or all else first; operations of a stream stay in order.
+ * Nothing is done before a caller waits.  Then a random mood is chosen: no more than is
+ * necessary, anything in any order, or all other work first.  Operations of one stream stay in
+ * order.
  *
- * A kernel that may begin early does so half of the time: its first block runs, up to where it waits,
- * before its predecessor in the stream does.
+ * A kernel that may begin early does so half of the time: its first block runs, up to the point
+ * where it waits, before its predecessor in the stream runs.
  *
- * Downloads: pinned memory is there twice, as the host sees it and as the device does. A
- * download fills the second one; it comes over when the host has waited for it, and not before.
+ * Downloads: pinned memory exists twice, as the host sees it and as the device sees it.  A
+ * download fills the device's copy.  The data is copied to the host's when the host has waited
+ * for it, and not before.
  */
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/device-emu.h"
@@ -46,7 +49,7 @@
 
 enum work { COPY, UPLOAD, DOWNLOAD, CLEAR, LAUNCH, FOLLOW };
 
-/* Of each stream, how many of its operations. */
+/* For each stream, a number of its operations. */
 struct place {
         uint64_t done[STREAM_N];
 };
@@ -56,7 +59,7 @@ struct operation {
         void *to;
         const void *from;
         size_t bytes;
-        struct place place; /* to follow */
+        struct place place; /* FOLLOW: the place to wait for */
         struct launch launch;
         const void *kernel;
         device_run *run;
@@ -64,12 +67,12 @@ struct operation {
 };
 
 struct queue {
-        std::vector<operation> operations; /* those before `next` are done */
+        std::vector<operation> operations; /* the operations before `next` are done */
         size_t next;
-        place put; /* all that was put there, and followed */
+        place put; /* all operations put on this stream, and all that it followed */
 };
 
-/* `other` is what the device sees of pinned memory; NULL: memory of the device. */
+/* For pinned memory, `other` is the device's copy.  NULL: this is device memory. */
 struct memory {
         uint8_t *bytes, *other;
         size_t size;
@@ -98,9 +101,9 @@ struct device {
         bool lost, begins_early;
         size_t left;
         queue queues[STREAM_N];
-        place done, known; /* known: to the host */
+        place done, known; /* known: what the host knows to be done */
         std::vector<memory> memories;
-        std::vector<claim> claims; /* in the order they were put */
+        std::vector<claim> claims; /* in the order in which they were put */
         struct recording *recording;
         stream recorded;
 };
@@ -108,7 +111,7 @@ struct device {
 static struct {
         uint64_t seed, operations, pieces;
         size_t bytes;
-        const char *sign; /* a file */
+        const char *sign; /* a file whose existence makes the device lost */
 } wanted = { 0, UINT64_MAX, UINT64_MAX, (size_t)1 << 40, nullptr };
 
 static thread_local char why[160];
@@ -190,7 +193,7 @@ static bool lies_in(const memory *memory, const void *at, size_t bytes)
                bytes <= memory->size - from;
 }
 
-/* Pinned or not; anything else is no memory for a copy. */
+/* Finds pinned memory or device memory; a copy may use nothing else. */
 static const memory *memory_of(const device *device, const void *at, size_t bytes, bool pinned)
 {
         for (const memory &memory : device->memories)
@@ -202,7 +205,9 @@ static const memory *memory_of(const device *device, const void *at, size_t byte
         return nullptr;
 }
 
-/* While work is done; the host itself has no business there. */
+/*
+ * Allows access to device memory while work is done; the host must not access it at other times.
+ */
 static void open_memory(const device *device, bool open)
 {
         for (const memory &memory : device->memories) {
@@ -234,7 +239,10 @@ static bool overlap(const claim *claim, const void *at, size_t bytes)
                claim->pinned < (const uint8_t *)at + bytes;
 }
 
-/* What the host now knows to be done is its own again; into the rest it still may not look. */
+/*
+ * The host gets back the pinned memory of operations that it now knows to be done.  It still must
+ * not read the rest.
+ */
 static void hand_over(device *device)
 {
         size_t kept = 0;
@@ -252,7 +260,7 @@ static void hand_over(device *device)
         device->claims.resize(kept);
 }
 
-/* ---- doing it ---- */
+/* ---- doing the operations ---- */
 
 static void perform(device *device, const operation *operation)
 {
@@ -288,7 +296,7 @@ static void perform_predecessor(void *arg)
         perform(launched->device, launched->operation);
 }
 
-/* Whether the one after this operation begins before it has ended; then both are to be done. */
+/* Whether the next operation begins before this one has ended.  If so, both are done together. */
 static bool is_overtaken(device *device, const queue *queue)
 {
         const operation *one = &queue->operations[queue->next];
@@ -353,7 +361,7 @@ static void do_one(device *device, unsigned stream)
 
 enum mood { NO_MORE, ANYHOW, OTHERS_FIRST, MOODS };
 
-/* A stream that can go on, as the mood is; STREAM_N: none can. */
+/* Chooses a stream that can go on, according to the mood.  STREAM_N: none can. */
 static unsigned choose(device *device, const place *until, unsigned mood)
 {
         unsigned first = (unsigned)(roll(device) % STREAM_N), any = STREAM_N;
@@ -372,8 +380,9 @@ static unsigned choose(device *device, const place *until, unsigned mood)
 }
 
 /*
- * One of those that must go on always can: whom a stream follows had all that put before, and so
- * on back to the beginning, and a place has in it all that is followed.
+ * At least one of the streams that must go on always can.  A stream that is followed already had
+ * all its operations when it was marked, and so on back to the beginning; and a place includes
+ * everything that was followed.
  */
 static void run_until(device *device, const place *until)
 {
@@ -515,7 +524,7 @@ int device_pinned_new(device *device, size_t bytes, void **ret_memory)
         return 0;
 }
 
-/* What a kernel will use nobody can tell, so all is done that was put anywhere. */
+/* It is not known which memory a kernel will use, so this first does all work on all streams. */
 static void delete_memory(device *device, void *at, bool pinned)
 {
         if (!at)
@@ -548,7 +557,7 @@ void device_pinned_delete(device *device, void *memory)
         delete_memory(device, memory, true);
 }
 
-/* ---- what is put on a stream ---- */
+/* ---- putting operations on a stream ---- */
 
 static int put(device *device, stream stream, const operation *operation)
 {
@@ -580,7 +589,10 @@ static int put_copy(device *device, stream stream, work work, void *to, const vo
         return put(device, stream, &operation);
 }
 
-/* As the device sees it: there a download is put, and claimed until the host may see it. */
+/*
+ * Returns the device's copy of pinned memory.  A download is written there, and the memory is
+ * claimed until the host may read it.
+ */
 static uint8_t *claim_pinned(device *device, stream stream, void *pinned, size_t bytes, bool fills)
 {
         const memory *memory = memory_of(device, pinned, bytes, true);
@@ -601,7 +613,7 @@ static int put_upload(device *device, stream stream, void *to, const void *pinne
 {
         memory_of(device, to, bytes, false);
         if (device->lost)
-                return how_it_is(device); /* what it had not done is nobody's any more */
+                return how_it_is(device); /* lost work claims no memory */
         claim_pinned(device, stream, (void *)pinned, bytes, false);
         return put_copy(device, stream, UPLOAD, to, pinned, bytes);
 }

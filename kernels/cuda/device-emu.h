@@ -1,14 +1,14 @@
 /*
- * What tests may ask of the emulated device (device.h says what that is).
+ * Settings of the emulated device for tests (device.h describes the device).
  *
- * It has 4 multiprocessors, and no more shared memory for a block than the
- * smallest GPU that device_open() takes.  A program that breaks device.h in a way that
- * can be told at once is aborted: memory of the wrong kind, pinned memory that two copies
- * want, waiting in the middle of a recording, a block that no GPU could run.  Under AddressSanitizer
- * the host cannot look at the device's memory.
+ * It has 4 multiprocessors, and no more shared memory for a block than the smallest GPU that
+ * device_open() accepts.  It aborts a program that breaks a rule of device.h, if it can detect
+ * that at once: memory of the wrong kind, pinned memory that two copies use, waiting in the
+ * middle of a recording, a block that no GPU could run.  Under AddressSanitizer the host cannot
+ * access the device's memory.
  *
- * These have names as C has them, for tests that open this as part of a library, and are for the
- * whole process, set while nobody else uses a device.
+ * These functions have C names, for tests that open this code as part of a library.  They apply
+ * to the whole process; call them while no other thread uses a device.
  */
 #ifndef KERNELS_CUDA_DEVICE_EMU_H
 #define KERNELS_CUDA_DEVICE_EMU_H
@@ -22,31 +22,38 @@ extern "C" {
 #endif
 
 /*
- * In what order things are done, on devices opened from now on.  SMV_DEVICE_SEED in the environment goes
- * before: a number, or "any" for one of the clock's, which is told on stderr.
+ * Seeds the order in which work is done, on devices opened from now on.  SMV_DEVICE_SEED in the
+ * environment has precedence: a number, or "any" for a seed from the clock, which is printed to
+ * stderr.
  */
 void device_emu_seed(uint64_t seed);
 
 /*
- * What devices opened from now on have; at first 1 TiB, that is: what the host has.  Bytes in
- * SMV_DEVICE_MEMORY go before.
+ * The memory of devices opened from now on.  The default is 1 TiB, which means: all that the host
+ * has.  SMV_DEVICE_MEMORY, in bytes, has precedence.
  */
 void device_emu_memory(size_t bytes);
 
-/* So many pieces of memory are still made, pinned or not, and no more.  UINT64_MAX: all. */
+/*
+ * Lets `pieces` more allocations succeed, pinned or not, and refuses the rest.  UINT64_MAX: all
+ * succeed.
+ */
 void device_emu_refuse(uint64_t pieces);
 
 /*
- * So many operations are still done; with the next one its device is lost.  UINT64_MAX: never.  A program
- * that is not the test's own is told by SMV_DEVICE_LOSE in the environment: such a number, or a path, and with the
- * next operation once there is such a file.
+ * Lets `operations` more operations be done; the next one loses its device.  UINT64_MAX: never.
+ * For a program that is not the test's own, set SMV_DEVICE_LOSE in the environment: to a number,
+ * or to a path.  With a path, the device is lost at the next operation after that file exists.
  */
 void device_emu_lose(uint64_t operations);
 
-/* Whether blas_open() finds its library; at first it does.  SMV_DEVICE_BLAS=none: it does not. */
+/*
+ * Sets whether blas_open() finds its library; by default it does.  SMV_DEVICE_BLAS=none: it does
+ * not.
+ */
 void device_emu_blas(bool there);
 
-/* Memory of a device, as it is now: what was waited for is done. */
+/* Reads memory of a device in its current state: only work that was waited for is done. */
 void device_emu_peek(void *to, const void *from, size_t bytes);
 
 #ifdef __cplusplus

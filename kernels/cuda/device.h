@@ -1,19 +1,26 @@
 /*
- * The device: one GPU, and the one door to the CUDA runtime.
+ * The device: one GPU.  All calls to the CUDA runtime go through this interface.
  *
- * There are two behind it.  device-cuda.cc is the real one.  device-emu.cc runs where
- * there is no GPU: kernels by the emulator (emu.h), memory of the host; and it is as
- * late as a GPU may be.  What is put on a stream is done only once somebody waits for it,
- * streams in any order that moments allow; pinned memory that a copy is to fill holds poison
- * until a moment after that copy was waited for; and memory for the device is poisoned
- * when it is made.  So whoever forgets to wait, or frees or writes too early, shows.
+ * There are two implementations.  device-cuda.cc is the real one.  device-emu.cc runs where there
+ * is no GPU: the emulator (emu.h) runs the kernels, and host memory stands for device memory.  It
+ * delays work as long as a GPU may:
  *
- * Streams are queues: what is put there is done in order, some time.  A moment is a
- * place in a queue: marked, then followed by other streams, or waited for by the host.
+ *   - Work that is put on a stream is done only once a caller waits for it.
+ *   - Streams run in any order that the moments allow.
+ *   - Pinned memory that a copy is to fill holds poison until the host has waited for a moment
+ *     after that copy.
+ *   - Device memory is poisoned when it is allocated.
  *
- * Functions that return int return 0 or a negative errno, and device_why() says the rest.  An
- * error of a kernel is told by some later call, -EIO, and by all that follow: the device is
- * lost, and nothing brings it back but a new process.  One thread at a time for each stream.
+ * So code that forgets to wait, or that frees or writes too early, fails visibly.
+ *
+ * Streams are queues: work on a stream is done in order, at some later time.  A moment is a place
+ * in a queue.  It is marked; then other streams can be made to follow it, or the host can wait
+ * for it.
+ *
+ * Functions that return int return 0 or a negative errno, and device_why() describes the error.
+ * An error of a kernel is reported by some later call, as -EIO, and by all calls after that one:
+ * the device is lost, and only a new process can use it again.  Only one thread at a time may use
+ * a stream.
  */
 #ifndef KERNELS_CUDA_DEVICE_H
 #define KERNELS_CUDA_DEVICE_H
@@ -27,32 +34,38 @@ struct recording;
 
 enum stream { STREAM_STEPS, STREAM_LOADS, STREAM_N };
 
-/* -ENODEV: no such GPU, or no driver that can. */
+/* -ENODEV: there is no such GPU, or no driver that supports it. */
 int device_open(unsigned number, device **ret_device);
-/* NULL is fine; waits for all streams.  After all that was made on it was deleted. */
+/* NULL is fine.  Waits for all streams.  Delete everything that was made on the device first. */
 void device_close(device *device);
 const char *device_name(const device *device);
 unsigned device_processors(const device *device); /* multiprocessors */
 size_t device_memory_left(const device *device);
-/* What a piece of so many bytes takes of that, as far as it can be told. */
+/* Estimates how much of that memory an allocation of `bytes` takes. */
 size_t device_memory_of(size_t bytes);
-/* In a sentence, of the last failure of this host thread. */
+/* A sentence about the last failure of this host thread. */
 const char *device_why(void);
 
-/* At a multiple of 256, a byte at least.  Freeing waits until nothing uses it any more. */
+/*
+ * The memory is aligned to 256 bytes, and has at least one byte.  Deleting waits until nothing
+ * uses it any more.
+ */
 int device_new(device *device, size_t bytes, void **ret_memory);
 void device_delete(device *device, void *memory);
-/* Of the host, that streams copy from and to. */
+/* Host memory that streams copy from and to. */
 int device_pinned_new(device *device, size_t bytes, void **ret_memory);
 void device_pinned_delete(device *device, void *memory);
 
 /*
- * Pinned memory belongs to the copy that was put on a stream, until the host has waited for a moment
- * after it: who uploads it leaves it as it is (it may be uploaded once more), who
- * downloads into it neither looks nor writes, nor has it uploaded.
+ * Pinned memory belongs to the copy that was put on a stream, until the host has waited for a
+ * moment after it.  During an upload, the caller must not change the memory; it may upload it
+ * once more. During a download, the caller must neither read, write nor upload the memory.
  */
 int device_upload(device *device, stream stream, void *to, const void *pinned, size_t bytes);
-/* `count` runs of so many bytes, one behind the other in pinned memory, `stride` bytes apart there. */
+/*
+ * Uploads `count` runs of `bytes` bytes.  In pinned memory they are contiguous; at `to` they are
+ * `stride` bytes apart.
+ */
 int device_upload_apart(device *device, stream stream, void *to, size_t stride, const void *pinned,
                         size_t bytes, uint32_t count);
 int device_download(device *device, stream stream, void *pinned, const void *from, size_t bytes);
@@ -61,18 +74,20 @@ int device_clear(device *device, stream stream, void *to, size_t bytes); /* to z
 
 int device_moment_new(device *device, moment **ret_moment);
 void device_moment_delete(device *device, moment *moment);
-/* Again and again: the last mark counts. */
+/* A moment can be marked any number of times; the last mark counts. */
 int device_mark(device *device, stream stream, moment *moment);
-int device_follow(device *device, stream stream, moment *moment); /* goes on after it */
-int device_wait(device *device, moment *moment); /* the host does; never marked: at once */
+/* Makes the stream wait for the moment before its next work. */
+int device_follow(device *device, stream stream, moment *moment);
+/* Makes the host wait for the moment.  Returns at once if it was never marked. */
+int device_wait(device *device, moment *moment);
 
 /* ---- kernels ---- */
 
 struct launch {
-        unsigned x, y, z; /* blocks; none is fine */
-        unsigned threads; /* of a block, in one row */
+        unsigned x, y, z; /* number of blocks; 0 is fine */
+        unsigned threads; /* per block, one-dimensional */
         size_t shared;    /* bytes for each block */
-        bool early;       /* may begin before the one before it has ended (lane.h) */
+        bool early;       /* may begin before its predecessor has ended (lane.h) */
 };
 
 #define DEVICE_ARGS_MAX 1024u /* bytes */
@@ -81,7 +96,7 @@ typedef void device_run(const launch *launch, const void *kernel, const void *ar
 int device_launch_raw(device *device, stream stream, const launch *launch, const void *kernel,
                       device_run *run, const void *args, size_t args_bytes);
 
-/* How the emulator calls one of these arguments; nobody else needs it. */
+/* How the emulator calls a kernel with these arguments.  Only device_launch() needs it. */
 template <class Args>
 void device_emulate(const launch *launch, const void *kernel, const void *args);
 
@@ -92,7 +107,7 @@ void device_emulate(const launch *launch, const void *kernel, const void *args);
 #define DEVICE_RUN(Args) device_emulate<Args>
 #endif
 
-/* The arguments are copied now. */
+/* The arguments are copied during the call. */
 template <class Args>
 int device_launch(device *device, stream stream, const launch &launch, void (*kernel)(Args),
                   const Args &args)
@@ -104,19 +119,21 @@ int device_launch(device *device, stream stream, const launch &launch, void (*ke
                                  sizeof(args));
 }
 
-/* ---- the same again, with one call ---- */
+/* ---- recordings: a sequence of work that one call repeats ---- */
 
 /*
- * What is put on a stream from begin to end is not done, but kept; then it is put there as often
- * as one likes.  Memory and arguments are those of the recording; a recording may be deleted when
- * it was put there, even if that is not done.  From begin to end there are only launches, copies on
- * the device and clearings on that stream, and nobody makes or frees memory.
+ * Between device_record() and device_recorded(), work that is put on the stream is recorded
+ * instead of done.  device_replay() then puts the whole recording on the stream, any number of
+ * times.  Memory and arguments are those of the recording.  A recording may be deleted as soon as
+ * it was put on a stream, even if its work is not done yet.  While recording, only launches,
+ * copies on the device and device_clear() are allowed, on that stream only, and no thread may
+ * allocate or free memory.
  */
 int device_record(device *device, stream stream);
 int device_recorded(device *device, stream stream, recording **ret_recording);
 int device_replay(device *device, stream stream, recording *recording);
 void device_recording_delete(device *device, recording *recording);
-/* Between the begin and the end of one. */
+/* True between device_record() and device_recorded(). */
 bool device_records(const device *device, stream stream);
 
 #ifndef __CUDACC__

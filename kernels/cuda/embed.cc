@@ -5,7 +5,7 @@
 
 #define THREADS 256u
 
-/* LINEAR_INT8, LINEAR_E4M3 */
+/* Byte k of a row of LINEAR_INT8 or LINEAR_E4M3. */
 DEVICE uint8_t byte(const uint8_t *row, uint32_t k)
 {
         const uint8_t *eight = row + k / 64 * 64 + k % 32 / 8 * 16 + k / 32 % 2 * 8;
@@ -14,7 +14,10 @@ DEVICE uint8_t byte(const uint8_t *row, uint32_t k)
         return eight[swapped];
 }
 
-/* Of four bits and more, one that is not negative.  Its group is one of four, in a lane of four. */
+/*
+ * Integer k, not negative, of a format with four or more bits.  The integer is in one of four
+ * groups, in one of four lanes.
+ */
 template <linear_format FORMAT> DEVICE uint32_t integer(const uint8_t *row, uint32_t k)
 {
         const uint8_t *step = row + k / 128 * STEP_BYTES(FORMAT);
@@ -30,7 +33,7 @@ template <linear_format FORMAT> DEVICE uint32_t integer(const uint8_t *row, uint
         return low;
 }
 
-/* Four scales, then four least values of six bits, of each half of a block. */
+/* A 6-bit integer of a block.  Each half of a block has four scales, then four least values. */
 DEVICE float six_bits(const uint16_t *block, uint32_t number)
 {
         uint32_t at = number * 6, two = block[2 + at / 16];
@@ -51,7 +54,7 @@ DEVICE float run_number(const uint8_t *row, const uint16_t *scales, uint32_t k)
         return (float)integer<FORMAT>(row, k) * scale - least;
 }
 
-/* Number k of a packed row, wherever linear.h has put it. */
+/* Number k of a packed row; linear.h describes where it lies. */
 template <linear_format FORMAT>
 DEVICE float number(const uint8_t *row, const uint16_t *scales, uint32_t k, uint32_t columns)
 {

@@ -1,11 +1,11 @@
 /*
- * The rows of a step begin as those of their tokens:
+ * The rows of a step begin as the embeddings of their tokens:
  *
  *      x[r] = table[token of r] * scale
  *
  *      table   a matrix as linear.h packs it, a row for each token
  *      x       (rows, columns) floats
- *      grid    a block of 256 for each row that there may be
+ *      grid    a block of 256 for each row of the bucket
  *      moves   a row of the table in, 4 bytes a number out
  *      order   no sums
  */

@@ -27,24 +27,27 @@ struct copy {
 struct fiber {
         void *stack_pointer;
         fiber_state state;
-        bool waited; /* for the kernel's predecessor */
+        bool waited; /* whether it has waited for the kernel's predecessor */
         unsigned lane, warp;
         emu_index index;
         std::vector<copy> open;
         std::vector<std::vector<copy>> batches;
 };
 
-/* Two rows of what lanes give: who is slow still reads the one while others fill the next. */
+/*
+ * The numbers that lanes give, twice: slow lanes still read one array while others fill the next.
+ */
 struct warp {
         uint32_t there, alive;
         unsigned turn;
-        size_t bytes; /* what those give who meet now ... */
+        /* `bytes` and `last` are those of the current meeting. */
+        size_t bytes;
         void (*last)(emu_given *given);
         alignas(16) emu_given given[2];
 };
 
 struct predecessor {
-        void (*run)(void *arg); /* NULL: it has run */
+        void (*run)(void *arg); /* NULL: there is none, or it has run */
         void *arg;
 };
 
@@ -52,14 +55,14 @@ struct block {
         std::vector<fiber> fibers;
         std::vector<warp> warps;
         unsigned alive, at_barrier, at_predecessor;
-        size_t first_stack; /* the first fiber's, in stacks */
+        size_t first_stack; /* the index in `stacks` of the first fiber's stack */
         void (*kernel)(const void *args);
         const void *args;
         bool early;
         struct predecessor predecessor;
 };
 
-/* A host thread's, for as long as it lives. */
+/* The fibers' stacks of a host thread, until it ends. */
 struct fiber_stacks {
         std::vector<uint8_t *> all;
 
@@ -100,8 +103,8 @@ unsigned emu_lane(void)
 /* ---- fibers ---- */
 
 /*
- * Keeps the registers that a function must keep on the stack it leaves, and goes on where the
- * other left.
+ * Saves the callee-saved registers on the current stack, and continues on the other stack, where
+ * that was left.
  */
 __attribute__((naked, noinline)) static void switch_stacks(void **, void *)
 {
@@ -158,7 +161,7 @@ static void open_barrier(void)
                         fiber.state = READY;
 }
 
-/* If all are there that have not ended. */
+/* Opens the meeting if all lanes that have not ended are there. */
 static bool open_meeting(warp *warp, unsigned number)
 {
         if (!warp->there || (warp->there & warp->alive) != warp->alive)
@@ -176,14 +179,14 @@ static bool open_meeting(warp *warp, unsigned number)
         return true;
 }
 
-/* Where a fiber begins. */
+/* The entry point of a fiber. */
 static void live(void)
 {
 #ifdef __SANITIZE_ADDRESS__
         __sanitizer_finish_switch_fiber(nullptr, &scheduler_stack, &scheduler_stack_bytes);
 #endif
         here->kernel(here->args);
-        assert(now->open.empty() && now->batches.empty()); /* copies that nobody waited for */
+        assert(now->open.empty() && now->batches.empty()); /* copies that were not waited for */
         assert(now->waited || !here->early);               /* for the predecessor */
         now->state = ENDED;
         here->alive--;
@@ -203,7 +206,7 @@ static void prepare(fiber *fiber, uint8_t *stack)
         __asan_unpoison_memory_region(stack, STACK_BYTES);
 #endif
         *at = (void *)live;
-        at -= 6; /* the registers that switch_stacks() takes from there */
+        at -= 6; /* the registers that switch_stacks() restores from there */
         memset(at, 0, 6 * sizeof(*at));
         fiber->stack_pointer = at;
         fiber->state = READY;
@@ -237,7 +240,8 @@ const emu_given *emu_meet(const void *mine, size_t bytes, void (*last)(emu_given
         emu_given *given = &warp->given[warp->turn & 1];
 
         assert(bytes <= EMU_BYTES);
-        assert(!warp->there || (bytes == warp->bytes && last == warp->last)); /* one instruction */
+        /* All lanes must execute the same instruction. */
+        assert(!warp->there || (bytes == warp->bytes && last == warp->last));
         if (bytes)
                 memcpy((*given)[now->lane], mine, bytes);
         warp->there |= 1u << now->lane;
@@ -285,7 +289,7 @@ static unsigned roll(void)
         return (unsigned)(dice >> 20);
 }
 
-/* Each lane that can, once; false: none could. */
+/* Runs each lane that is ready once.  Returns false if none was ready. */
 static bool run_warp(unsigned number)
 {
         unsigned turned = schedule >= 4 ? roll() % EMU_LANES : schedule & 1 ? EMU_LANES - 1 : 0;
@@ -317,7 +321,7 @@ static bool run_warps(void)
         return ran;
 }
 
-/* Another kernel, while the threads of this one's first block wait for it. */
+/* Runs another kernel, while the threads of this one's first block wait for it. */
 static void run_predecessor(void)
 {
         const predecessor predecessor = here->predecessor;
@@ -349,7 +353,7 @@ static void run_block(void)
                 bool ready = run_warps();
 
                 for (const fiber &fiber : here->fibers)
-                        ready |= fiber.state == READY; /* dice may have missed it */
+                        ready |= fiber.state == READY; /* a random order may have missed it */
                 if (ready)
                         continue;
                 if (here->at_predecessor) {
@@ -389,7 +393,7 @@ static void begin_block(const emu_shape *shape, unsigned number)
         }
 }
 
-/* The order of blocks is no promise either. */
+/* Blocks have no guaranteed order either. */
 static unsigned nth_block(unsigned i, unsigned count)
 {
         if (schedule < 4)
@@ -397,7 +401,10 @@ static unsigned nth_block(unsigned i, unsigned count)
         return (i + schedule * (count / 2 + 1)) % count;
 }
 
-/* Returns the first one.  Others are taken while their threads wait for this kernel. */
+/*
+ * Returns the index of the first stack.  Other kernels may take more stacks while these threads
+ * wait.
+ */
 static size_t take_stacks(unsigned threads)
 {
         size_t first = stacks_taken;
@@ -436,7 +443,7 @@ void emu_run(const emu_shape *shape, void (*kernel)(const void *args), const voi
                 begin_block(shape, nth_block(i, blocks));
                 run_block();
         }
-        assert(!block.predecessor.run); /* some thread has waited for it */
+        assert(!block.predecessor.run); /* at least one thread has waited for it */
         here = nullptr;
         stacks_taken -= threads;
         free(shared);

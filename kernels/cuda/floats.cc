@@ -7,7 +7,10 @@
 
 #include "kernels/rows.h"
 
-/* Padding of rows of 16-bit numbers, where floats had been asked for: half as much, and this. */
+/*
+ * Adds padding for rows of 16-bit numbers in place of the floats: these need half as much, and
+ * this padding.
+ */
 bool cuda_floats_bytes(const struct cuda *cuda, size_t count, size_t *ret_bytes)
 {
         size_t all;
@@ -101,7 +104,10 @@ static int send_piece(struct cuda *cuda, void *to, const void *from, size_t byte
         return r;
 }
 
-/* After what operators were called before; into the middle of a buffer, too, that has floats then. */
+/*
+ * Runs after the operators that were called before.  `to` may point into the middle of a buffer,
+ * which then holds floats.
+ */
 int cuda_put(struct kernels *k, float *to, const float *host, size_t count)
 {
         struct cuda *cuda = cuda_of(k);
@@ -142,7 +148,7 @@ static void fetch(struct cuda *cuda, void *host, const void *from, size_t bytes)
         (void)cuda_outcome(cuda, r);
 }
 
-/* For tests and for who looks on: a row at a time. */
+/* For tests and inspection: fetches one row at a time. */
 void cuda_get(struct kernels *k, float *host, const float *from, size_t count)
 {
         struct cuda *cuda = cuda_of(k);

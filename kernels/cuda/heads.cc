@@ -5,14 +5,14 @@
 #include "kernels/cuda/lane.h"
 
 #define WARPS     4u
-#define SCALE_NAN 0x7fc00000u /* page.h's */
+#define SCALE_NAN 0x7fc00000u /* as in page.h */
 
 enum kind { HEAD_Q, HEAD_K, HEAD_V };
 
-/* Where a head goes; numbers NULL: nowhere. */
+/* Where a head is stored; if `numbers` is NULL, it is not stored. */
 struct place {
         void *numbers;
-        float *scale; /* of bytes */
+        float *scale; /* only where numbers are bytes */
 };
 
 template <kv_type T>
@@ -42,7 +42,7 @@ DEVICE float normed(const float *x, const float *norm, float inverse, uint32_t i
         return norm ? x[i] * inverse * norm[i] : x[i];
 }
 
-/* The pair's angle, less whole turns. */
+/* Rotates a pair by its angle; whole turns are subtracted from the angle first. */
 DEVICE void turn(const rope *rope, uint32_t position, uint32_t pair, float *one, float *other)
 {
         const double whole = 6.283185307179586;
@@ -56,7 +56,7 @@ DEVICE void turn(const rope *rope, uint32_t position, uint32_t pair, float *one,
         *other = was * sine + *other * cosine;
 }
 
-/* Bytes: K and V wait in shared memory. */
+/* Stores a number.  Where pages have bytes, K and V wait in shared memory (`waits`). */
 template <kv_type T> DEVICE void put(void *to, float *waits, uint32_t i, float x)
 {
         if (KV_HAS_SCALES(T) && waits)
@@ -66,12 +66,12 @@ template <kv_type T> DEVICE void put(void *to, float *waits, uint32_t i, float x
                         (uint16_t)(T == KV_BF16 ? two_bfloats(x, 0) : two_halves(x, 0));
 }
 
-/* The byte of a number that is at most 464, to nearest, ties to even. */
+/* The E4M3 byte of a number that is at most 464: rounds to nearest, ties to even. */
 DEVICE uint32_t e4m3_of(float x)
 {
         uint32_t sign = bits_of(x) >> 24 & 0x80, rest = bits_of(x) & 0x7fffffff;
 
-        /* below 2^-6 the steps are those of 2^-9, as they are of what 2^14 is added to */
+        /* below 2^-6 the numbers are multiples of 2^-9; adding 2^14 rounds a float to these */
         if (rest < 0x3c800000)
                 return sign | (bits_of(float_of(rest) + 0x1p14f) - 0x46800000);
         return sign | (rest - 0x3c000000 + 0x7ffff + (rest >> 20 & 1)) >> 20;
@@ -82,12 +82,15 @@ template <kv_type T> DEVICE uint32_t byte_of(float x)
         return T == KV_FP8 ? e4m3_of(x) : (uint32_t)(int)rintf(x) & 0xff;
 }
 
-/* By a warp: numbers that lanes have put into shared memory, as page.h has them. */
+/*
+ * A warp converts the numbers that its lanes have put into shared memory to bytes, as page.h
+ * describes.
+ */
 template <kv_type T> DEVICE void put_bytes(const place *to, const float *waits, uint32_t count)
 {
         const float top = T == KV_FP8 ? 448 : 127;
-        uint32_t most =
-                0; /* without signs, floats are in the order of their bits; NaN comes last */
+        /* Without their signs, floats have the same order as their bits, with NaN last. */
+        uint32_t most = 0;
         float scale;
 
         lanes_meet();
@@ -105,7 +108,8 @@ template <kv_type T> DEVICE void put_bytes(const place *to, const float *waits, 
         if (scale < 0x1p-126f)
                 scale = 0;
         if (most >= 0x7f800000)
-                scale = float_of(SCALE_NAN); /* chosen last: a GPU's division makes another NaN */
+                /* Set after the division, because a GPU's division makes another NaN. */
+                scale = float_of(SCALE_NAN);
         for (uint32_t i = lane_number() * 4; i < count; i += LANES * 4) {
                 uint32_t four = 0;
 

@@ -1,20 +1,20 @@
 /*
- * What a kernel is written in: one door to the GPU's instructions, and what each of them means on
- * the CPU, side by side.
+ * The instructions that kernels are written in: each GPU instruction, and beside it the same
+ * operation for the CPU.
  *
- * A kernel is a C++ function template that takes one struct of arguments, and its
- * source is compiled twice: by nvcc, and by g++ for the emulator (emu.h).
+ * A kernel is a C++ function template that takes one struct of arguments.  Its source is compiled
+ * twice: by nvcc, and by g++ for the emulator (emu.h).
  *
  *      template <int D> KERNEL(128) attend(attend_args a) { ... }
  *
- * 128 being the threads of a block, at most; KERNEL(128, 4) has registers enough left for four
- * blocks on each multiprocessor.
+ * 128 is the largest number of threads in a block.  KERNEL(128, 4) also limits registers, so that
+ * four blocks fit on each multiprocessor.
  *
- * Shared memory is one piece, sized at launch: shared().  There is no other.
+ * Shared memory is a single piece, sized at launch: shared().  There is no other.
  *
- * Numbers.  bfloats and halves are kept as bits (uint16_t), two in a uint32_t, the lower one
- * first.  Every product of matrices is 16 x 8 x 16 on 16-bit numbers with float sums.  In which
- * lane lies what, for one such step (g = lane / 4, t = lane % 4):
+ * Numbers: bfloats and halves are kept as bits (uint16_t).  A uint32_t holds two of them, the
+ * first in the lower 16 bits.  Every product of matrices is 16 x 8 x 16 on 16-bit numbers with
+ * float sums.  For one product, the lanes hold these numbers (g = lane / 4, t = lane % 4):
  *
  *      a, 16 x 16      a[0] row g,     columns 2t, 2t+1        a[2] row g,     columns 2t+8, 2t+9
  *                      a[1] row g + 8, columns 2t, 2t+1        a[3] row g + 8, columns 2t+8, 2t+9
@@ -29,10 +29,13 @@
 
 #ifdef __CUDACC__
 
-#define DEVICE           static __device__ __forceinline__
-#define KERNEL(...)      __global__ void __launch_bounds__(__VA_ARGS__)
-#define UNROLL           _Pragma("unroll") /* before a loop whose arrays are to be registers */
-#define UNROLL_BY(...)   LANE_PRAGMA(unroll(__VA_ARGS__)) /* ... or, by 1, that is to be one */
+#define DEVICE      static __device__ __forceinline__
+#define KERNEL(...) __global__ void __launch_bounds__(__VA_ARGS__)
+/*
+ * UNROLL goes before a loop whose arrays must be in registers; UNROLL_BY(1) keeps a loop rolled.
+ */
+#define UNROLL           _Pragma("unroll")
+#define UNROLL_BY(...)   LANE_PRAGMA(unroll(__VA_ARGS__))
 #define LANE_PRAGMA(...) _Pragma(#__VA_ARGS__)
 
 #else
@@ -95,9 +98,9 @@ DEVICE float float_of(uint32_t u)
 #endif
 }
 
-/* ---- 16-bit numbers; to nearest, ties to even ---- */
+/* ---- 16-bit numbers; rounding is to nearest, ties to even ---- */
 
-DEVICE float from_bfloat(uint32_t bits) /* the lower 16 of them */
+DEVICE float from_bfloat(uint32_t bits) /* in the lower 16 bits */
 {
         return float_of(bits << 16);
 }
@@ -120,13 +123,13 @@ DEVICE uint32_t two_bfloats(float low, float high)
 #endif
 }
 
-/* a - b, each of the two. */
+/* a - b, for each of the two numbers. */
 DEVICE uint32_t subtract_bfloats(uint32_t a, uint32_t b)
 {
 #ifdef __CUDACC__
         uint32_t two;
 
-        /* b times -1 plus a, rounded once: every GPU that has bfloats has that */
+        /* b * -1 + a, rounded once: every GPU that has bfloats has this instruction */
         asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(two) : "r"(b), "r"(0xbf80bf80), "r"(a));
         return two;
 #else
@@ -135,7 +138,10 @@ DEVICE uint32_t subtract_bfloats(uint32_t a, uint32_t b)
 #endif
 }
 
-/* a b, each of the two, where nothing is to be rounded: b a power of two, and a b not too small. */
+/*
+ * a * b, for each of the two numbers, where no rounding is needed: b is a power of two, and a * b
+ * is not too small.
+ */
 DEVICE uint32_t scale_bfloats(uint32_t a, uint32_t b)
 {
 #ifdef __CUDACC__
@@ -149,7 +155,7 @@ DEVICE uint32_t scale_bfloats(uint32_t a, uint32_t b)
 #endif
 }
 
-DEVICE float from_half(uint32_t bits) /* the lower 16 of them */
+DEVICE float from_half(uint32_t bits) /* in the lower 16 bits */
 {
 #ifdef __CUDACC__
         float f;
@@ -160,9 +166,9 @@ DEVICE float from_half(uint32_t bits) /* the lower 16 of them */
         uint32_t sign = (bits & 0x8000) << 16, rest = bits & 0x7fff;
         float scale = float_of(rest < 0x7c00 ? 0x77800000 : 0x7f800000); /* 2^112, or infinity */
 
-        /* With its exponent in a float's place it is too small by 2^112, whatever it is. */
+        /* With the exponent bits in a float's place, any such number is too small by 2^112. */
         if (rest > 0x7c00)
-                return float_of(0x7fffffff); /* of a NaN nothing is kept, not its sign either */
+                return float_of(0x7fffffff); /* a NaN keeps no bits, not even its sign */
         return float_of(sign | bits_of(float_of(rest << 13) * scale));
 #endif
 }
@@ -182,7 +188,7 @@ DEVICE uint32_t two_halves(float low, float high)
                         return 0x7fff;
                 if (rest >= 0x47800000) /* 65536 and up */
                         return sign | 0x7c00;
-                if (rest < 0x38800000) /* below 2^-14: the steps are those of 2^-24 */
+                if (rest < 0x38800000) /* below 2^-14: multiples of 2^-24 */
                         return sign | (bits_of(float_of(rest) + 0.5f) - 0x3f000000);
                 return sign | (rest - 0x38000000 + 0xfff + (rest >> 13 & 1)) >> 13;
         };
@@ -191,7 +197,7 @@ DEVICE uint32_t two_halves(float low, float high)
 #endif
 }
 
-/* a - b, each of the two. */
+/* a - b, for each of the two numbers. */
 DEVICE uint32_t subtract_halves(uint32_t a, uint32_t b)
 {
 #ifdef __CUDACC__
@@ -205,7 +211,7 @@ DEVICE uint32_t subtract_halves(uint32_t a, uint32_t b)
 #endif
 }
 
-/* 2^x; on a GPU to 2 units in the last place, and what is not normal is 0. */
+/* 2^x.  On a GPU the error is up to 2 units in the last place, and subnormal numbers become 0. */
 DEVICE float power_of_two(float x)
 {
 #ifdef __CUDACC__
@@ -218,7 +224,9 @@ DEVICE float power_of_two(float x)
 #endif
 }
 
-/* Of an angle between -pi and pi, to 2^-21; a GPU's own, which is one instruction each. */
+/*
+ * For an angle between -pi and pi, with an error up to 2^-21.  On a GPU each is one instruction.
+ */
 DEVICE void sine_and_cosine(float angle, float *ret_sine, float *ret_cosine)
 {
 #ifdef __CUDACC__
@@ -230,7 +238,7 @@ DEVICE void sine_and_cosine(float angle, float *ret_sine, float *ret_cosine)
 #endif
 }
 
-/* a / b.  Whatever NaN goes in, a GPU's arithmetic makes this one of it, and not the CPU's. */
+/* a / b.  For any NaN operand, a GPU's arithmetic yields these bits, and the CPU's does not. */
 #define NAN_BITS 0x7fffffffu
 
 DEVICE float divide(float a, float b)
@@ -244,7 +252,7 @@ DEVICE float divide(float a, float b)
 #endif
 }
 
-/* ---- lanes of a warp, all of which come ---- */
+/* ---- lanes of a warp; all lanes must call these ---- */
 
 DEVICE unsigned lane_number(void)
 {
@@ -255,7 +263,7 @@ DEVICE unsigned lane_number(void)
 #endif
 }
 
-/* What the lane whose number differs in those bits has. */
+/* The value of the lane whose number differs from this lane's in these bits. */
 template <class T> DEVICE T lane_across(T mine, unsigned bits)
 {
 #ifdef __CUDACC__
@@ -281,7 +289,7 @@ template <class T> DEVICE T lane_from(T mine, unsigned lane)
 #endif
 }
 
-/* What the lanes wrote, all of them see. */
+/* After this, all lanes see what any lane wrote before. */
 DEVICE void lanes_meet(void)
 {
 #ifdef __CUDACC__
@@ -291,7 +299,7 @@ DEVICE void lanes_meet(void)
 #endif
 }
 
-/* In an order that does not depend on who is first: halves of the warp are added pairwise. */
+/* The order does not depend on timing: halves of the warp are added pairwise. */
 template <class T> DEVICE T lanes_sum(T mine)
 {
         for (unsigned bits = LANES / 2; bits; bits /= 2)
@@ -317,7 +325,7 @@ DEVICE void block_meets(void)
 #endif
 }
 
-/* So many bytes as were asked for at launch, at a multiple of 128. */
+/* The block's shared memory: as many bytes as the launch asked for, aligned to 128. */
 DEVICE uint8_t *shared(void)
 {
 #ifdef __CUDACC__
@@ -337,7 +345,7 @@ struct lane_product {
         float c[4];
 };
 
-/* By whoever comes last to the meeting, from what the lanes really have. */
+/* The last lane to arrive computes the product, from the numbers that the lanes really hold. */
 template <bool HALVES> static void lane_products(emu_given *given)
 {
         static thread_local float a[16][16], b[16][8];
@@ -388,7 +396,7 @@ static inline void lane_multiply(float c[4], const uint32_t a[4], const uint32_t
 }
 #endif
 
-/* c += a b, of bfloats. */
+/* c += a * b, for bfloats. */
 DEVICE void multiply_bfloats(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
 #ifdef __CUDACC__
@@ -401,7 +409,7 @@ DEVICE void multiply_bfloats(float c[4], const uint32_t a[4], const uint32_t b[2
 #endif
 }
 
-/* ... of halves. */
+/* c += a * b, for halves. */
 DEVICE void multiply_halves(float c[4], const uint32_t a[4], const uint32_t b[2])
 {
 #ifdef __CUDACC__
@@ -415,9 +423,9 @@ DEVICE void multiply_halves(float c[4], const uint32_t a[4], const uint32_t b[2]
 }
 
 /*
- * Four 8 x 8 matrices of 16-bit numbers out of shared memory.  Lane l names row l % 8 of matrix
- * l / 8 (16 bytes, at a multiple of 16); out[i] is of matrix i row g, columns 2t and 2t+1; turned:
- * rows 2t and 2t+1, column g.
+ * Loads four 8 x 8 matrices of 16-bit numbers from shared memory.  Lane l passes the address of
+ * row l % 8 of matrix l / 8 (16 bytes, aligned to 16).  out[i] belongs to matrix i: row g,
+ * columns 2t and 2t+1; or, if TURNED (transposed), rows 2t and 2t+1, column g.
  */
 template <bool TURNED> DEVICE void load_matrices(uint32_t out[4], const void *row)
 {
@@ -449,13 +457,16 @@ template <bool TURNED> DEVICE void load_matrices(uint32_t out[4], const void *ro
                 out[i] = TURNED ? at(2 * t, g) | at(2 * t + 1, g) << 16
                                 : at(g, 2 * t) | at(g, 2 * t + 1) << 16;
         }
-        lanes_meet(); /* all have read before anybody writes there again */
+        lanes_meet(); /* all lanes must have read before any lane writes there again */
 #endif
 }
 
 /* ---- memory ---- */
 
-/* Begins to copy 16 bytes to shared memory, or zeros: nobody may look before they were waited for. */
+/*
+ * Begins to copy 16 bytes to shared memory, or zeros if not `there`.  No thread may read them
+ * before the copy was waited for.
+ */
 DEVICE void copy_begin(void *to, const void *from, bool there)
 {
 #ifdef __CUDACC__
@@ -468,7 +479,9 @@ DEVICE void copy_begin(void *to, const void *from, bool there)
 #endif
 }
 
-/* What this thread began since the last such call is a batch, which may be empty. */
+/*
+ * The copies that this thread began since the last such call become a batch, which may be empty.
+ */
 DEVICE void copies_end(void)
 {
 #ifdef __CUDACC__
@@ -478,7 +491,10 @@ DEVICE void copies_end(void)
 #endif
 }
 
-/* Until no more than LEFT batches of this thread are under way; of other threads': block_meets(). */
+/*
+ * Waits until at most LEFT batches of this thread are in progress.  To see the copies of other
+ * threads, call block_meets() as well.
+ */
 template <unsigned LEFT> DEVICE void copies_wait(void)
 {
 #ifdef __CUDACC__
@@ -488,7 +504,10 @@ template <unsigned LEFT> DEVICE void copies_wait(void)
 #endif
 }
 
-/* 16 bytes of weights: read once a step, by nobody else, never written while a kernel runs. */
+/*
+ * Loads 16 bytes of weights.  Each is read once a step, by one thread only, and is never written
+ * while a kernel runs.
+ */
 DEVICE uint4 load_once(const void *from)
 {
 #ifdef __CUDACC__
@@ -503,7 +522,7 @@ DEVICE uint4 load_once(const void *from)
 #endif
 }
 
-/* Returns what was there. */
+/* Returns the value from before the addition. */
 DEVICE unsigned add_atomically(unsigned *to, unsigned what)
 {
 #ifdef __CUDACC__
@@ -513,7 +532,9 @@ DEVICE unsigned add_atomically(unsigned *to, unsigned what)
 #endif
 }
 
-/* What this thread wrote before, other blocks see before what it writes after. */
+/*
+ * Other blocks see what this thread wrote before this call no later than what it writes after it.
+ */
 DEVICE void order_writes(void)
 {
 #ifdef __CUDACC__
@@ -526,11 +547,12 @@ DEVICE void order_writes(void)
 /* ---- kernels that overlap ---- */
 
 /*
- * A kernel may begin before its predecessor in the stream has ended, to fetch what does not depend
- * on it: weights.  Every thread calls this, and before that it reads nothing else and writes nothing.
+ * A kernel may begin before its predecessor in the stream has ended, to fetch data that does not
+ * depend on the predecessor: weights.  Every thread calls this.  Before the call it must read
+ * nothing else and write nothing.
  *
- * Then the successor may begin as well.  It gets multiprocessors only once all blocks of this kernel
- * are on theirs, and it waits here until this kernel has ended.
+ * After the call the successor may begin as well.  The successor gets multiprocessors only once
+ * all blocks of this kernel run, and it waits here until this kernel has ended.
  */
 DEVICE void wait_for_predecessor(void)
 {

@@ -1,13 +1,13 @@
 /*
- * The operators of the table, each from kernels of this directory:
+ * The operators of the table, each made from kernels of this directory:
  *
  *      qkv             norm, linear, heads
- *      attend          attend; and attend-prompt, where a row's bits need not be its own
+ *      attend          attend; and attend-prompt, where a row's bits may depend on other rows
  *      project         (norm without a norm,) linear
  *      gate            norm, linear
  *      head            norm of the rows that are wanted, linear, cap
  *
- * and where there are many rows, wide instead of linear.
+ * Where there are many rows, wide replaces linear.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -28,8 +28,8 @@ static const uint32_t *rows_count(const struct cuda *cuda)
 }
 
 /*
- * What an operator is going to write there.  Padding is not written, so it must not have anything left
- * of other rows that would be NaN to who multiplies it.
+ * Notes the content that an operator is going to write to a buffer.  Padding is not written, so
+ * it is cleared if other rows may have left bits there that would be NaN in a product.
  */
 static int holds(struct cuda *cuda, const float *floats, content content, uint32_t columns,
                  uint32_t width)
@@ -51,7 +51,7 @@ static bool has(struct cuda *cuda, const float *floats, content content)
         return cuda_buffer(cuda, floats)->content == content;
 }
 
-/* Rows as they are multiplied with this matrix, in cuda->narrow. */
+/* Converts rows to the bfloats that are multiplied with this matrix, in cuda->narrow. */
 static int narrow(struct cuda *cuda, const mat *w, const float *x, const float *norm_of, float eps)
 {
         const norm_args args = { x,
@@ -73,7 +73,7 @@ static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epil
 {
         linear_args args = {};
 
-        args.w = w->runs[0].w; /* all of it, but for parts of different types */
+        args.w = w->runs[0].w; /* the whole matrix, unless its parts have different types */
         args.x = cuda->narrow;
         args.x_columns = padded(w->shape.columns);
         args.rows_max = cuda->view.rows_max;
@@ -88,7 +88,7 @@ static linear_args product(struct cuda *cuda, const mat *w, linear_epilogue epil
         return args;
 }
 
-/* As quick as it can be, where a row's bits may depend on how many there are. */
+/* Uses the quicker of both products, if a row's bits may depend on the number of rows. */
 static int multiply(struct cuda *cuda, const linear_args *args)
 {
         bool many = args->rows_max >= wide_rows(&args->w);
@@ -100,7 +100,7 @@ static int multiply(struct cuda *cuda, const linear_args *args)
                  : linear(cuda->device, args);
 }
 
-/* The backend works without cuBLASLt, but tells that it is missing. */
+/* The backend works without cuBLASLt, but reports that it is missing. */
 static int open_blas(struct cuda *cuda)
 {
         int r;
@@ -163,7 +163,7 @@ int cuda_embed(struct kernels *k, const mat *table, float scale, float *x)
         return cuda_outcome(cuda, r ? r : embed(cuda->device, &args));
 }
 
-/* A launch for each run: what they write lies side by side. */
+/* One launch for each run; their results lie side by side. */
 static int multiply_runs(struct cuda *cuda, const mat *w, const linear_args *all)
 {
         linear_args args = *all;
@@ -181,7 +181,7 @@ static int multiply_runs(struct cuda *cuda, const mat *w, const linear_args *all
         return r;
 }
 
-/* As attention wants them (attend.h). */
+/* The type of queries that attention needs (attend.h). */
 static content queries_of(const kv *kv)
 {
         return kv->shape.type == KV_BF16 ? CONTENT_BFLOATS : CONTENT_HALVES;
@@ -250,7 +250,7 @@ int cuda_prompt_room(const struct cuda *cuda, const attend_room *of, attend_prom
                                      cuda->conf.rows_max, ret_bytes);
 }
 
-/* Long runs are to have a kernel of their own. */
+/* Gives long runs a kernel of their own. */
 static int split_off_prompts(struct cuda *cuda, plan *plan)
 {
         size_t bytes;
@@ -262,7 +262,7 @@ static int split_off_prompts(struct cuda *cuda, plan *plan)
         return device_new(cuda->device, bytes, (void **)&plan->prompts.list);
 }
 
-/* Made in the first step that has such a layer, or in the rehearsal. */
+/* A plan is made in the first step that has such a layer, or in the rehearsal. */
 static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
 {
         plan *plan = &cuda->plans[cuda->plan_count];
@@ -277,7 +277,7 @@ static int plan_new(struct cuda *cuda, const struct attend *op, plan **ret_plan)
                 r = device_new(cuda->device, bytes.list, (void **)&plan->room.list);
         if (r)
                 return r;
-        cuda->plan_count++; /* its list is one to be freed, whatever happens */
+        cuda->plan_count++; /* counted now, so that its list is freed even after an error */
         r = split_off_prompts(cuda, plan);
         if (!r)
                 r = cuda_grow(cuda, (void **)&cuda->parts, &cuda->parts_room, bytes.parts, 1);

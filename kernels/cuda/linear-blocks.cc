@@ -1,4 +1,4 @@
-/* Products with weights that are blocks of 256 integers, whose scales have a scale. */
+/* Products with weights in blocks of 256 integers, whose scales have a scale themselves. */
 #include "kernels/cuda/linear-multiply.h"
 
 int linear_blocks(device *device, const launch &launch, const linear_args *args)

@@ -1,13 +1,13 @@
 /*
- * What a lane of a product holds of weights, and how that becomes what is multiplied.  For each format:
+ * The weights that a lane of a product holds, and how they become operands.  For each format:
  *
- *      held            of one step, of rows g and g + 8 of a tile of 16, as it was read
+ *      held            the lane's data of one step, of rows g and g + 8 of a tile of 16, as read
  *      hold()          begins to read it
- *      tell()          what lanes have to tell each other of it
- *      widen()         of one group, bfloats
- *      factors_of()    of one group, what its sums are multiplied with
+ *      tell()          exchanges between lanes the scales that several of them need
+ *      widen()         the weights of one group, as bfloats
+ *      factors_of()    the factors for the sums of one group
  *
- * How it lies in memory is told in linear.h.
+ * linear.h describes the layout in memory.
  */
 #ifndef KERNELS_CUDA_LINEAR_FORMATS_H
 #define KERNELS_CUDA_LINEAR_FORMATS_H
@@ -15,10 +15,13 @@
 #include "kernels/cuda/lane.h"
 #include "kernels/cuda/linear.h"
 
-#define GROUP     32u /* columns that a lane sees eight of, in 16 bytes of x */
-#define TILE_ROWS 16u /* of w */
+#define GROUP     32u /* a lane has eight of these columns, in 16 bytes of x */
+#define TILE_ROWS 16u /* rows of w in a tile */
 
-/* Of a step, which is what a warp reads of k in one go: its groups, and bytes of weights of a row. */
+/*
+ * A step is the part of k that a warp reads in one go.  These are its number of groups, and the
+ * bytes of weights of one row.
+ */
 #define GROUPS_OF(format)                                                                          \
         ((format) == LINEAR_BFLOAT || (format) == LINEAR_INT8 || (format) == LINEAR_E4M3 ? 2u : 4u)
 #define STEP_BYTES(format)                                                                         \
@@ -26,7 +29,7 @@
          : (format) == LINEAR_K5   ? 80u                                                           \
          : (format) == LINEAR_K6   ? 96u                                                           \
                                    : 64u)
-/* Halves of a row; and of a step, one after the other. */
+/* The size of a row's scales, in halves. */
 #define ROW_SCALES(format, columns)                                                                \
         ((format) == LINEAR_BFLOAT ? 0u                                                            \
          : (format) == LINEAR_E4M3 ? (columns) / 128 * 2                                           \
@@ -34,10 +37,11 @@
                                    : (columns) / GROUP)
 #define HAS_LEASTS(format) ((format) == LINEAR_K4 || (format) == LINEAR_K5)
 
-/* Where the lane reads in row g of the tile, and in g + 8. */
+/* The addresses where the lane reads in row g of the tile, and in row g + 8. */
 struct lane_rows {
         const uint8_t *weights[2], *scales[2];
-        uint32_t halves; /* LINEAR_K6: bytes of a row's scales, before what multiplies those */
+        /* LINEAR_K6: bytes of a row's scales.  The halves that multiply them come next. */
+        uint32_t halves;
 };
 
 template <linear_format FORMAT> DEVICE lane_rows find_rows(const linear_matrix *w, unsigned tile)
@@ -62,7 +66,7 @@ template <linear_format FORMAT> DEVICE lane_rows find_rows(const linear_matrix *
 template <linear_format FORMAT> struct held;
 
 template <> struct held<LINEAR_BFLOAT> {
-        uint4 weights[2][2]; /* of each group */
+        uint4 weights[2][2]; /* [row][group] */
 };
 
 template <> struct held<LINEAR_INT8> {
@@ -72,15 +76,18 @@ template <> struct held<LINEAR_INT8> {
 
 template <> struct held<LINEAR_INT4> {
         uint4 weights[2];
-        uint2 scales[2]; /* of four */
+        uint2 scales[2]; /* of four groups */
 };
 
 template <> struct held<LINEAR_E4M3> {
         uint4 weights[2];
-        float scales[2]; /* the same for two steps */
+        float scales[2]; /* each is that of two steps */
 };
 
-/* Of 128 columns, half a block of the file; one word of the scales, for the other lanes too. */
+/*
+ * 128 columns, half a block of the file.  Each lane holds one word of the scales, for the other
+ * lanes, too.
+ */
 template <> struct held<LINEAR_K4> {
         uint4 weights[2];
         uint32_t scales[2];
@@ -88,15 +95,15 @@ template <> struct held<LINEAR_K4> {
 
 template <> struct held<LINEAR_K5> {
         uint4 weights[2];
-        uint32_t fifths[2]; /* bits */
+        uint32_t fifths[2]; /* the fifth bits */
         uint32_t scales[2];
 };
 
 template <> struct held<LINEAR_K6> {
         uint4 weights[2];
-        uint2 uppers[2]; /* pairs of bits */
+        uint2 uppers[2]; /* the upper two bits */
         uint32_t scales[2];
-        uint32_t half[2]; /* that multiplies those */
+        uint32_t half[2]; /* the half that multiplies the scales */
 };
 
 DEVICE uint32_t word(const uint4 &of, unsigned i)
@@ -104,7 +111,7 @@ DEVICE uint32_t word(const uint4 &of, unsigned i)
         return i == 0 ? of.x : i == 1 ? of.y : i == 2 ? of.z : of.w;
 }
 
-/* Bits of number i of a lane's eight, where words have `width` of each. */
+/* The bits of number i of a lane's eight, where words have `width` bits of each. */
 DEVICE uint32_t bits_at(uint32_t words, uint32_t i, unsigned width)
 {
         return words >> (i / 2 * width + i % 2 * 16) & ((1u << width) - 1);
@@ -141,7 +148,10 @@ DEVICE void hold(held<LINEAR_E4M3> *ret, const lane_rows &rows, unsigned step)
         }
 }
 
-/* Lane 0 of four has the halves, lanes 1 and 2 the 64 bits that the step's are among. */
+/*
+ * Of four lanes, lane 0 holds the two halves; lanes 1 and 2 hold the 64 bits that include those
+ * of the step.
+ */
 DEVICE uint32_t hold_runs(const uint8_t *scales, unsigned step)
 {
         unsigned t = lane_number() % 4;
@@ -168,7 +178,7 @@ DEVICE void hold(held<LINEAR_K5> *ret, const lane_rows &rows, unsigned step)
         }
 }
 
-/* Lanes 0 and 2 have the scales of the first 64 columns, 1 and 3 of the others. */
+/* Lanes 0 and 2 hold the scales of the first 64 columns, lanes 1 and 3 those of the other 64. */
 DEVICE void hold(held<LINEAR_K6> *ret, const lane_rows &rows, unsigned step)
 {
         for (unsigned i = 0; i < 2; i++) {
@@ -184,8 +194,9 @@ DEVICE void hold(held<LINEAR_K6> *ret, const lane_rows &rows, unsigned step)
 /* ---- weights ---- */
 
 /*
- * A group's weights as bfloats, for two products.  Of the lane's eight columns, the first takes 0, 1 as
- * its columns 2t, 2t+1 and 2, 3 as its columns 2t+8, 2t+9; the second 4, 5 and 6, 7.
+ * A group's weights as bfloats, for two products.  Of the lane's eight columns, the first product
+ * takes 0, 1 as its columns 2t, 2t+1 and 2, 3 as its columns 2t+8, 2t+9.  The second takes 4, 5
+ * and 6, 7.
  */
 DEVICE void widen(uint32_t a[2][4], const held<LINEAR_BFLOAT> &w, unsigned group)
 {
@@ -198,7 +209,7 @@ DEVICE void widen(uint32_t a[2][4], const held<LINEAR_BFLOAT> &w, unsigned group
 
 /*
  * 128 .. 255 are the bfloats 0x4300 .. 0x437f, and 256 is 0x4380.  So the seven lower bits of a
- * byte are there with 128 too much; and 128, or 256 if its sign is set, is what has to go.
+ * byte give a bfloat that is 128 too large.  128 is subtracted, or 256 if the sign bit is set.
  */
 DEVICE void widen(uint32_t a[2][4], const held<LINEAR_INT8> &w, unsigned group)
 {
@@ -212,8 +223,8 @@ DEVICE void widen(uint32_t a[2][4], const held<LINEAR_INT8> &w, unsigned group)
 }
 
 /*
- * Sign 1, exponent 4, fraction 3.  Moved to where a bfloat has them they are 2^-120 of what they mean, with an
- * exponent or without one; all ones are 480.
+ * Sign 1, exponent 4, fraction 3.  Moved to the place of a bfloat's exponent and fraction, they
+ * are 2^-120 of their value, also when subnormal.  All ones are read as 480.
  */
 DEVICE void widen(uint32_t a[2][4], const held<LINEAR_E4M3> &w, unsigned group)
 {
@@ -228,7 +239,7 @@ DEVICE void widen(uint32_t a[2][4], const held<LINEAR_E4M3> &w, unsigned group)
         }
 }
 
-/* The same of one, the lower eight bits, as a float. */
+/* The same for one number, in the lower eight bits, as a float. */
 DEVICE float from_e4m3(uint32_t bits)
 {
         return float_of((bits & 0x80) << 24 | (bits & 0x7f) << 20) * 0x1p120f;
@@ -256,7 +267,7 @@ DEVICE void widen(uint32_t a[2][4], const held<LINEAR_K4> &w, unsigned group)
         }
 }
 
-/* Bits at `from`, to where a number's fifth is. */
+/* Moves bits at `from` to the place of a number's fifth bit. */
 DEVICE uint32_t to_fifth(uint32_t bits, unsigned from)
 {
         return from < 4 ? bits << (4 - from) : bits >> (from - 4);
@@ -274,7 +285,7 @@ DEVICE void widen(uint32_t a[2][4], const held<LINEAR_K5> &w, unsigned group)
         }
 }
 
-/* 0x4320 is 160: 128, and the 32 that a number has too much. */
+/* 0x4320 is 160: the 128 of the trick above, and the 32 that are added to a packed number. */
 DEVICE void widen(uint32_t a[2][4], const held<LINEAR_K6> &w, unsigned group)
 {
         for (unsigned i = 0; i < 8; i++) {
@@ -288,22 +299,28 @@ DEVICE void widen(uint32_t a[2][4], const held<LINEAR_K6> &w, unsigned group)
         }
 }
 
-/* ---- what the sums are multiplied with ---- */
+/* ---- the factors of the sums ---- */
 
-/* Of rows g and g + 8. */
+/* For rows g and g + 8. */
 struct factors {
-        float scales[2]; /* of the first product, LINEAR_K6; else of both ... */
-        float second[2]; /* ... and of the second one */
-        float leasts[2]; /* less than 0, of the sum of x: where HAS_LEASTS */
+        /* LINEAR_K6: of the first product; other formats: of both. */
+        float scales[2];
+        /* LINEAR_K6: of the second product. */
+        float second[2];
+        /* Negative; these multiply the sum of x, where HAS_LEASTS. */
+        float leasts[2];
 };
 
-/* What all lanes of four need to know of a step's scales; nothing, where each has them itself. */
+/*
+ * The scales of a step that all four lanes of a row need.  Empty where each lane reads them
+ * itself.
+ */
 template <linear_format FORMAT> struct told {
 };
 
 struct told_runs {
         float scale[2], least[2];
-        uint64_t six[2]; /* bits each: four scales, four least values */
+        uint64_t six[2]; /* 6-bit integers: four scales, four least values */
 };
 
 template <> struct told<LINEAR_K4> : told_runs {
@@ -314,14 +331,14 @@ template <> struct told<LINEAR_K5> : told_runs {
 
 template <> struct told<LINEAR_K6> {
         float scale[2];
-        uint64_t bytes[2]; /* eight scales, of 16 columns each */
+        uint64_t bytes[2]; /* eight scales, each of 16 columns */
 };
 
 template <linear_format FORMAT> DEVICE void tell(told<FORMAT> *, const held<FORMAT> &, unsigned)
 {
 }
 
-/* Of the four lanes that have the same rows. */
+/* The value of lane t of the four lanes that have the same rows. */
 DEVICE uint32_t from_lane(uint32_t mine, unsigned t)
 {
         return lane_from(mine, lane_number() / 4 * 4 + t);
@@ -361,7 +378,7 @@ DEVICE void tell(told<LINEAR_K6> *ret, const held<LINEAR_K6> &w, unsigned)
 
 #define TWO_TO_23 8388608.0f
 
-/* n * by, which a float holds: with n in its lower bits, 2^23 is 2^23 + n. */
+/* n * by, which a float holds exactly: 2^23 with n in its lower bits is 2^23 + n. */
 DEVICE float times_integer(uint32_t n, float by)
 {
         return fmaf(float_of(0x4b000000 | n), by, -TWO_TO_23 * by);
@@ -422,7 +439,7 @@ DEVICE factors factors_of(const held<LINEAR_K5> &, const told<LINEAR_K5> &told, 
         return factors_of_runs(told, group);
 }
 
-/* A byte is a scale and 128. */
+/* A byte is the scale plus 128. */
 DEVICE factors factors_of(const held<LINEAR_K6> &, const told<LINEAR_K6> &told, unsigned group)
 {
         factors by = {};

@@ -1,6 +1,6 @@
 /*
- * The product itself, for a format of weights, what becomes of the sums, and tiles of eight rows of x.
- * What it does is told in linear.h.
+ * The product itself, a template over the format of weights, the epilogue, and the number of
+ * tiles of eight rows of x.  linear.h describes it.
  */
 #ifndef KERNELS_CUDA_LINEAR_MULTIPLY_H
 #define KERNELS_CUDA_LINEAR_MULTIPLY_H
@@ -12,10 +12,10 @@
 /* ---- the sums of a tile ---- */
 
 /*
- * The lane's eight columns of x, of one group, and of row g of a tile of eight rows: those at 8t ..; or
- * where a product is to have all of 16 columns that share a scale, at 4t .. and 16 + 4t .. .  Of the
- * first tile's row g on, `left` rows are the step's.  Others are zeros: a step of one row reads one row,
- * not the eight of a tile.
+ * Reads the lane's eight columns of x, of one group, for row g of a tile of eight rows: those at
+ * 8t ..; or at 4t .. and 16 + 4t .., where one product must have all 16 columns that share a
+ * scale (LINEAR_K6).  `left` is the number of the step's rows, from the first tile's row g on.
+ * Other rows are zeros: a step of one row reads one row, not the eight of a tile.
  */
 template <linear_format FORMAT>
 DEVICE uint4 see(const linear_args &a, int left, unsigned row, unsigned tile, unsigned step,
@@ -73,8 +73,9 @@ DEVICE void multiply_group(float sums[4], const uint32_t w[2][4], const uint4 &x
 }
 
 /*
- * A step's groups, each with all tiles of x.  x is fetched as many tiles ahead as a step has groups:
- * what is multiplied makes room for one that comes later, which may be the next step's.
+ * Multiplies a step's groups, each with all tiles of x.  x is fetched as many tiles ahead as a
+ * step has groups.  A tile that was multiplied makes room for a later one, which may belong to
+ * the next step.
  */
 template <linear_format FORMAT, unsigned TILES>
 DEVICE void multiply_step(float sums[TILES][4], uint4 x[GROUPS_OF(FORMAT)], const held<FORMAT> &w,
@@ -136,8 +137,9 @@ template <unsigned TILES> DEVICE void put_sums(float *to, const float sums[TILES
 }
 
 /*
- * Where k is in parts, each block leaves its sums, and counts itself in.  Who is last knows that
- * all are there, and goes on with them; it leaves the counter as it was found.
+ * Where k is divided into parts, each block stores its sums and increments the counter.  The last
+ * block then knows that all sums are there, and goes on with them.  It resets the counter to
+ * zero.
  */
 template <unsigned TILES> DEVICE bool last_of_parts(const linear_args &a, addends *of)
 {
@@ -151,12 +153,13 @@ template <unsigned TILES> DEVICE bool last_of_parts(const linear_args &a, addend
                 all[blockIdx.z * SUMS_OF(TILES) + row * SUMS_WIDTH + n] = total(*of, row, n);
         }
         order_writes();
-        block_meets(); /* all are written, and the shared ones read */
+        block_meets(); /* all sums are written, and the shared ones read */
         if (threadIdx.x == 0) {
                 *last = add_atomically(&a.arrived[tile], 1) == gridDim.z - 1;
                 if (*last)
                         a.arrived[tile] = 0;
-                order_writes(); /* what others wrote before they counted is seen from here on */
+                /* From here on this block sees what the others wrote before they counted. */
+                order_writes();
         }
         block_meets();
         of->from = all;
@@ -188,13 +191,16 @@ DEVICE void finish(const linear_args &a, const addends &of, unsigned first, unsi
 
 /* ---- the kernel ---- */
 
-/* Steps that a warp reads ahead: of what was in blocks of 256 some more are registers. */
+/*
+ * Steps that a warp reads ahead.  Formats with blocks of 256 need more registers, so they have
+ * fewer.
+ */
 #define RING_OF(format, tiles)                                                                     \
         ((format) < LINEAR_K4 ? ((tiles) <= 2 ? 4 : 2) : ((tiles) == 1 ? 3 : 2))
 
 /*
- * Two blocks on a multiprocessor, where their registers suffice: LINEAR_K5 needs a few too many for two
- * tiles, and so does LINEAR_K4 as compiled for GPUs before Hopper.
+ * Two blocks run on a multiprocessor if there are enough registers.  With two tiles LINEAR_K5
+ * needs a few too many, and so does LINEAR_K4 as compiled for GPUs before Hopper.
  */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define IS_FULL(format) ((format) == LINEAR_K4 || (format) == LINEAR_K5)

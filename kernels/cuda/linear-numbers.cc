@@ -1,4 +1,7 @@
-/* Products with weights that are numbers, and of integers or numbers of eight bits with a scale for so many. */
+/*
+ * Products with weights that are numbers, or integers or 8-bit numbers where a group of them
+ * shares a scale.
+ */
 #include "kernels/cuda/linear-multiply.h"
 
 int linear_numbers(device *device, const launch &launch, const linear_args *args)

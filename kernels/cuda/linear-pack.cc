@@ -1,4 +1,4 @@
-/* File rows, laid as linear.h says. */
+/* Packs rows of a file in the layout of linear.h. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@ linear_format linear_format_of(row_type type)
                 LINEAR_INT8,   LINEAR_K4,     LINEAR_K5,     LINEAR_K6,
         };
 
-        /* whatever has no format of its own: bfloats */
+        /* types without a format of their own become bfloats */
         static_assert(LINEAR_BFLOAT == 0, "");
         static_assert(ROW_Q4_0 == 3 && ROW_Q8_0 == 4 && ROW_Q4_K == 5 && ROW_Q6_K == 7, "");
         static_assert(ROW_F8_E4M3 > ROW_Q6_K, "");
@@ -44,7 +44,7 @@ static void pack_bfloats(row_type type, const uint8_t *row, uint32_t columns, ui
         float piece[256]; /* whole blocks of any type */
         const uint32_t most = sizeof(piece) / sizeof(*piece);
 
-        if (type == ROW_BF16) { /* they are some already */
+        if (type == ROW_BF16) { /* they are bfloats already */
                 memcpy(to, row, columns * sizeof(*to));
                 return;
         }
@@ -58,7 +58,7 @@ static void pack_bfloats(row_type type, const uint8_t *row, uint32_t columns, ui
         }
 }
 
-/* Of bytes 0 2 4 6 the lowest `width` bits, side by side. */
+/* The lowest `width` bits of bytes 0 2 4 6, side by side. */
 static uint32_t pack_even(uint64_t bytes, unsigned width)
 {
         bytes &= 0x0001000100010001u * ((1u << width) - 1);
@@ -66,13 +66,13 @@ static uint32_t pack_even(uint64_t bytes, unsigned width)
         return (uint32_t)(bytes | bytes >> (32 - 2 * width)) & ((1u << 4 * width) - 1);
 }
 
-/* Of eight columns; the odd ones 16 bits higher. */
+/* The lowest `width` bits of eight columns; those of odd columns are 16 bits higher. */
 static uint32_t pack_pairs(uint64_t columns, unsigned width)
 {
         return pack_even(columns, width) | pack_even(columns >> 8, width) << 16;
 }
 
-/* A lane's eight of a group of 32. */
+/* A lane's eight columns of a group of 32. */
 static uint64_t columns_of(linear_format format, const uint8_t *group, uint32_t lane)
 {
         uint64_t columns;
@@ -92,7 +92,7 @@ static void put_word(uint8_t *to, uint32_t word)
         memcpy(to, &word, sizeof(word));
 }
 
-/* Byte i of a word has column 0 2 1 3. */
+/* The bytes of a word have columns 0 2 1 3. */
 static void pack_bytes(const uint8_t *numbers, uint8_t *step, uint32_t group)
 {
         for (uint32_t i = 0; i < GROUP; i += 4) {
@@ -104,7 +104,7 @@ static void pack_bytes(const uint8_t *numbers, uint8_t *step, uint32_t group)
         }
 }
 
-/* Columns of the first half are in the lower four bits. */
+/* The file has the columns of the first half in the lower four bits. */
 static void pack_q4_0(const uint8_t *block, uint8_t *step, uint32_t number)
 {
         for (uint32_t lane = 0; lane < 4; lane++) {
@@ -132,7 +132,7 @@ static void pack_small(linear_format format, const uint8_t *row, uint32_t column
         }
 }
 
-/* A float, and 128 codes: four groups, in two steps. */
+/* A file block is a float and 128 codes: four groups, in two steps. */
 static void pack_e4m3(const uint8_t *row, uint32_t columns, uint8_t *to, uint16_t *scales)
 {
         for (uint32_t i = 0; i < columns / 128;
@@ -154,7 +154,7 @@ static void pack_e4m3(const uint8_t *row, uint32_t columns, uint8_t *to, uint16_
 
 /* ---- blocks of 256 ---- */
 
-/* How twelve bytes have them is told in kernels/blocks.c. */
+/* Reads sixteen 6-bit integers from twelve bytes; kernels/blocks.c describes their layout. */
 static void read_runs(const uint8_t *packed, uint8_t six[16])
 {
         for (unsigned i = 0; i < 4; i++) {
@@ -166,14 +166,15 @@ static void read_runs(const uint8_t *packed, uint8_t six[16])
 }
 
 /*
- * Half a block, from where its lower four bits and the upper ones begin.  Two groups are in the same bytes,
- * and all four in the same upper ones, each higher than the one before.
+ * Packs half a block; `lower` and `upper` point to its lower four bits and its upper bits.  Two
+ * groups share the same lower bytes, and all four share the same upper bytes, each group in
+ * higher bits than the one before.
  */
 static void pack_half(linear_format format, const uint8_t *lower, const uint8_t *upper,
                       unsigned upper_shift, uint8_t *to)
 {
         const bool six = format == LINEAR_K6;
-        const unsigned width = six ? 2 : 1; /* of upper bits, if there are some */
+        const unsigned width = six ? 2 : 1; /* number of upper bits, if there are any */
 
         for (unsigned lane = 0; lane < 4; lane++) {
                 uint32_t words[2] = {};
@@ -193,7 +194,10 @@ static void pack_half(linear_format format, const uint8_t *lower, const uint8_t 
         }
 }
 
-/* Of each half four scales, then four least values; the first number is in the lowest bits. */
+/*
+ * Packs four scales, then four least values, for each half.  The first number is in the lowest
+ * bits.
+ */
 static void pack_six(const uint8_t *packed, uint16_t *to)
 {
         uint8_t six[16];
@@ -209,7 +213,7 @@ static void pack_six(const uint8_t *packed, uint16_t *to)
         memcpy(to, words, 12);
 }
 
-/* kernels/blocks.h says what a block's integers mean. */
+/* kernels/blocks.h describes what a block's integers mean. */
 static void pack_k4(const uint8_t *row, uint32_t count, uint8_t *to, uint16_t *scales)
 {
         for (uint32_t i = 0; i < count; i++, row += 144, to += 2 * STEP_BYTES(LINEAR_K4)) {
@@ -254,7 +258,7 @@ void linear_pack_row(linear_format format, row_type type, const void *file_row, 
         uint8_t *to = (uint8_t *)ret_weights;
         size_t scales = linear_row_scales(format, columns);
 
-        memset(to, 0, linear_row_bytes(format, columns)); /* any number is zero at scale 0 */
+        memset(to, 0, linear_row_bytes(format, columns)); /* any number is zero if its scale is 0 */
         if (scales)
                 memset(ret_scales, 0, scales * sizeof(*ret_scales));
         assert(format == LINEAR_BFLOAT ||

@@ -15,7 +15,10 @@ static unsigned warps_of(const linear_matrix *w)
         return steps_of(w) <= 16 ? 4 : WARPS_MAX;
 }
 
-/* Enough blocks for two on each processor, as long as each warp has two steps left. */
+/*
+ * Enough parts to make two blocks for each multiprocessor, as long as each warp keeps at least
+ * two steps.
+ */
 static unsigned parts_of(const device *device, const linear_matrix *w)
 {
         unsigned tiles = w->rows / TILE_ROWS;
@@ -42,11 +45,12 @@ void linear_room(const device *device, const linear_matrix *w, uint32_t rows_max
 }
 
 /*
- * Whether the kernel begins before its predecessor has ended.  Early blocks go to the multiprocessors that
- * are free first, so some get more of them than others.  On an H200, whole steps of Llama-3.1-8B lost 4 to
- * 14 % by that with bf16, and 6 % with F8_E4M3 at 32 rows, which wait for memory.  They gained 3 to 4 %
- * with Q4_0 and Q4_K, and 1 % with F8_E4M3 at one row.  Steps of Qwen3-0.6B, whose matrices are small,
- * gained 11 % with one row.
+ * Whether the kernel begins before its predecessor has ended.  Early blocks go to the
+ * multiprocessors that become free first, so some multiprocessors get more blocks than others.
+ * On an H200, this slowed down whole steps of Llama-3.1-8B with formats that wait for memory: by
+ * 4 to 14 % with bf16, and by 6 % with F8_E4M3 at 32 rows.  It sped up steps by 3 to 4 % with
+ * Q4_0 and Q4_K, and by 1 % with F8_E4M3 at one row.  Steps of Qwen3-0.6B, whose matrices are
+ * small, became 11 % faster with one row.
  */
 static bool begins_early(const linear_matrix *w, uint32_t rows_max)
 {

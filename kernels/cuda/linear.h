@@ -1,5 +1,5 @@
 /*
- * Rows of a step times a matrix of weights:
+ * Multiplies the rows of a step with a matrix of weights:
  *
  *      sum(r, n) = sum over k of x[r][k] * w[n][k]
  *
@@ -8,27 +8,28 @@
  *      LINEAR_GATE     out[r][n] = bfloat(act(sum of gate + its bias) * (sum of up + its bias))
  *
  *      x       (rows_max, x_columns) bfloats; y (rows_max, n) floats; out (rows_max, out_columns)
- *              bfloats, of which columns past n are never written: who makes it clears it
+ *              bfloats.  Columns of out past n are never written: the code that allocates out
+ *              clears it
  *      w       (rows, columns), see below
  *      grid    (chunks of 64 rows of x, tiles of 16 rows of w, parts of k), 4 or 8 warps
  *      moves   all of w once; rows of x once a tile, out of the cache
- *      order   k goes in steps of 64 or 128 (below); step i is added by warp i % warps of part
- *              i / warps % parts, in order of i; then warps are added in order, then parts.  Warps and
- *              parts depend on the matrix and the GPU alone, so a row's sums are the same bits
- *              however many rows there are and wherever it is among them.
+ *      order   k goes in steps of 64 or 128 (below).  Step i is added by warp i % warps of part
+ *              i / warps % parts, in order of i; then warps are added in order, then parts.  The
+ *              numbers of warps and parts depend on the matrix and the GPU alone.  So a row's sums
+ *              have the same bits for any number of rows, and at any place among them.
  *
- * Made for few rows, where all that counts is to keep reading weights: rows of w are the 16 rows of
- * the tensor cores' product, rows of x its 8 columns, and there is no staging.  A product does
- * not mind in which order k is visited if both sides agree, so the 16 bytes that a lane reads in one
- * go, eight k in a row of w and the same eight of x, are taken as its share of two
- * products.  The first steps of w are on their way before the kernel waits for the one
- * before it.
+ * This is made for few rows, where only one thing counts: to keep reading weights.  Rows of w are
+ * the 16 rows of the tensor cores' product, rows of x are its 8 columns, and there is no staging
+ * in shared memory.  A product allows any order of k if both operands use the same.  So a lane
+ * reads 16 bytes of a row of w, which are eight k, and the same eight of x, and uses these as its
+ * share of two products.  The first steps of w are requested before the kernel waits for its
+ * predecessor.
  *
  * Rows of x at or past *count, up to rows_max, are not read, and nothing is stored for them.
  *
- * It can not: read rows of x in another order than they lie in (who wants some of them gathers
- * them), and be quick for hundreds of rows: each chunk fetches w again, and multiplies 64 rows
- * even if it has one.
+ * Limits: it reads rows of x only in the order in which they lie; a caller that wants a selection
+ * gathers them first.  And it is not quick for hundreds of rows: each chunk fetches w again, and
+ * multiplies 64 rows even if it has only one.
  */
 #ifndef KERNELS_CUDA_LINEAR_H
 #define KERNELS_CUDA_LINEAR_H
@@ -37,62 +38,70 @@
 #include "kernels/kernels.h"
 
 /*
- * How weights are kept: as numbers, or as the integers of their file (or what it has instead), each exact as a
- * bfloat, with what multiplies them.  A weight itself is never rounded, nor is it ever made: of a group of 32
- * columns the tensor cores add up integer * x, and that sum is multiplied by the scale.
+ * How weights are kept: as numbers, or as the integers of their file (or the codes that the file
+ * has instead), each exact as a bfloat, together with the scales that multiply them.  A packed
+ * weight itself is never rounded, and never computed: for a group of 32 columns the tensor cores
+ * add up integer * x, and that sum is multiplied by the scale.
  *
- *      LINEAR_BFLOAT   bfloat(weight): exact for ROW_BF16, for others rounded once.  Steps of 64
+ *      LINEAR_BFLOAT   bfloat(weight): exact for ROW_BF16, rounded once for others.  Steps of 64
  *      LINEAR_INT8     weight = scale * integer of 8 bits (Q8_0).  Steps of 64
  *      LINEAR_INT4     weight = scale * (integer of 4 bits - 8) (Q4_0).  Steps of 128
- *      LINEAR_E4M3     weight = scale * number of 8 bits (kernels/rows.h), rounded once by who makes it (F8_E4M3).
- *                      Steps of 64
- *      LINEAR_K4, K5   weight = scale * integer of 4, 5 bits - least (Q4_K, Q5_K).  scale is a half times
- *                      six bits, least another half times six bits: exact floats.  Steps of 128
- *      LINEAR_K6       weight = scale * (integer of 6 bits - 32) (Q6_K), of 16 columns.  scale is a half times a
- *                      signed byte, an exact float.  Steps of 128
+ *      LINEAR_E4M3     weight = scale * number of 8 bits (kernels/rows.h); code that computes
+ *                      this product rounds it once (F8_E4M3).  Steps of 64
+ *      LINEAR_K4, K5   weight = scale * integer of 4 or 5 bits - least (Q4_K, Q5_K).  scale is a
+ *                      half times a 6-bit integer, least is another half times another 6-bit
+ *                      integer: exact floats.  Steps of 128
+ *      LINEAR_K6       weight = scale * (integer of 6 bits - 32) (Q6_K), with a scale for each 16
+ *                      columns.  scale is a half times a signed byte, an exact float.  Steps of 128
  *
- * To a row's sum s a group adds, all in floats, each fma rounded once:
+ * A group adds to a row's sum s as follows, all in floats, each fma rounded once:
  *
- *      LINEAR_BFLOAT   the products, without a scale
+ *      LINEAR_BFLOAT           the products, without a scale
  *      LINEAR_INT8, INT4, E4M3 s = fma(scale, sum of integer * x, s)
- *      LINEAR_K4, K5           that; then s = fma(-least, sum of x, s), which the tensor cores add up with
- *                              weights of 1
- *      LINEAR_K6               that, of the first 16 columns, then of the others
+ *      LINEAR_K4, K5           the same; then s = fma(-least, sum of x, s), where the tensor cores
+ *                              compute the sum of x with weights of 1
+ *      LINEAR_K6               as INT8, for the first 16 columns, then for the other 16
  *
- * Group after group.  Within a group it is the tensor cores' order, of columns 8t .. 8t+3 of all t = 0 .. 3,
- * then of 8t+4 .. 8t+7; LINEAR_K6: of the first 16, and apart from them of the others.
+ * Groups are added one after the other.  Within a group the order is that of the tensor cores:
+ * columns 8t .. 8t+3 of all t = 0 .. 3, then 8t+4 .. 8t+7.  LINEAR_K6: the first 16 columns, and
+ * separately the other 16.
  *
- * A packed row is its weights, and apart from them its scales, which together are as many bytes as in the
- * file (LINEAR_K6: up to 14 more a row).  Columns are padded with zeros.  Where a group's 32 columns lie,
- * t = 0 .. 3 being the lane of those at 8t .. 8t+7:
+ * A packed row has its weights in one place and its scales in another.  Together they take as
+ * many bytes as in the file (LINEAR_K6: up to 14 more a row).  Columns are padded with zeros.
+ * The 32 columns of a group lie as follows, where lane t = 0 .. 3 has columns 8t .. 8t+7:
  *
  *      LINEAR_BFLOAT   in order
  *      LINEAR_INT8     signed bytes.  Of each 64 columns, lane t has bytes 16t ..: 8 of the first
  *                      group, then 8 of the second; of each four, in order 0 2 1 3
- *      LINEAR_E4M3     the same, of codes
+ *      LINEAR_E4M3     the same, with codes
  *      LINEAR_INT4     number + 8 in four bits.  Of each 128 columns, lane t has bytes 16t ..: four
  *                      words, one of each group, where column i is in bits 2i .. (i even) or
  *                      2i + 14 .. (i odd)
- *      LINEAR_K4       the same, without the 8
- *      LINEAR_K5       80 bytes of each 128 columns: lower four bits as LINEAR_K4, then lane t has bytes
- *                      64 + 4t ..: the fifth bits of four groups, group j's from bit 4j on, column i of them in
- *                      bit i/2 (i even) or i/2 + 16 (i odd)
- *      LINEAR_K6       96 bytes of each 128 columns, number + 32.  Here lane t has columns 4t .. 4t+3 and
- *                      16 + 4t .. 16 + 4t+3 of a group.  Lower four bits as LINEAR_K4, then lane t has bytes
- *                      64 + 8t ..: two words of two groups each, the second one's bits from bit 8 on, the upper
- *                      two bits of column i in bits i .. (i even) or i + 15 .. (i odd)
+ *      LINEAR_K4       the same, without adding 8
+ *      LINEAR_K5       80 bytes for each 128 columns.  The lower four bits are as in LINEAR_K4.
+ *                      Then lane t has bytes 64 + 4t ..: the fifth bits of four groups.  Those of
+ *                      group j begin at bit 4j; counted from there, column i is in bit i/2 (i even)
+ *                      or i/2 + 16 (i odd)
+ *      LINEAR_K6       96 bytes for each 128 columns, number + 32.  Here lane t has columns
+ *                      4t .. 4t+3 and 16 + 4t .. 16 + 4t+3 of a group.  The lower four bits are as
+ *                      in LINEAR_K4.  Then lane t has bytes 64 + 8t ..: two words of two groups
+ *                      each; the bits of the second group begin at bit 8.  The upper two bits of
+ *                      column i are in bits i .. (i even) or i + 15 .. (i odd)
  *
- * And scales:
+ * The scales:
  *
  *      LINEAR_INT8, INT4       a half for each group, in order
- *      LINEAR_E4M3             a float for each 128 columns, in order.  Where one of their codes is NaN, the scale is:
- *                              of any sum that has one of them that makes what the code would make, and products
- *                              need not look for that code, which they take for 480
- *      LINEAR_K4, K5           16 bytes of each 256 columns: two halves, of scales and of least values, then
- *                              sixteen times six bits from the lowest bit up: four scales and four least
- *                              values of the first 128 columns, then of the others
- *      LINEAR_K6               scale + 128 in a byte for each 16 columns, in order; behind them all a half for
- *                              each 256; then zeros up to a multiple of 16 bytes
+ *      LINEAR_E4M3             a float for each 128 columns, in order.  Where one of their codes is
+ *                              NaN, the scale is NaN.  Any sum that includes one of them then
+ *                              becomes NaN, as that code would make it.  So products need not check
+ *                              for that code, which they read as 480
+ *      LINEAR_K4, K5           16 bytes for each 256 columns: two halves, for scales and for least
+ *                              values, then sixteen 6-bit integers from the lowest bit up: four
+ *                              scales and four least values of the first 128 columns, then those of
+ *                              the others
+ *      LINEAR_K6               scale + 128 in a byte for each 16 columns, in order; after all of
+ *                              these a half for each 256 columns; then zeros up to a multiple of 16
+ *                              bytes
  */
 enum linear_format {
         LINEAR_BFLOAT,
@@ -104,32 +113,35 @@ enum linear_format {
         LINEAR_K6,
 };
 
-/* The closest one; all can become LINEAR_BFLOAT. */
+/* The format closest to a row type.  All row types can be packed as LINEAR_BFLOAT. */
 linear_format linear_format_of(row_type type);
 uint32_t linear_columns(linear_format format, uint32_t columns); /* padded */
-/* Of a packed row of so many columns, padded or not. */
+/* Of a packed row with `columns` columns, padded or not. */
 size_t linear_row_bytes(linear_format format, uint32_t columns);
-size_t linear_row_scales(linear_format format, uint32_t columns); /* in pieces of two bytes */
+size_t linear_row_scales(linear_format format, uint32_t columns); /* in units of two bytes */
 
-/* Any thread.  What is not a file row of that format becomes LINEAR_BFLOAT, rounded once, only. */
+/*
+ * Any thread may call this.  A file row of a type that does not match `format` can only be packed
+ * as LINEAR_BFLOAT, rounded once.
+ */
 void linear_pack_row(linear_format format, row_type type, const void *file_row, uint32_t columns,
                      void *ret_weights, uint16_t *ret_scales);
 
 /*
- * Packed rows, one after the other; at a multiple of 16 bytes.  For LINEAR_GATE, rows of gate (part 0)
+ * Packed rows, one after the other, aligned to 16 bytes.  For LINEAR_GATE, rows of gate (part 0)
  * and of up (part 1) alternate in groups of 8.
  */
 struct linear_matrix {
         linear_format format;
-        uint32_t rows, columns; /* padded: rows to a multiple of 16, with zeros */
+        uint32_t rows, columns; /* padded; rows to a multiple of 16, with zeros */
         const void *weights;
-        const uint16_t *scales; /* likewise; LINEAR_BFLOAT: NULL */
+        const uint16_t *scales; /* aligned likewise; LINEAR_BFLOAT: NULL */
 };
 
 /*
- * A GPU is long busy with it: what it gains from overlapping with its neighbours is less than what it
- * loses by sharing multiprocessors with them.  The smallest matrix of Llama-3.1-8B is one, those of
- * Llama-3.2-1B's attention are none (bf16; measured on an H200).
+ * A matrix is large if it keeps a GPU busy for long: then overlapping with neighbouring kernels
+ * gains less than sharing multiprocessors with them costs.  The smallest matrix of Llama-3.1-8B
+ * is large; the attention matrices of Llama-3.2-1B are not (bf16; measured on an H200).
  */
 #define LINEAR_LARGE ((size_t)32 << 20) /* bytes of weights */
 
@@ -148,31 +160,32 @@ enum linear_epilogue { LINEAR_STORE, LINEAR_ADD, LINEAR_GATE };
 struct linear_args {
         linear_matrix w;
         const uint16_t *x;
-        uint32_t x_columns;    /* w's columns padded to 64, zeros there */
-        uint32_t rows_max;     /* what launches are made for: the bucket */
-        const uint32_t *count; /* of rows, on the device */
+        uint32_t x_columns;    /* w's columns padded to 64, with zeros */
+        uint32_t rows_max;     /* the bucket: launches are made for this number */
+        const uint32_t *count; /* number of rows, on the device */
 
         linear_epilogue epilogue;
-        uint32_t n;        /* of w, not padded; LINEAR_GATE: of each part */
-        const float *bias; /* (n), LINEAR_GATE: gate's, then up's; or NULL */
+        uint32_t n;        /* rows of w, not padded; LINEAR_GATE: of each part */
+        const float *bias; /* (n); LINEAR_GATE: of gate, then of up; or NULL */
         float *y;
-        uint32_t y_columns; /* of which n are written */
-        uint16_t *out;      /* instead of y: LINEAR_GATE */
+        uint32_t y_columns; /* n of them are written */
+        uint16_t *out;      /* LINEAR_GATE writes here, not to y */
         uint32_t out_columns;
         activation act;
 
-        float *sums;       /* scratch; may be NULL where linear_room() says 0 */
-        unsigned *arrived; /* zeros, and left so */
+        float *sums;       /* scratch; may be NULL where linear_room() returns 0 */
+        unsigned *arrived; /* zeros before and after each call */
 };
 
 /*
- * How much scratch it takes, on that device: where a matrix has too few rows to keep a GPU busy, k is
- * in parts, and whoever ends last adds them up.  Two that run one after the other can have the same.
+ * Tells how much scratch a product needs on that device.  If a matrix has too few rows to keep a
+ * GPU busy, k is divided into parts, and the block that ends last adds them up.  Products that
+ * run one after the other can share the same scratch.
  */
 void linear_room(const device *device, const linear_matrix *w, uint32_t rows_max, size_t *ret_sums,
                  size_t *ret_arrived);
 
-/* Not a struct linear, which an operator of kernels.h is: that goes by its full name. */
+/* This is not `struct linear`, an operator of kernels.h, which therefore needs its full name. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 int linear(device *device, const linear_args *args);

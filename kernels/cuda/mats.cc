@@ -19,7 +19,10 @@ static int shape_check(const mat_shape *shape, uint64_t *ret_rows)
         return *ret_rows > UINT32_MAX - 16 ? -EINVAL : 0;
 }
 
-/* As they are; but parts that alternate are of one format, and what all can become is bfloats. */
+/*
+ * The format of a part is that of its type.  But parts that alternate must have one format; if
+ * theirs differ, both become bfloats, which every type can become.
+ */
 static linear_format format_of(const mat_shape *shape, uint32_t part)
 {
         linear_format format = linear_format_of(shape->type[part]);
@@ -29,7 +32,10 @@ static linear_format format_of(const mat_shape *shape, uint32_t part)
         return format;
 }
 
-/* Parts that are multiplied in one go: all that alternate, or neighbours of one format. */
+/*
+ * A run is a group of parts that one product multiplies: both parts if they alternate, otherwise
+ * neighbours of one format.
+ */
 static void find_runs(mat *mat)
 {
         const mat_shape *shape = &mat->shape;
@@ -52,7 +58,7 @@ static void find_runs(mat *mat)
         }
 }
 
-/* All that is known of it before it has memory. */
+/* Computes everything about the matrix that is known before it has memory. */
 static int lay_out(const mat_shape *shape, mat *ret_mat)
 {
         uint64_t rows;
@@ -73,7 +79,7 @@ static int lay_out(const mat_shape *shape, mat *ret_mat)
         return 0;
 }
 
-/* For products of many rows with it. */
+/* Adds the scratch for products of many rows with this matrix. */
 static void add_wide_room(const struct cuda *cuda, const mat *mat, const mat_run *run,
                           mat_room *room)
 {
@@ -119,7 +125,7 @@ int cuda_mat_room(const struct cuda *cuda, const mat_shape *shape, mat_room *ret
         return r;
 }
 
-/* Room for what operators make of its rows. */
+/* Makes room for the scratch that operators need for its rows. */
 static int make_room(struct cuda *cuda, const mat_room *room)
 {
         wide_scratch *wide = &cuda->wide;
@@ -138,7 +144,7 @@ static int make_room(struct cuda *cuda, const mat_room *room)
         return r ? r : cuda_clear(cuda, cuda->arrived, room->arrived);
 }
 
-/* Zeros, at a multiple of 256. */
+/* Allocates zeros, aligned to 256 bytes. */
 static int make_zeros(struct cuda *cuda, size_t bytes, void **ret_memory)
 {
         int r = device_new(cuda->device, bytes, ret_memory);
@@ -155,7 +161,7 @@ static int run_new(struct cuda *cuda, mat_run *run)
         return make_zeros(cuda, run->w.rows * run->scale_bytes, (void **)&run->w.scales);
 }
 
-/* With its scales it goes through a piece: millions of columns do not. */
+/* A row and its scales must fit in a piece, so a row of millions of columns is refused. */
 static bool fits(const struct cuda *cuda, const mat *mat)
 {
         for (uint32_t i = 0; i < mat->run_count; i++)
@@ -208,7 +214,7 @@ void cuda_mat_free(struct kernels *k, mat *mat)
         free(mat);
 }
 
-/* Where a row of a part lies among those of its run. */
+/* The index of a part's row among the rows of its run. */
 static uint32_t row_at(const mat *mat, uint32_t part, uint32_t row)
 {
         if (mat->paired)
@@ -219,9 +225,9 @@ static uint32_t row_at(const mat *mat, uint32_t part, uint32_t row)
 }
 
 /*
- * Packed rows of a piece, their weights first, then their scales.  Rows that lie one after the other go
- * together: all of them, or, where parts alternate, up to eight; as many whole eights as there are
- * are one upload.
+ * Uploads the packed rows of a piece, which has first their weights, then their scales.
+ * Contiguous rows go together: all rows, or up to eight where parts alternate.  All whole groups
+ * of eight go in one upload.
  */
 static int send_rows(struct cuda *cuda, const mat *mat, uint32_t part, uint32_t row, uint32_t rows,
                      piece *piece)
@@ -261,7 +267,9 @@ static void pack_rows(const mat *mat, uint32_t part, uint32_t rows, const uint8_
                                 (uint16_t *)(scales + i * run->scale_bytes));
 }
 
-/* A piece's worth after the other.  The last one is waited for, and with it all the others. */
+/*
+ * Sends one piece after the other.  Only the last one is waited for, and with it all the others.
+ */
 int cuda_weights_put(struct kernels *k, mat *mat, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows)
 {

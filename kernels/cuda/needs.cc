@@ -1,12 +1,12 @@
 /*
- * How much of the GPU's memory a model will take, counted as mats.cc, floats.cc and layers.cc will ask for
- * it: each says itself what it asks for, and here it is added up.
+ * Estimates how much of the GPU's memory a model will take.  mats.cc, floats.cc and layers.cc
+ * each tell how much they will ask for, and this file adds it up.
  */
 #include "kernels/cuda/cuda.h"
 
 #include <errno.h>
 
-/* No more than can be counted: whoever needs that has not got it. */
+/* The sum saturates at UINT64_MAX; no GPU has that much. */
 static void add(uint64_t *sum, size_t bytes)
 {
         bytes = bytes ? device_memory_of(bytes) : 0;
@@ -50,7 +50,7 @@ static int add_attends(const struct cuda *cuda, const kernels_needs *needs, kern
                 attend_room room;
                 size_t list;
 
-                if (!attend_serves(needs->attends[i].head_dim, KV_F16)) /* as all types */
+                if (!attend_serves(needs->attends[i].head_dim, KV_F16)) /* the same for all types */
                         return -ENOTSUP;
                 r = cuda_attend_room(cuda, &needs->attends[i], &room, &bytes);
                 if (!r)

@@ -1,14 +1,15 @@
 /*
- * Rows of floats as rows of bfloats, for a product with weights:
+ * Converts rows of floats to rows of bfloats, for a product with weights:
  *
  *      out[r] = bfloat(x[r] / rms(x[r]) * norm),  rms(x) = sqrt(mean(x^2) + eps)
  *
- * or, without a norm, bfloat(x[r]).  Of the padding, out is zero.
+ * or, without a norm, bfloat(x[r]).  The padding of out is zero.
  *
  *      x       (rows, columns) floats; out (rows, width) bfloats
- *      grid    a block of 256 for each row that there may be
- *      moves   twice 4 bytes a number in, the second time out of the cache, and 2 out
- *      order   of a row's squares, thread i has those at i, i + 256, ...; then lanes, then warps
+ *      grid    a block of 256 for each row of the bucket
+ *      moves   4 bytes a number in, twice, the second time out of the cache; 2 bytes a number out
+ *      order   for the sum of a row's squares, thread i adds those at i, i + 256, ...; then lanes
+ *              are added, then warps
  */
 #ifndef KERNELS_CUDA_NORM_H
 #define KERNELS_CUDA_NORM_H
@@ -21,8 +22,13 @@ struct norm_args {
         float eps;
         uint32_t columns, width;
         uint16_t *out;
-        const uint32_t *count; /* rows of out that there are ... */
-        const uint32_t *rows;  /* ... which rows of x they are of; NULL: those of the same number */
+        /* Number of rows of out. */
+        const uint32_t *count;
+        /*
+         * For each row of out, the row of x that it is computed from; NULL: the row of the same
+         * number.
+         */
+        const uint32_t *rows;
         uint32_t rows_max;
 };
 

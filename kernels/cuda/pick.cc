@@ -1,23 +1,25 @@
 /*
- * Nobody sorts.  All candidates stand in line, the likeliest first, and each has a place:
- * 64 bits, of which the upper ones are smaller for a larger logit and the lower ones are its id, so
- * that no two are equal.  Each candidate weighs something: 1, where top_k counts, or its
- * chance, for top_p and the draw.  Then all three ask the same question:
+ * Nothing is sorted.  All candidates form a line, the likeliest first.  Each has a place, a
+ * number of 64 bits: the upper bits are smaller for a larger logit, and the lower bits are its
+ * id, so no two places are equal.  Each candidate also has a weight: 1 for top_k, its chance for
+ * top_p and the draw.  Then all three ask the same question:
  *
- *      whose weight, added to that of all before him, first reaches the target?
+ *      which candidate's weight, added to those of all candidates before it, first reaches the
+ *      target?
  *
- * That is found by buckets, each of them a few neighbours, and the one in which the target is
- * reached is looked into again.
+ * The search uses buckets, each of a few neighbours.  Then it searches again within the bucket in
+ * which the target is reached.
  *
- * For top_k and top_p, "before him" is in the line, and a bucket is a stretch of it.  Every candidate
- * adds his weight to his bucket, and finer buckets follow until there are no more in
- * one than a list holds, where each is compared with each.  The first buckets are even in
- * (largest - logit) / temperature, since logits are spread evenly there: nearly always the list comes
- * next, and threads seldom want the same bucket at the same time.  The finer ones cut places bit
- * by bit, which ends whatever the logits are.
+ * For top_k and top_p, "before" refers to the line, and a bucket is a stretch of it.  Every
+ * candidate adds its weight to its bucket.  Finer buckets follow until a bucket has no more
+ * candidates than a list holds, and in a list each is compared with each.  The first buckets
+ * divide (largest - logit) / temperature evenly, since logits are spread evenly there.  So nearly
+ * always the list comes next, and threads seldom use the same bucket at the same time.  The finer
+ * buckets divide places bit by bit, which ends for any logits.
  *
- * For the draw it is by id, and neighbours lie side by side in memory.  So a bucket is a span of
- * ids, summed up by one warp that shares it with nobody, and after that each id of the one span.
+ * For the draw, "before" refers to ids, and neighbours are adjacent in memory.  So a bucket is
+ * first a span of ids, which one warp adds up alone, and then each id of the one span is a
+ * bucket.
  */
 #include "kernels/cuda/pick.h"
 
@@ -35,39 +37,40 @@
 #define BUCKETS     (1u << BUCKET_BITS)
 #define GROUP       32u /* buckets */
 #define GROUPS      (BUCKETS / GROUP)
-#define FINENESS    32 /* first buckets for a factor of e in chance */
+/* First buckets for a factor of e in chance. */
+#define FINENESS    32
 #define WORDS       3u
 #define LIST_MAX    128u
-#define UNIT        0x1p62  /* what a chance of 1 weighs */
+#define UNIT        0x1p62  /* the weight of a chance of 1 */
 #define FAINT       (-44.0) /* the logarithm of a chance that is less than half a unit */
-#define TOP_P_BITS  44u     /* a float from 2^-20 up has no more after the point */
-#define DRAW_BITS   41u     /* ... and a draw these */
-#define WARP_SPANS  8u      /* of more, adding lanes up would be what takes time */
+#define TOP_P_BITS  44u     /* a float from 2^-20 up has no more bits after the point */
+#define DRAW_BITS   41u     /* bits of a draw */
+#define WARP_SPANS  8u      /* with more, adding up lanes would dominate the time */
 #define AT_A_TIME   4u
 #define SMALL_VOCAB 4096u
 
 static_assert(PICK_VOCAB_MAX <= 1u << ID_BITS, "an id fits into a place");
 static_assert(GROUPS <= 64, "a group has a thread, however small the block");
 
-/* What many weigh: 2^20 times 2^62 at most. */
+/* The weight of many candidates: 2^20 times 2^62 at most. */
 typedef unsigned __int128 sum;
 
-/* A sum is three words, so that it is added to with the atomics that shared memory has. */
+/* A sum has three words, so that the atomics of shared memory can add to it. */
 struct buckets {
         uint32_t words[WORDS][BUCKETS];
-        uint32_t count[BUCKETS]; /* who weigh anything */
-        sum groups[GROUPS];      /* once they are measured */
+        uint32_t count[BUCKETS]; /* candidates with a weight above 0 */
+        sum groups[GROUPS];      /* set by buckets_measure() */
 };
 
 struct found {
-        sum before; /* what all weigh that stand before this bucket */
+        sum before; /* the weight of all candidates before this bucket */
         uint32_t bucket, count;
 };
 
 struct room { /* shared memory */
         struct buckets first, finer;
         struct found found;
-        uint64_t chosen; /* his place */
+        uint64_t chosen; /* the place of the chosen candidate */
         uint64_t places[LIST_MAX], weights[LIST_MAX];
         unsigned listed;
         uint64_t of_warps[WARPS_MAX];
@@ -79,11 +82,16 @@ struct line {
         const float *logits;
         uint32_t vocab;
         double largest, coldness; /* 1 / temperature */
-        uint64_t last;            /* who stands behind this place takes no part ... */
-        double min_p, faint;      /* ... nor who has less chance than that; surely: its logarithm */
+        /* Candidates after this place have no weight. */
+        uint64_t last;
+        /*
+         * Candidates with a chance below min_p have no weight either.  If its logarithm is below
+         * `faint`, that is certain without computing exp().
+         */
+        double min_p, faint;
 };
 
-/* In that one of the first buckets, those from place `begin` on, 2^bits places. */
+/* Within one of the first buckets: the 2^bits places from `begin` on. */
 struct stretch {
         uint32_t first;
         unsigned bits;
@@ -92,7 +100,10 @@ struct stretch {
 
 /* ---- the line ---- */
 
-/* Smaller for larger logits, equal for equal ones (-0 and 0 are); 0 is nobody's but a NaN's. */
+/*
+ * Smaller for larger logits, equal for equal ones (-0 and 0 are equal).  No number has the place
+ * 0, which stands for NaN and infinity.
+ */
 DEVICE uint64_t place_of(float logit, uint32_t id)
 {
         uint32_t u = bits_of(logit == 0 ? 0 : logit);
@@ -105,7 +116,7 @@ DEVICE uint32_t id_of(uint64_t place)
         return (uint32_t)place & ((1u << ID_BITS) - 1);
 }
 
-/* How far a logit is below the largest: the logarithm of its chance. */
+/* How far a logit is below the largest, as the logarithm of its chance. */
 DEVICE double below_of(const line *line, float logit)
 {
         return (logit - line->largest) * line->coldness;
@@ -118,7 +129,7 @@ DEVICE uint32_t first_bucket(const line *line, float logit)
         return at < BUCKETS - 1 ? (uint32_t)at : BUCKETS - 1;
 }
 
-/* Nobody asks for the exp() of who surely has too little. */
+/* exp() is not computed for a candidate whose chance is certainly too small. */
 template <bool CHANCES> DEVICE uint64_t weigh(const line *line, float logit, uint64_t place)
 {
         double below, chance;
@@ -134,7 +145,10 @@ template <bool CHANCES> DEVICE uint64_t weigh(const line *line, float logit, uin
         return chance < line->min_p ? 0 : (uint64_t)rint(chance * UNIT);
 }
 
-/* Ids from this one up to the end, if the row goes that far, a step apart; some loads at a time. */
+/*
+ * Calls `what` for ids from `id` to `end`, `step` apart, as far as the row goes.  Several loads
+ * are in progress at a time.
+ */
 template <class Do>
 DEVICE void for_each_from(const line *line, uint32_t id, uint32_t end, uint32_t step, Do what)
 {
@@ -151,7 +165,7 @@ DEVICE void for_each_from(const line *line, uint32_t id, uint32_t end, uint32_t 
         }
 }
 
-/* The whole row: each thread its ids in ascending order. */
+/* For the whole row: each thread takes its ids in ascending order. */
 template <class Do> DEVICE void for_each(const line *line, Do what)
 {
         for_each_from(line, threadIdx.x, line->vocab, blockDim.x, what);
@@ -159,7 +173,10 @@ template <class Do> DEVICE void for_each(const line *line, Do what)
 
 /* ---- the block ---- */
 
-/* These two are asked once for a row: what warps have left for all to read is never overwritten. */
+/*
+ * block_least() and block_sum() are called at most once for a row each, so what warps have
+ * written for all to read is never overwritten.
+ */
 DEVICE uint64_t block_least(room *room, uint64_t mine)
 {
         for (unsigned bits = LANES / 2; bits; bits /= 2) {
@@ -191,7 +208,7 @@ DEVICE double block_sum(room *room, double mine)
 
 /* ---- buckets ---- */
 
-/* Nobody reads them any more; when this returns, all may add. */
+/* No thread may still read the buckets.  When this returns, all threads may add to them. */
 DEVICE void buckets_clear(buckets *b)
 {
         for (uint32_t i = threadIdx.x; i < BUCKETS; i += blockDim.x) {
@@ -202,7 +219,10 @@ DEVICE void buckets_clear(buckets *b)
         block_meets();
 }
 
-/* What a word returns tells whether this very sum ran over, whoever else adds meanwhile. */
+/*
+ * The old value of a word tells whether this very addition overflowed, even if others add at the
+ * same time.
+ */
 DEVICE void buckets_add(buckets *b, uint32_t bucket, uint64_t weight)
 {
         uint32_t low = (uint32_t)weight, high = (uint32_t)(weight >> 32);
@@ -214,7 +234,7 @@ DEVICE void buckets_add(buckets *b, uint32_t bucket, uint64_t weight)
         add_atomically(&b->count[bucket], 1);
 }
 
-/* For a bucket to which nobody adds, and of which nobody wants to know who are in it. */
+/* For a bucket that no other thread adds to, and whose count is not needed. */
 DEVICE void bucket_set(buckets *b, uint32_t bucket, sum weight)
 {
         for (unsigned w = 0; w < WORDS; w++)
@@ -227,7 +247,10 @@ DEVICE sum bucket_sum(const buckets *b, uint32_t bucket)
                b->words[0][bucket];
 }
 
-/* After all were added or set: sums of groups.  Each begins elsewhere, in a bank of its own. */
+/*
+ * Computes the sums of groups, after all weights were added or set.  Each thread begins at
+ * another offset, so that they use different banks.
+ */
 DEVICE void buckets_measure(buckets *b)
 {
         uint32_t g = threadIdx.x;
@@ -268,7 +291,7 @@ DEVICE found buckets_find(room *room, const buckets *b, sum target, sum before)
 
 /* ---- choosing ---- */
 
-/* The whole line into the first buckets. */
+/* Adds the whole line to the first buckets. */
 template <bool CHANCES> DEVICE void line_weigh(room *room, const line *line)
 {
         buckets_clear(&room->first);
@@ -281,7 +304,7 @@ template <bool CHANCES> DEVICE void line_weigh(room *room, const line *line)
         buckets_measure(&room->first);
 }
 
-/* What one weighs who stands in that stretch; 0 for those who do not. */
+/* The weight of a candidate in that stretch; 0 for other candidates. */
 template <bool CHANCES>
 DEVICE uint64_t weigh_there(const line *line, const stretch *at, float logit, uint64_t place)
 {
@@ -290,7 +313,7 @@ DEVICE uint64_t weigh_there(const line *line, const stretch *at, float logit, ui
         return weigh<CHANCES>(line, logit, place);
 }
 
-/* Lists whoever has a weight, in any order. */
+/* Lists the candidates that have a weight, in any order. */
 template <class Weigh> DEVICE void list(room *room, const line *line, Weigh weigh_one)
 {
         if (!threadIdx.x)
@@ -309,13 +332,19 @@ template <class Weigh> DEVICE void list(room *room, const line *line, Weigh weig
         block_meets();
 }
 
-/* His place.  The line was weighed, and the target is at least 1 and at most the total. */
+/*
+ * Returns the place of the candidate that reaches the target.  The line must have been weighed,
+ * and the target must be at least 1 and at most the total.
+ */
 template <bool CHANCES> DEVICE uint64_t choose(room *room, const line *line, sum target)
 {
         found found = buckets_find(room, &room->first, target, 0);
         stretch at = { found.bucket, PLACE_BITS, 0 };
 
-        /* With 2 bits left there are no more than 4, so this ends in time. */
+        /*
+         * With 2 bits left there are no more than 4 candidates, so this ends before the bits are
+         * used up.
+         */
         while (found.count > LIST_MAX) {
                 unsigned bits = at.bits - BUCKET_BITS;
 
@@ -352,7 +381,7 @@ template <bool CHANCES> DEVICE uint64_t choose(room *room, const line *line, sum
 
 /* ---- drawing ---- */
 
-/* The whole row into the first buckets, to each a span of so many ids. */
+/* Adds the whole row to the first buckets; each bucket gets a span of `ids` ids. */
 DEVICE void spans_weigh(room *room, const line *line, uint32_t ids)
 {
         uint32_t warp = threadIdx.x / LANES, warps = blockDim.x / LANES;
@@ -377,7 +406,7 @@ DEVICE void spans_weigh(room *room, const line *line, uint32_t ids)
         buckets_measure(&room->first);
 }
 
-/* One of the spans, to each bucket an id. */
+/* Sets the buckets to one of the spans; each bucket gets one id. */
 DEVICE void span_weigh(room *room, const line *line, uint32_t begin, uint32_t ids)
 {
         auto set = [&](uint32_t id, float logit) {
@@ -389,7 +418,10 @@ DEVICE void span_weigh(room *room, const line *line, uint32_t begin, uint32_t id
         buckets_measure(&room->first);
 }
 
-/* The draw is kept * (2 * piece + 1) / 2^41; who exceeds it, of whole numbers, reaches one more. */
+/*
+ * The draw is kept * (2 * piece + 1) / 2^41.  To exceed it with whole numbers is to reach the
+ * next larger whole number, so 1 is added to the target.
+ */
 DEVICE uint32_t draw_kept(room *room, const line *line, uint64_t piece)
 {
         uint32_t lanes = blockDim.x * WARP_SPANS, begin,
@@ -408,7 +440,10 @@ DEVICE uint32_t draw_kept(room *room, const line *line, uint64_t piece)
         return begin + buckets_find(room, &room->first, target, found.before).bucket;
 }
 
-/* The cuts are made in the line, where top_p counts those, too, whom min_p does not keep. */
+/*
+ * The cuts of top_k and top_p are made before min_p applies: top_p also counts candidates that
+ * min_p drops.
+ */
 DEVICE uint32_t draw_from(room *room, line *line, const pick *pick)
 {
         line->coldness = 1 / (double)pick->temperature;
@@ -432,7 +467,7 @@ DEVICE uint32_t draw_from(room *room, line *line, const pick *pick)
 
 /* ---- picking ---- */
 
-/* Of all, whatever was cut. */
+/* Reports log-probabilities over all candidates, including those that were cut. */
 DEVICE void tell(room *room, line *line, uint32_t picked, uint32_t count, logprob *told)
 {
         double all = 0, less;
@@ -478,7 +513,8 @@ template <unsigned THREADS> KERNEL(THREADS) pick_rows(pick_args a)
         if (least && line.logits[id_of(least)] != -INFINITY) {
                 line.largest = line.logits[id_of(least)];
                 picked = id_of(least);
-                if (pick->temperature > 0 && pick->min_p <= 1) /* more than 1 keeps nobody */
+                /* min_p above 1 keeps no candidate. */
+                if (pick->temperature > 0 && pick->min_p <= 1)
                         picked = draw_from(room, &line, pick);
         }
         if (!threadIdx.x)

@@ -1,41 +1,45 @@
 /*
- * Drawing a token from each wanted row's logits, and what is told of the likeliest ones.
+ * Draws a token from each wanted row's logits, and reports the log-probabilities of the likeliest
+ * tokens.
  *
- *      tokens[want]   = the token that kernels/draw.h names, or PICK_NOT_FINITE
+ *      tokens[want]   = the token that kernels/draw.h chooses, or PICK_NOT_FINITE
  *      logprobs[want] = { picked, then the likeliest }, log(softmax(row)), as many as its pick asks
- *                       for; nothing is written of the others, nor where the pick is not finite
+ *                       for.  Other entries are not written; where the pick is not finite,
+ *                       none are
  *
- *      logits    (wants_max, stride)   floats, of which the first `vocab` of a row are its logits
+ *      logits    (wants_max, stride)   floats; the first `vocab` of a row are its logits
  *      tokens    (wants_max)
  *      logprobs  (wants_max, PICK_LOGPROBS_MAX)
  *
  * Contract of a pick, beyond kernels.h: 0 <= temperature, finite; 0 <= top_p; logprobs at most
  * PICK_LOGPROBS_MAX, and at most 1 + vocab.
  *
- * Grid: wants_max blocks of 64 threads where the vocabulary is small, of 1024 else; blocks past
- * counts->wants have nothing to do.  36 KiB of shared memory.
+ * Grid: wants_max blocks, of 64 threads where the vocabulary is small, otherwise of 1024.  Blocks
+ * past counts->wants have nothing to do.  36 KiB of shared memory.
  *
- * Bytes.  All read their row once, for the largest; that is all for who is greedy, or whose min_p is
- * more than 1.  Who draws reads it once more, to weigh spans of ids, and of one span
- * (1,024 ids at most) again.  top_k and top_p read it twice more each, min_p not at all; logprobs
- * once, and three times more to tell of others than the picked one.  Where more than 128 logits
- * share a 32nd of the temperature, or are all the way 32 temperatures below the largest, each search
- * that ends among them (of top_k, top_p, logprobs) reads it up to five times more.  All but the
- * first reading come out of the L2 cache.
+ * Bytes.  Every pick reads its row once, for the largest logit.  A greedy pick, or a pick with a
+ * min_p greater than 1, needs no more.  A draw reads the row once more, to sum the weights of
+ * spans of ids, and reads a span (1,024 ids at most) again.  top_k and top_p each read it twice
+ * more, min_p not at all.  logprobs read it once, and three times more to report other tokens
+ * than the picked one.  In two cases each search (of top_k, top_p, logprobs) that ends among them
+ * reads the row up to five times more: where more than 128 logits share a 32nd of the
+ * temperature, or where they are 32 temperatures or more below the largest.  All reads but the
+ * first come out of the L2 cache.
  *
- * exp(), in double, is the price of a draw: once for each token that top_k and top_p keep, and again
- * in that one span.  Before, top_p asks it once for each that top_k keeps, and again for those near
- * its end; afterwards logprobs ask it once for all.  For draws nobody asks it of a token that is
- * surely less likely than min_p, or less than e^-44 times as likely as the first, which weighs nothing.
+ * exp(), in double, is the main cost of a draw: once for each token that top_k and top_p keep,
+ * and again in that one span.  Before, top_p computes it once for each token that top_k keeps,
+ * and again for those near its end.  Afterwards logprobs compute it once for all tokens.  A draw
+ * skips exp() for a token that is certainly less likely than min_p, or less than e^-44 times as
+ * likely as the first, whose weight is 0.
  *
- * What is summed, and how exactly.  A token's chance is exp((logit - largest) * (1 / temperature)),
- * in double, then a whole number of units of 2^-62.  Whole numbers are summed in any order to the
- * same bits, so nothing depends on which thread is first.  Against exact numbers a sum is off by less
- * than 2^-43 of itself (1.2e-13, with 2^20 tokens, each rounded as badly as can be), and by what
- * exp() and its argument are off (1e-14).  Where a cut or a draw falls that near to the border between
- * two tokens, this backend and another may part.  So they may where borders are met exactly: ten of
- * forty equal chances reach 0.25 here, but in doubles a fortieth is rounded first.
- * The sum of logprobs is of doubles: each thread's in ascending order of its ids
+ * Exactness of sums.  A token's chance is exp((logit - largest) * (1 / temperature)), in double,
+ * converted to a whole number of units of 2^-62.  Whole numbers give the same bits in any order
+ * of summing, so nothing depends on which thread is first.  The error of a sum is less than 2^-43
+ * of itself (1.2e-13, with 2^20 tokens, each rounded as badly as possible), plus the error of
+ * exp() and its argument (1e-14).  Where a cut or a draw falls that close to the border between
+ * two tokens, this backend and another may choose differently.  The same happens where borders
+ * are met exactly: ten of forty equal chances reach 0.25 here, but in doubles a fortieth is
+ * rounded first.  The sum of logprobs is of doubles: each thread's in ascending order of its ids
  * (thread, thread + threads, ...), then lanes pairwise, then warps in ascending order.
  */
 #ifndef KERNELS_CUDA_PICK_H
@@ -56,7 +60,7 @@ struct pick_args {
         logprob *logprobs;
 };
 
-/* Puts it on STREAM_STEPS. */
+/* Puts the kernel on STREAM_STEPS. */
 int pick_tokens(struct device *device, const struct pick_args *args);
 
 #endif

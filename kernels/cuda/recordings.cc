@@ -1,26 +1,28 @@
 /*
- * The operators of a step, recorded once for each bucket of rows and of wanted rows, so that a step
- * is put on its stream by one call.
+ * The operators of a step, recorded once for each bucket of rows and of wanted rows, so that one
+ * call puts a step on its stream.
  *
- * A launch costs the host some microseconds, and a step has hundreds; a recording costs the same
- * whatever it has.  It also lets each kernel begin while the one before it ends.  All that varies
- * from step to step is read from the device (step.h), where begin.h has put it, so a recording
- * is right for every step of its bucket.
+ * A launch costs the host some microseconds, and a step has hundreds.  A recording costs the same
+ * for any number of launches.  It also lets each kernel begin while its predecessor ends.
+ * Everything that varies from step to step is read from device memory (step.h), where begin.h has
+ * put it.  So a recording is valid for every step of its bucket.
  *
- * With 64 rows that are wanted at most, those are 34 of steps of 256 rows, and 64 of 2048.
+ * With at most 64 wanted rows, there are 34 recordings for steps of up to 256 rows, and 64 for
+ * steps of up to 2048.
  *
- * They are all made by the rehearsal, after the weights came.  Each is run for no rows before: what
- * operators make for themselves when they first run (attention's lists, how a library is to
- * multiply) must not be made while there is a recording, nor should a kernel come to the device then
- * for the first time.
+ * The rehearsal makes all recordings, after the weights have arrived.  It first runs each one
+ * once with no rows.  Operators allocate or choose some things when they first run (attention's
+ * lists, the algorithms of a library), which must not happen during a recording.  Also, no kernel
+ * should be loaded to the device for the first time then.
  */
 #include "kernels/cuda/cuda.h"
 
 #include <assert.h>
 
 /*
- * Twice as large, or half as large again: products by a library (wide.h) cost what the bucket has,
- * not what is in it.
+ * The next bucket is twice as large, or from BUCKET_HALVES on, in turn, 3/2 and 4/3 times
+ * as large.
+ * Products by a library (wide.h) cost as much as the bucket has rows, not as the step has.
  */
 static uint32_t next_bucket(uint32_t bucket)
 {
@@ -38,7 +40,7 @@ uint32_t cuda_bucket(uint32_t count, uint32_t most)
         return bucket < most ? bucket : most;
 }
 
-/* 0 for nothing, 1 for the smallest bucket and so on. */
+/* 0 for no rows, 1 for the smallest bucket, and so on. */
 static uint32_t level_of(uint32_t bucket)
 {
         uint32_t level = bucket != 0;
@@ -63,7 +65,10 @@ void cuda_recordings_deinit(struct cuda *cuda)
                 }
 }
 
-/* For as many rows as there may be in these buckets, of which there are none. */
+/*
+ * Runs the operators with launches for these buckets; the counts on the device say that there are
+ * no rows.
+ */
 static int run(struct cuda *cuda, uint32_t rows, uint32_t wants, int (*operators)(void *arg),
                void *arg)
 {

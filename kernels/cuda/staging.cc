@@ -14,7 +14,7 @@ struct staging {
         uint8_t *memory;
         pthread_mutex_t lock;
         pthread_cond_t given;
-        piece *first, *last; /* given back, in that order */
+        piece *first, *last; /* pieces that were given back, in that order */
         piece pieces[];
 };
 

@@ -1,13 +1,13 @@
 /*
- * Pinned memory that numbers pass through on their way to the device and back: some pieces of one
- * size, that are taken, filled, sent and given back, again and again.
+ * Pinned memory through which numbers pass on their way to the device and back.  There are some
+ * pieces of one size, which are taken, filled, sent and given back, again and again.
  *
- * Threads have a piece each and fill them at the same time, while others are on their way.  Whoever
- * gives one back that is still being uploaded need not wait: who takes it next does.  So there is
- * one thing that nobody may do, and that is to take a piece while he has one.
+ * Each thread has a piece, and threads fill their pieces while other pieces are being copied.  A
+ * thread that gives a piece back during its upload does not wait; the thread that takes it next
+ * does.  There is one restriction: a thread must not take a second piece while it has one.
  *
- * What it puts on a stream it puts there under a lock, so streams may be shared by all who use this.
- * Any thread.  Functions return 0 or a negative errno of device.h.
+ * Work is put on a stream under a lock, so all users of this module may share streams.  Any
+ * thread may call these functions.  They return 0 or a negative errno of device.h.
  */
 #ifndef KERNELS_CUDA_STAGING_H
 #define KERNELS_CUDA_STAGING_H
@@ -22,24 +22,25 @@ struct piece {
         piece *next;
 };
 
-/* Bytes of a piece are a multiple of 16. */
+/* The bytes of a piece must be a multiple of 16. */
 int staging_new(device *device, uint32_t pieces, size_t bytes, staging **ret_staging);
-void staging_free(staging *staging);          /* takes NULL; when all were given back */
+/* NULL is fine.  All pieces must have been given back. */
+void staging_free(staging *staging);
 size_t staging_bytes(const staging *staging); /* of a piece */
 
-/* Of those that were given back, the first; nothing is on its way from it any more. */
+/* Takes the piece that was given back first, and waits until no copy from it is in progress. */
 int staging_take(staging *staging, piece **ret_piece);
 void staging_give(staging *staging, piece *piece);
 
 /*
- * Put on the stream.  `count` runs of so many bytes, one behind the other from `from` on in the piece,
- * and `stride` bytes apart there.
+ * These put work on the stream.  staging_upload() uploads `count` runs of `bytes` bytes.  In the
+ * piece they are contiguous, beginning at `from`; at `to` they are `stride` bytes apart.
  */
 int staging_upload(staging *staging, stream stream, piece *piece, void *to, size_t stride,
                    size_t from, size_t bytes, uint32_t count);
 int staging_download(staging *staging, stream stream, piece *piece, const void *from, size_t bytes);
 int staging_clear(staging *staging, stream stream, piece *piece, void *to, size_t bytes);
-/* For the last of these with that piece, and so for all that were put on its stream before. */
+/* Waits for the last of these with that piece, and so for all earlier work on its stream. */
 int staging_wait(staging *staging, piece *piece);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * What kernels read of the step that is being run, all of it in device memory.
+ * The parts of the current step that kernels read, all of it in device memory.
  *
- * A step is recorded once and replayed for other rows, so nothing here is known at launch but the
- * room: grids are made for as many rows as there may be in this bucket, and what
- * is past the counts has nothing to do.
+ * A step is recorded once and replayed for other rows, so at launch only the room is known: grids
+ * are made for the largest number of rows in this bucket, and blocks past the counts have nothing
+ * to do.
  */
 #ifndef KERNELS_CUDA_STEP_H
 #define KERNELS_CUDA_STEP_H
@@ -20,20 +20,20 @@ struct seen_row {
         uint32_t slot, position, token, write;
 };
 
-/* Rows at consecutive positions of one slot, all of this step. */
+/* Rows of this step at consecutive positions of one slot. */
 struct seen_run {
-        uint32_t row, count, slot, position; /* those of its first */
+        uint32_t row, count, slot, position; /* all but `count`: of its first row */
 };
 
 struct step_view {
         const step_counts *counts;
         const seen_row *rows;
-        const seen_run *runs;   /* in order, they cover all rows */
-        const uint32_t *tables; /* (slots, pages_max): of each slot, its pages */
+        const seen_run *runs;   /* in order; together they cover all rows */
+        const uint32_t *tables; /* (slots, pages_max): the pages of each slot */
         const uint32_t *want;   /* rows whose logits are wanted, ascending */
-        const pick *picks;      /* how each of those is picked */
+        const pick *picks;      /* for each wanted row, how to pick its token */
         uint32_t pages_max;
-        uint32_t rows_max; /* of this bucket: what launches are made for */
+        uint32_t rows_max; /* of this bucket: launches are made for it */
 };
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * A step's way to the device, and its tokens' way back.
+ * Sends a step to the device, and brings its tokens back.
  *
- * Everything that varies goes there in one letter: pinned memory, read by the device when it comes
- * to it, so the host does not write it again before.  There are as many as steps may be under way,
- * and one more.  Tokens stay on the device, where the next step finds them, and a copy
- * comes back, to be read once its moment is over.
+ * Everything that varies is sent in one letter, in pinned memory.  The device reads it when it
+ * comes to it, so the host must not write the letter again before.  There are as many letters as
+ * steps may be in progress, and one more.  Tokens stay on the device, where the next step finds
+ * them.  A copy of them comes back, and the host reads it once its moment is over.
  */
 #include "kernels/cuda/cuda.h"
 
@@ -122,7 +122,10 @@ static void write_rows(struct cuda *cuda, uint8_t *to)
         memcpy(to + cuda->offsets.picks, step->picks, step->want_count * sizeof(pick));
 }
 
-/* On the device they have no order, so an entry that changes twice is sent as what it becomes last. */
+/*
+ * On the device, page entries are written in no order.  So if an entry changes twice in a step,
+ * both times its last value is sent.
+ */
 static void write_pages(struct cuda *cuda, uint32_t at, const step_page *pages, uint32_t count)
 {
         step_page *to = (step_page *)(cuda->letters[at] + cuda->offsets.pages);
@@ -154,7 +157,10 @@ static int post(struct cuda *cuda, uint32_t at, uint32_t page_count)
         return begin(cuda->device, &args);
 }
 
-/* Pages of which there are too many for one letter go before, in letters without rows. */
+/*
+ * If there are too many page entries for one letter, the first ones are sent before, in letters
+ * without rows.
+ */
 static int post_pages(struct cuda *cuda, uint32_t at, const step *step, uint32_t *ret_rest)
 {
         uint32_t done = 0, most = cuda->letter_pages_max;

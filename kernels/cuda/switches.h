@@ -1,5 +1,5 @@
 /*
- * Parts of the backend that can be left out, to find the one that is at fault:
+ * Parts of the backend that can be switched off, to find the part that causes a fault:
  *
  *      SMV_CUDA_WITHOUT=early,graph,blas   in the environment, any of them
  *
@@ -7,7 +7,7 @@
  *      graph   the host launches every kernel of every step; no step is recorded
  *      blas    cuBLASLt is not opened; the backend's own kernels multiply all rows
  *
- * Each is slower and gives the same tokens, or with "blas" tokens that differ by rounding only.
+ * Each is slower.  The tokens are the same, or with "blas" they differ by rounding only.
  */
 #ifndef KERNELS_CUDA_SWITCHES_H
 #define KERNELS_CUDA_SWITCHES_H
@@ -16,9 +16,11 @@
 
 enum part { PART_EARLY, PART_GRAPH, PART_BLAS, PARTS };
 
-/* As the environment says now. */
+/* Reads the environment at the time of the call. */
 bool is_left_out(part part);
-/* The variable names only parts that exist; else false, and a sentence. */
+/*
+ * True if the variable names only parts that exist; otherwise false, with a sentence in ret_why.
+ */
 bool switches_are_known(char *ret_why, size_t why_bytes);
 
 #endif

@@ -6,22 +6,30 @@
 #include "kernels/cuda/lane.h"
 #include "kernels/cuda/linear-formats.h"
 
-#define THREADS  256u
-#define ALIGN    16u /* rows of a piece: gate and up are whole there, and what it begins is aligned */
-#define PIECE    128u /* ... where there is a choice, whole tiles of the library's kernels */
-#define WIDENED  8u   /* columns by a thread */
+#define THREADS 256u
+/*
+ * Rows of a piece: with this, gate and up are whole in a piece, and the addresses where it begins
+ * are aligned.
+ */
+#define ALIGN 16u
+/* If possible, whole tiles of the library's kernels. */
+#define PIECE    128u
+#define WIDENED  8u /* columns for each thread */
 #define FINISHED 2u
 
 /* ---- widen ---- */
 
 struct widen_args {
         linear_matrix w;
-        uint32_t first;   /* row */
+        uint32_t first;   /* the first row */
         uint32_t columns; /* of b: a multiple of 64, no more than w's */
         uint16_t *b;      /* (rows of the grid, columns) */
 };
 
-/* Columns k .. k + 7 of a row, k being a multiple of 8, times their scale: LINEAR_INT8, LINEAR_E4M3. */
+/*
+ * Columns k .. k + 7 of a row, times their scale; k is a multiple of 8.  LINEAR_INT8,
+ * LINEAR_E4M3.
+ */
 template <linear_format FORMAT>
 DEVICE void eight_bytes(float numbers[WIDENED], const linear_matrix &w, size_t row, uint32_t k)
 {
@@ -55,7 +63,7 @@ DEVICE void eight_of_int4(float numbers[WIDENED], const linear_matrix &w, size_t
                 numbers[i] = (float)((int)bits_at(word, i, 4) - 8) * scale;
 }
 
-/* LINEAR_K4, or with the fifth bits of the eight, LINEAR_K5. */
+/* LINEAR_K4; or, with the fifth bits of the eight columns, LINEAR_K5. */
 DEVICE void eight_of_runs(float numbers[WIDENED], const linear_matrix &w, size_t row, uint32_t k,
                           uint32_t word, uint32_t fifths)
 {
@@ -94,7 +102,7 @@ DEVICE void eight_of_k5(float numbers[WIDENED], const linear_matrix &w, size_t r
         eight_of_runs(numbers, w, row, k, words[k / GROUP % 4], fifths >> k / GROUP % 4 * 4);
 }
 
-/* Two lanes have four of them each. */
+/* The eight columns belong to two lanes, four to each. */
 DEVICE void eight_of_k6(float numbers[WIDENED], const linear_matrix &w, size_t row, uint32_t k)
 {
         const uint8_t *step = (const uint8_t *)w.weights +
@@ -136,7 +144,7 @@ template <linear_format FORMAT> KERNEL(THREADS) widen_row(widen_args a)
         uint32_t k = (blockIdx.y * THREADS + threadIdx.x) * WIDENED;
         float numbers[WIDENED];
 
-        wait_for_predecessor(); /* which may still multiply what was here before */
+        wait_for_predecessor(); /* the predecessor may still read b for its product */
         if (k >= a.columns)
                 return;
         eight<FORMAT>(numbers, a.w, a.first + blockIdx.x, k);
@@ -149,9 +157,9 @@ template <linear_format FORMAT> KERNEL(THREADS) widen_row(widen_args a)
 /* ---- finish ---- */
 
 struct finish_args {
-        const float *sums; /* (rows_max, width): of gate and up in turn, 8 each */
+        const float *sums; /* (rows_max, width): gate and up alternate, 8 columns each */
         uint32_t width;
-        uint32_t first, count; /* columns of out that they are of */
+        uint32_t first, count; /* the columns of out that sums are for */
         uint32_t n, out_columns;
         const float *bias;
         activation act;
@@ -163,7 +171,8 @@ struct finish_args {
 KERNEL(THREADS) finish_gate(finish_args a)
 {
         uint32_t row = blockIdx.x, j = (blockIdx.y * THREADS + threadIdx.x) * FINISHED;
-        const float *sums = a.sums + (size_t)row * a.width + (j / 8 * 16 + j % 8); /* gate's */
+        /* The sums of gate. */
+        const float *sums = a.sums + (size_t)row * a.width + (j / 8 * 16 + j % 8);
         uint16_t *out = a.out + (size_t)row * a.out_columns + a.first + j;
         float made[FINISHED] = {};
 
@@ -192,7 +201,7 @@ static uint32_t round_up(uint32_t rows, uint32_t to)
         return (rows + to - 1) / to * to;
 }
 
-/* Rows of w that scratch for one kind has room for, of so many bytes each. */
+/* The number of rows of w, of `bytes` bytes each, for which scratch of one kind has room. */
 static uint32_t fitting(size_t room, size_t bytes)
 {
         uint32_t rows = (uint32_t)(room / bytes);
@@ -200,7 +209,7 @@ static uint32_t fitting(size_t room, size_t bytes)
         return rows < ALIGN ? ALIGN : rows < PIECE ? rows / ALIGN * ALIGN : rows / PIECE * PIECE;
 }
 
-/* Rows of w that are multiplied; of a gate they are as many as lie there. */
+/* Rows of w that are multiplied; for a gate, all rows in memory with padding. */
 static uint32_t rows_of(const linear_args *args)
 {
         return args->epilogue == LINEAR_GATE ? round_up(2 * args->n, ALIGN) : args->n;
@@ -265,7 +274,7 @@ static bool is_aligned(const void *at)
         return (uintptr_t)at % 16 == 0;
 }
 
-/* The last piece may be a smaller one. */
+/* The last piece may be smaller, so its shape is asked for, too. */
 int wide_serves(blas *blas, const linear_args *args, const wide_scratch *scratch)
 {
         uint32_t piece = piece_of(args, scratch->bytes), rest = rows_of(args) % piece;

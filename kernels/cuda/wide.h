@@ -1,30 +1,35 @@
 /*
  * The products of linear.h for many rows, by a library (blas.h):
  *
- *      widen   not LINEAR_BFLOAT:  b[n][k] = bfloat(float(weight)), each rounded once
+ *      widen   unless LINEAR_BFLOAT:  b[n][k] = bfloat(float(weight)), each rounded once
  *      blas    s[r][n] = sum over k of x[r][k] * b[n][k]
  *      finish  LINEAR_GATE:  out[r][n] = bfloat(act(gate's s + its bias) * (up's s + its bias))
  *
- * LINEAR_STORE and LINEAR_ADD are what the library makes of y, bias and all; for LINEAR_GATE, s are
- * floats in scratch.  The matrix goes in pieces of its rows, as many as scratch has room for.
+ * For LINEAR_STORE and LINEAR_ADD the library writes y itself, with the bias.  For LINEAR_GATE, s
+ * are floats in scratch.  The matrix is multiplied in pieces of its rows, each as large as
+ * scratch allows.
  *
- *      grid    widen: (rows of the piece, 2048 columns); finish: (rows of x, 512 columns of out); 256
- *              threads, 8 columns or 2 each
- *      moves   widen: the packed piece in, 2 bytes a weight out, which the library reads; finish: 4
- *              bytes of each s in, 2 of each out
- *      order   the library's: a row's bits depend on the bucket that it is in.  Where linear.h's are
- *              as exact as their file, packed weights are off by 2^-9 of themselves here
+ *      grid    widen: (rows of the piece, 2048 columns); finish: (rows of x, 512 columns of out);
+ *              256 threads with 8 columns each (widen) or 2 (finish)
+ *      moves   widen: reads the packed piece, writes 2 bytes a weight, which the library reads;
+ *              finish: reads 4 bytes of each s, writes 2 bytes of each out
+ *      order   the library's: a row's bits depend on its bucket.  In linear.h packed weights are as
+ *              exact as their file; here they are off by up to 2^-9 of their value
  *
- * From how many rows on it is quicker than linear(), as measured on an H200 (docs/gpu-results.md):
+ * From this number of rows on it is quicker than linear(), as measured on an H200
+ * (docs/gpu-results.md):
  *
- *      LINEAR_BFLOAT   large matrices: always.  Steps of Llama-3.1-8B are 1.03 times as fast with one row,
- *                      1.3 times with 32, 1.8 times with 64.  Others from the bucket of 16 rows on; with
- *                      8, steps of Qwen3-0.6B are 1.12 times as fast by kernels that begin early
- *      packed          from the bucket of 64 rows on: 1.09 times (Q4_0), 1.41 (Q4_K), 1.08 (F8_E4M3).
- *                      With 32 rows, widening costs more than it gains: 0.75 times (Q4_0)
+ *      LINEAR_BFLOAT   large matrices: always.  Steps of Llama-3.1-8B are 1.03 times as fast with
+ *                      one row, 1.3 times with 32, 1.8 times with 64.  Other matrices: from the
+ *                      bucket of 16 rows on; with 8 rows, the kernels of linear(), which begin
+ *                      early, make steps of Qwen3-0.6B 1.12 times as fast
+ *      packed          from the bucket of 64 rows on: 1.09 times (Q4_0), 1.41 (Q4_K), 1.08
+ *                      (F8_E4M3).  With 32 rows, widening costs more than it gains: 0.75 times
+ *                      (Q4_0)
  *
- * Rows of x at or past *count are multiplied, too, and disturb nobody; in y, up to rows_max, there is
- * anything afterwards, but out is only written for those that there are.
+ * Rows of x at or past *count are multiplied, too, and do not affect the others.  Afterwards
+ * these rows of y, up to rows_max, may hold anything.  But out is written only for the *count
+ * rows.
  */
 #ifndef KERNELS_CUDA_WIDE_H
 #define KERNELS_CUDA_WIDE_H
@@ -32,7 +37,7 @@
 #include "kernels/cuda/blas.h"
 #include "kernels/cuda/linear.h"
 
-/* From how many rows of x on it is quicker than linear(). */
+/* The number of rows of x from which on it is quicker than linear(). */
 static inline uint32_t wide_rows(const linear_matrix *w)
 {
         if (w->format != LINEAR_BFLOAT)
@@ -41,22 +46,24 @@ static inline uint32_t wide_rows(const linear_matrix *w)
 }
 
 struct wide_scratch {
-        size_t bytes;      /* of each kind, at most, if 16 rows of the matrix do not need more */
-        uint16_t *weights; /* at multiples of 256 bytes; may be NULL where wide_room() says 0 */
+        /* The most bytes of each kind of scratch, unless 16 rows of the matrix need more. */
+        size_t bytes;
+        /* Aligned to 256 bytes; may be NULL where wide_room() returns 0. */
+        uint16_t *weights;
         float *sums;
 };
 
-/* How many numbers of each kind a matrix takes, for so many rows of x or fewer. */
+/* How many numbers of each kind a matrix needs, for up to `rows_max` rows of x. */
 void wide_room(const linear_matrix *w, linear_epilogue epilogue, uint32_t rows_max, size_t bytes,
                size_t *ret_weights, size_t *ret_sums);
 
 /*
- * 1: the library can multiply these rows, and has chosen how (blas_serves(), and what it says of
- * recordings).  0: only linear() can.  It also serves a y or a bias that does not lie at a multiple of
- * 16 bytes, as rows of a matrix may whose parts have several formats.
+ * 1: the library can multiply these rows, and its algorithm is fixed; the rule of blas_serves()
+ * about recordings applies.  0: only linear() can.  linear() also serves a y or a bias that is
+ * not aligned to 16 bytes.  Such rows occur in a matrix whose parts have several formats.
  */
 int wide_serves(blas *blas, const linear_args *args, const wide_scratch *scratch);
-/* Of arguments that are served; sums and arrived are not needed. */
+/* The arguments must be served (wide_serves()).  args->sums and args->arrived are not needed. */
 int wide(device *device, blas *blas, const linear_args *args, const wide_scratch *scratch);
 
 #endif
