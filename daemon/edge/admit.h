@@ -10,7 +10,8 @@
  * If a client asks for many streams, it gets as many requests: all or none.  The others are the
  * first one's siblings, and each is charged as if it had come alone.  They are of one family, and
  * so are the forks of any of them.  No two requests of a family have the same choice, unless the
- * client asks for it.  Loop thread only.
+ * client asks for it.
+ * Loop thread only.
  */
 #ifndef DAEMON_EDGE_ADMIT_H
 #define DAEMON_EDGE_ADMIT_H
@@ -57,7 +58,7 @@ int admit_fork(struct admit *admit, struct request *parent, const struct wire_re
 
 /*
  * Checks what is known at once of a generate, an open or an append: the model has the ids, and
- * there is something to begin with. 0 or WIRE_E_REFUSED.
+ * there is something to begin with.  0 or WIRE_E_REFUSED.
  */
 int admit_check(const struct admit *admit, const struct served *served,
                 const struct wire_request *asked, struct wire_problem *ret_problem);
@@ -74,7 +75,7 @@ int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
 
 /*
  * Gives the request and its siblings a copy of the ids.  `field` names the field that they come
- * from. 0, WIRE_E_REFUSED or -ENOMEM; the request stays the caller's.
+ * from.  0, WIRE_E_REFUSED or -ENOMEM; the request stays the caller's.
  */
 int admit_finish(struct admit *admit, struct request *request, const char *field,
                  const uint32_t *ids, size_t id_count, struct wire_problem *ret_problem);
@@ -90,7 +91,7 @@ void admit_forget_all(struct admit *admit, struct request *first);
 /*
  * A job for the scribe that is no generation.  Until it is done, it counts as a request of its uid
  * and of the daemon, and its bytes are charged. admit_job_more() charges more bytes for the same
- * job. 0, WIRE_E_REFUSED or -ENOMEM.
+ * job.  0, WIRE_E_REFUSED or -ENOMEM.
  */
 int admit_job(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
               struct wire_problem *ret_problem);

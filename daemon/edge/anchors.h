@@ -8,7 +8,8 @@
  * handle closes, when the client asks, or when the history was to be read and was not.
  *
  * An anchor stays where it was put.  Tokens that are appended to the handle later are not pinned,
- * and tokens that are truncated still are, until the handle is pinned anew. Loop thread only.
+ * and tokens that are truncated still are, until the handle is pinned anew.
+ * Loop thread only.
  */
 #ifndef DAEMON_EDGE_ANCHORS_H
 #define DAEMON_EDGE_ANCHORS_H

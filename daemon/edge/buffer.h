@@ -1,5 +1,5 @@
 /*
- * A bounded run of bytes that is filled at the end and taken from the front. It grows by doubling
+ * A bounded run of bytes that is filled at the end and taken from the front.  It grows by doubling
  * up to its maximum, and frees its memory when it is empty.
  */
 #ifndef DAEMON_EDGE_BUFFER_H
@@ -31,7 +31,7 @@ int buffer_reserve(struct buffer *buffer, size_t count);
 int buffer_append(struct buffer *buffer, const void *bytes, size_t count);
 /*
  * Allocates an empty buffer that has no memory yet.  It has `count` bytes for the end, and `front`
- * bytes in front, so that buffer_prepend() of as many bytes moves nothing. 0 or -ENOMEM.
+ * bytes in front, so that buffer_prepend() of as many bytes moves nothing.  0 or -ENOMEM.
  */
 int buffer_reserve_both(struct buffer *buffer, size_t front, size_t count);
 /* Puts bytes in front of the content; false: there is no room for them in front. */

@@ -5,7 +5,7 @@
  * the engine, and retired requests come back up.  The edge ends in order: edge_drain() refuses new
  * work and lets running requests finish, for drain_ms at most.  Then every stream is ended.  The
  * ENDs are flushed to clients that read; clients that do not read have a second.  Every channel
- * retires, and edge_run() returns. A second edge_drain() skips the waiting for running requests.
+ * retires, and edge_run() returns.  A second edge_drain() skips the waiting for running requests.
  */
 #ifndef DAEMON_EDGE_EDGE_H
 #define DAEMON_EDGE_EDGE_H
@@ -89,7 +89,7 @@ struct edge {
         enum edge_phase phase;
         bool alone; /* a single connection; the daemon ends with it */
         int result;
-        /* The message for clients that come too late: that the daemon stops, or how the engine failed. */
+        /* What late clients are told: that the daemon stops, or how the engine failed. */
         const char *late;
 };
 

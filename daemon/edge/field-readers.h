@@ -2,7 +2,7 @@
  * Between fields.c and field-readers.c only: one reader for each type of value.
  *
  * A reader gets the head of the value in `item`; the rest of the value is at in->at.  It checks the
- * value and stores it at the offset of the field, or in a member that the reader itself knows. 0,
+ * value and stores it at the offset of the field, or in a member that the reader itself knows.  0,
  * WIRE_E_REFUSED with the problem, or -ENOMEM.
  */
 #ifndef DAEMON_EDGE_FIELD_READERS_H

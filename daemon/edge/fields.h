@@ -5,7 +5,7 @@
 #include "daemon/edge/item.h"
 #include "daemon/edge/wire.h"
 
-/* What a reader of a field works with. */
+/* The state while a field is read. */
 struct reading {
         struct cursor at; /* behind the head of the value */
         struct wire_request *request;

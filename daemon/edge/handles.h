@@ -45,7 +45,7 @@ struct handle_owner {
         struct shelf *shelf; /* the shelf that this is part of; NULL: a connection */
 };
 
-/* What of a handle is pinned, or published: see anchors.h. */
+/* An anchor of a handle, which pins or publishes its history: see anchors.h. */
 struct anchored {
         uint32_t number; /* of its anchor; 0: none */
         uint32_t uid, blocks, ms;
@@ -84,7 +84,7 @@ static inline bool handle_is_busy(const struct handle *handle)
         return handle->request || handle->task;
 }
 
-/* Makes a handle without tokens. 0, WIRE_E_REFUSED or -ENOMEM; nothing is charged then. */
+/* Makes a handle without tokens.  0, WIRE_E_REFUSED or -ENOMEM; nothing is charged then. */
 int handles_open(struct handles *handles, struct handle_owner *owner, uint32_t uid,
                  struct served *model, uint32_t id, struct wire_problem *ret_problem,
                  struct handle **ret_handle);
@@ -95,7 +95,7 @@ int handles_open(struct handles *handles, struct handle_owner *owner, uint32_t u
 int handles_fork(struct handles *handles, struct handle *handle, struct handle_owner *owner,
                  uint32_t id, struct wire_problem *ret_problem, struct handle **ret_handle);
 
-/* Appends a copy of these tokens. 0, WIRE_E_REFUSED or -ENOMEM; the handle is unchanged then. */
+/* Appends a copy of these tokens.  0, WIRE_E_REFUSED or -ENOMEM; the handle is unchanged then. */
 int handles_append(struct handles *handles, struct handle *handle, const uint32_t *tokens,
                    uint32_t count, uint32_t id, struct wire_problem *ret_problem);
 
@@ -106,7 +106,7 @@ int handles_append(struct handles *handles, struct handle *handle, const uint32_
 int handles_replace(struct handles *handles, struct handle *handle, uint32_t *tokens,
                     uint32_t count, uint32_t id, struct wire_problem *ret_problem);
 
-/* count: at most the number of tokens. 0 or -ENOMEM. */
+/* count: at most the number of tokens.  0 or -ENOMEM. */
 int handles_truncate(struct handles *handles, struct handle *handle, uint32_t count);
 
 /* The handle must not be busy. */

@@ -1,6 +1,7 @@
 /*
  * Hello: the first request of a peer, and its reply: the version, the models, and the ring if the
- * client asked for one and there is one.  Loop thread only.
+ * client asked for one and there is one.
+ * Loop thread only.
  */
 #ifndef DAEMON_EDGE_HELLO_H
 #define DAEMON_EDGE_HELLO_H

@@ -16,7 +16,8 @@
  * not named for that long.
  *
  * When a handle closes, or its owner goes, the work on it ends: its stream is cancelled and has its
- * END, and its text is refused. Loop thread only.
+ * END, and its text is refused.
+ * Loop thread only.
  */
 #ifndef DAEMON_EDGE_HOLDER_H
 #define DAEMON_EDGE_HOLDER_H
@@ -51,7 +52,7 @@ int holder_lend(struct peer *peer, struct wire_request *asked, struct handle **r
 void holder_begin(struct handle *handle, struct request *request);
 /*
  * The same for a request that only reads.  Its end is anchored for `ms` milliseconds when it is
- * read; if request->publish is set, it is published. 0, WIRE_E_REFUSED or -ENOMEM.
+ * read; if request->publish is set, it is published.  0, WIRE_E_REFUSED or -ENOMEM.
  */
 int holder_anchor(struct edge *edge, struct handle *handle, struct request *request, uint32_t ms,
                   struct wire_problem *ret_problem);

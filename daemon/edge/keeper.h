@@ -24,7 +24,8 @@
  *
  * Limits: no stream outlives the daemon, and a stream on a handle ends when that handle closes.
  *
- * keeper.c has the streams and the records that come in, kept.c has the readers.  Loop thread only.
+ * keeper.c has the streams and the records that come in, kept.c has the readers.
+ * Loop thread only.
  */
 #ifndef DAEMON_EDGE_KEEPER_H
 #define DAEMON_EDGE_KEEPER_H
@@ -60,7 +61,7 @@ struct keeper *keeper_free(struct keeper *keeper); /* asserts that it has no str
 
 /*
  * Keeps this request, which is about to be submitted, and attaches the asking peer under its id.
- * The request is no longer in the peer's list. 0; or WIRE_E_REFUSED or -ENOMEM, and nothing is
+ * The request is no longer in the peer's list.  0; or WIRE_E_REFUSED or -ENOMEM, and nothing is
  * changed.
  */
 int keeper_begin(struct peer *peer, struct request *request, struct kept **ret_kept,

@@ -11,7 +11,8 @@
  * it is never more open than was asked, not even for a moment.  The directory is made if its parent
  * is there, as open as the socket needs (0700, 0750, 0755) and in the same order.  A directory that
  * was there stays as it is; if it keeps clients out, the log says so.  The lock file is always
- * 0600: a user that cannot open it cannot hold it. Loop thread only.
+ * 0600: a user that cannot open it cannot hold it.
+ * Loop thread only.
  */
 #ifndef DAEMON_EDGE_LISTENER_H
 #define DAEMON_EDGE_LISTENER_H

@@ -3,7 +3,8 @@
  *
  * There is one level: everything is charged to the uid, not to a connection, so a client gains
  * nothing when it reconnects.  A charge is made before the work and is taken back exactly once.  An
- * account lives while it holds anything or has lately connected. Loop thread only.
+ * account lives while it holds anything or has lately connected.
+ * Loop thread only.
  */
 #ifndef DAEMON_EDGE_QUOTA_H
 #define DAEMON_EDGE_QUOTA_H

@@ -24,7 +24,7 @@ struct reel {
 #define REEL_STRIDE 256u
 
 /*
- * The bytes that a reel for this many records and bytes takes, for the charge. 0, or -EOVERFLOW:
+ * The bytes that a reel for this many records and bytes takes, for the charge.  0, or -EOVERFLOW:
  * they do not fit a size_t.
  */
 int reel_bytes(size_t room, uint32_t most, size_t *ret_bytes);

@@ -3,7 +3,7 @@
  *
  * It is an owner as a connection is one (handles.h), but of a single handle, and it has a time
  * instead of a socket: if the handle is not named for that long, it closes.  While a request
- * generates on the handle or a text for it is read, it is in use.  To name it is to renew it. Loop
+ * generates on the handle or a text for it is read, it is in use.  To name it is to renew it.  Loop
  * thread only.
  */
 #ifndef DAEMON_EDGE_SHELF_H
@@ -22,7 +22,7 @@ struct shelf {
 
 /*
  * Makes a shelf for one handle.  The caller makes the handle at once with this owner, or calls
- * shelf_free(). 0 or -ENOMEM.
+ * shelf_free().  0 or -ENOMEM.
  */
 int shelf_new(struct edge *edge, uint32_t keep_ms, struct shelf **ret_shelf);
 /* The handle has closed, or was never made. */

@@ -21,7 +21,7 @@ struct peer_task {
         struct peer *peer; /* NULL once it is gone */
         struct peer_task *next, *prev;
         bool reads; /* the job reads a frame; its request is not known yet */
-        /* Messages are not rendered yet; the answer has ids. */
+        /* renders: the messages are not rendered yet.  tokenizes: the answer has ids. */
         bool renders, tokenizes;
         enum wire_op op;
         uint32_t id, uid;
@@ -53,7 +53,7 @@ struct peer_task {
 
 /*
  * Gives the scribe the first frame of the peer's input, which has `bytes` with its length word.
- * The task takes the memory of the input. 0; or WIRE_E_REFUSED or -ENOMEM, and the frame stays in
+ * The task takes the memory of the input.  0; or WIRE_E_REFUSED or -ENOMEM, and the frame stays in
  * the input.
  */
 int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem);

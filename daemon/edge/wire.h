@@ -3,7 +3,7 @@
  *
  * Everything that comes in is hostile.  A frame is first judged by its length.  Then it is scanned
  * without recursion or allocation (depth, keys of a map, elements against bytes left, no ext
- * types). Only then is it read.  Every field is a row of one table (fields.c): which operations
+ * types).  Only then is it read.  Every field is a row of one table (fields.c): which operations
  * take it, its type, its range.  Unknown, repeated, missing, mistyped and out-of-range fields are
  * refused with the field's name and the limit.  Nothing is ignored, and nothing is coerced.
  *
@@ -189,8 +189,8 @@ enum wire_outcome {
 };
 
 /*
- * Is there a whole frame at the front of these bytes? 0: *ret_bytes is its size with its length
- * word, and *ret_body its body, which may be empty (a doorbell). WIRE_E_PARTIAL: *ret_bytes is the
+ * Is there a whole frame at the front of these bytes?  0: *ret_bytes is its size with its length
+ * word, and *ret_body its body, which may be empty (a doorbell).  WIRE_E_PARTIAL: *ret_bytes is the
  * number of bytes needed, 4 if the length word is not whole. WIRE_E_REFUSED: longer than frame_max;
  * known from the length word alone.
  */
@@ -198,7 +198,7 @@ int wire_frame(const uint8_t *bytes, size_t count, size_t frame_max, size_t *ret
                const uint8_t **ret_body, struct wire_problem *ret_problem);
 
 /*
- * Decodes the body of one frame to a request.  Admission checks which ids the model has. 0,
+ * Decodes the body of one frame to a request.  Admission checks which ids the model has.  0,
  * WIRE_E_REFUSED, or -ENOMEM (then only ret_problem->id is set).  Release after 0 only; texts point
  * into `body`.
  */

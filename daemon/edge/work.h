@@ -21,7 +21,7 @@ enum work_outcome {
 int work_read(struct scribe_job *job);
 
 /*
- * Makes a prompt's ids; if there are too many for any context, it only counts them. 0, -ENOMEM,
+ * Makes a prompt's ids; if there are too many for any context, it only counts them.  0, -ENOMEM,
  * -ECANCELED.
  */
 int work_prompt(struct scribe_job *job);
