@@ -51,7 +51,7 @@ int admit_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64
         return error_pass(r);
 }
 
-/* Takes a place in the daemon, a request in the account, and its bytes; or nothing of it.  */
+/* Takes a place in the daemon, a request in the account, and its bytes; or nothing of it. */
 static int enter(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
                  struct wire_problem *ret_problem)
 {
@@ -121,7 +121,7 @@ static int check_ids(const struct served *served, const uint32_t *ids, size_t co
 int admit_check(const struct admit *admit, const struct served *served,
                 const struct wire_request *asked, struct wire_problem *ret_problem)
 {
-        /* A prompt that is too long is refused for its length, without a look at a million ids.  */
+        /* A prompt that is too long is refused for its length, without a look at a million ids. */
         bool is_long = asked->token_count > admit_context(admit, served);
         uint32_t count = is_long ? 0 : asked->token_count;
         bool is_empty = !asked->token_count && !asked->talk.messages.bytes && !asked->prompt.count;
@@ -214,7 +214,7 @@ uint64_t admit_deadline(const struct wire_request *asked)
         return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
 }
 
-/* The parameters of a request that generates.  */
+/* The parameters of a request that generates. */
 static void fill_making(const struct admit *admit, struct request *request,
                         const struct wire_request *asked)
 {
@@ -273,7 +273,7 @@ const char *admit_why(const struct sched_conf *conf, enum smv_code code, uint32_
         return to;
 }
 
-/* The most positions that the sequences of one user may have.  */
+/* The most positions that the sequences of one user may have. */
 static uint64_t positions_of_one(const struct sched_conf *conf)
 {
         return (uint64_t)(conf->user_blocks ? conf->user_blocks : conf->blocks) * BLOCK_POSITIONS;
@@ -412,7 +412,7 @@ int admit_make(struct admit *admit, uint32_t uid, struct served *served, uint32_
         return 0;
 }
 
-/* Makes a request with everything except the tokens of the prompt.  */
+/* Makes a request with everything except the tokens of the prompt. */
 static int make_asked(struct admit *admit, uint32_t uid, struct served *served,
                       const struct wire_request *asked, struct request **ret_request,
                       struct wire_problem *ret_problem)

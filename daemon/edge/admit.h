@@ -26,7 +26,7 @@ struct admit_conf {
         struct sched_conf sched;
         uint32_t max_tokens;   /* for requests that do not give it */
         uint32_t requests_max; /* of the whole daemon */
-        /* Functions of engine/publish, which the edge may not include.  */
+        /* Functions of engine/publish, which the edge may not include. */
         size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
         size_t (*end_bytes_max)(size_t stop_bytes_max);
         uint64_t (*seed)(void); /* for requests that do not give it */
@@ -40,9 +40,9 @@ struct admit *admit_free(struct admit *admit);
 /*
  * 0: *ret_request and its siblings are the caller's.  They have copies of what the frame held, and
  * are charged to uid.  If the frame had ids, the tokens are in the request.  If it had text, a copy
- * of the text and the ids that it may have are charged, once; the copy for the scribe is made by
- * the caller. If it had messages, a copy of them is charged. WIRE_E_REFUSED or -ENOMEM: nothing is
- * charged.
+ * of the text and the ids that it may have are charged, once; the caller makes the copy, for
+ * the scribe.  If it had messages, a copy of them is charged.
+ * WIRE_E_REFUSED or -ENOMEM: nothing is charged.
  */
 int admit_ask(struct admit *admit, uint32_t uid, struct served *served,
               const struct wire_request *asked, struct request **ret_request,
@@ -63,7 +63,7 @@ int admit_fork(struct admit *admit, struct request *parent, const struct wire_re
 int admit_check(const struct admit *admit, const struct served *served,
                 const struct wire_request *asked, struct wire_problem *ret_problem);
 
-/* The most tokens that a sequence of this model may have here.  */
+/* The most tokens that a sequence of this model may have here. */
 uint32_t admit_context(const struct admit *admit, const struct served *served);
 
 /*
@@ -80,12 +80,12 @@ int admit_rendered(struct admit *admit, struct request *request, size_t bytes,
 int admit_finish(struct admit *admit, struct request *request, const char *field,
                  const uint32_t *ids, size_t id_count, struct wire_problem *ret_problem);
 
-/* Takes the tokens of a request that has retired: they are the caller's, and no longer charged.  */
+/* Takes the tokens of a request that has retired: they are the caller's, and no longer charged. */
 uint32_t *admit_take_tokens(struct admit *admit, struct request *request);
 
 /* Frees a request and takes its charges back.  Takes NULL. */
 struct request *admit_forget(struct admit *admit, struct request *request);
-/* The same for a request that was never submitted, and its siblings.  */
+/* The same for a request that was never submitted, and its siblings. */
 void admit_forget_all(struct admit *admit, struct request *first);
 
 /*
@@ -99,7 +99,7 @@ int admit_job_more(struct admit *admit, uint32_t uid, uint32_t id, uint64_t byte
                    struct wire_problem *ret_problem);
 void admit_job_done(struct admit *admit, uint32_t uid, uint64_t bytes);
 
-/* As quota_charge(), but fills the problem if it is refused.  */
+/* As quota_charge(), but fills the problem if it is refused. */
 int admit_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount,
                  uint32_t id, struct wire_problem *ret_problem);
 

@@ -51,7 +51,7 @@ struct anchors *anchors_free(struct anchors *anchors)
 
 /* ---- time ---- */
 
-/* There are few anchors, so all are searched for the one that ends first.  */
+/* There are few anchors, so all are searched for the one that ends first. */
 static void set_timer(struct anchors *anchors)
 {
         uint64_t now_ns = sys_clock_ns(), next_ns = UINT64_MAX;

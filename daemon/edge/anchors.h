@@ -31,7 +31,7 @@ struct anchors_conf {
 struct anchors;
 
 int anchors_new(const struct anchors_conf *conf, struct anchors **ret_anchors);
-/* Takes NULL; asserts that no anchor is given out.  */
+/* Takes NULL; asserts that no anchor is given out. */
 struct anchors *anchors_free(struct anchors *anchors);
 
 /*
@@ -41,9 +41,9 @@ struct anchors *anchors_free(struct anchors *anchors);
  */
 int anchors_take(struct anchors *anchors, struct anchored *anchored, uint32_t uid, uint32_t tokens,
                  uint32_t ms, uint32_t id, struct wire_problem *ret_problem);
-/* The history has been read: the anchor's time begins.  */
+/* The history has been read: the anchor's time begins. */
 void anchors_begin(struct anchors *anchors, struct anchored *anchored);
-/* Takes the anchor back, if there is one.  */
+/* Takes the anchor back, if there is one. */
 void anchors_lift(struct anchors *anchors, struct anchored *anchored);
 
 #endif

@@ -34,7 +34,7 @@ int buffer_append(struct buffer *buffer, const void *bytes, size_t count);
  * bytes in front, so that buffer_prepend() of as many bytes moves nothing.  0 or -ENOMEM.
  */
 int buffer_reserve_both(struct buffer *buffer, size_t front, size_t count);
-/* Puts bytes in front of the content; false: there is no room for them in front.  */
+/* Puts bytes in front of the content; false: there is no room for them in front. */
 bool buffer_prepend(struct buffer *buffer, const void *bytes, size_t count);
 void buffer_take(struct buffer *buffer, size_t count); /* from the front */
 

@@ -38,7 +38,7 @@ void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *mess
         sys_close(fd);
 }
 
-/* 0: the connection is charged; else why the client is refused.  */
+/* 0: the connection is charged; else why the client is refused. */
 static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_why)
 {
         int r;
@@ -64,7 +64,7 @@ static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_wh
         return SMV_OK;
 }
 
-/* The primary group first, then as many others as a request can name.  */
+/* The primary group first, then as many others as a request can name. */
 static void note_groups(struct peer *peer, uint32_t gid)
 {
         int others = sys_peer_groups(peer->fd, peer->groups + 1, REQUEST_GROUPS_MAX - 1);
@@ -309,7 +309,7 @@ void edge_catch_up(struct edge *edge)
         } while (count == MAILS);
 }
 
-/* The engine's mail to us is taken first: it was sent before this mail.  */
+/* The engine's mail to us is taken first: it was sent before this mail. */
 static uint32_t take_mail(struct edge *edge, struct mailbox *mailbox)
 {
         struct mail mails[MAILS];
@@ -321,7 +321,7 @@ static uint32_t take_mail(struct edge *edge, struct mailbox *mailbox)
         return count;
 }
 
-/* The bell is read first: mail that comes while we take rings it again.  */
+/* The bell is read first: mail that comes while we take rings it again. */
 static void on_bell(void *arg, unsigned mask)
 {
         struct edge *edge = arg;
@@ -351,7 +351,7 @@ static void end_streams(struct edge *edge)
         keeper_end_all(edge->keeper, SMV_END_ERROR, SMV_SHUTTING_DOWN);
 }
 
-/* From now on a peer that has been sent everything is hung up; after a second, all of them are.  */
+/* From now on a peer that has been sent everything is hung up; after a second, all of them are. */
 static void begin_flushing(struct edge *edge)
 {
         struct peer *next;
@@ -513,7 +513,7 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
         return 0;
 }
 
-/* Before the threads ran there may be peers, but they have no work under way.  */
+/* Before the threads ran there may be peers, but they have no work under way. */
 struct edge *edge_free(struct edge *edge)
 {
         if (!edge)

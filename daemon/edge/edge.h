@@ -47,7 +47,7 @@ struct edge_conf {
         uint64_t started_ns;
 };
 
-/* How far the edge has come on its way out.  The phase only increases.  */
+/* How far the edge has come on its way out.  The phase only increases. */
 enum edge_phase {
         EDGE_SERVING,
         EDGE_DRAINING, /* nothing new is accepted; running requests may finish */
@@ -73,13 +73,13 @@ struct edge {
         struct channel **channels; /* by number; NULL: the number is free */
         uint32_t channel_count;    /* size of `channels` */
         uint32_t channels_open;
-        /* Channels that all threads have let go; each turn of gone_timer frees one.  */
+        /* Channels that all threads have let go; each turn of gone_timer frees one. */
         struct channel *gone;
         struct loop_timer *gone_timer;
         uint32_t live_count;       /* requests that are with the engine */
         uint32_t jobs_out;         /* jobs that are with the scribe */
         struct listener *listener; /* main's; NULL if there is none */
-        /* Counts the turns of peers.  Several status requests in one turn read /proc once.  */
+        /* Counts the turns of peers.  Several status requests in one turn read /proc once. */
         uint64_t turn;
         struct edge_holds {
                 uint64_t turn;
@@ -89,7 +89,7 @@ struct edge {
         enum edge_phase phase;
         bool alone; /* a single connection; the daemon ends with it */
         int result;
-        /* What late clients are told: that the daemon stops, or how the engine failed.  */
+        /* What late clients are told: that the daemon stops, or how the engine failed. */
         const char *late;
 };
 
@@ -101,13 +101,13 @@ struct edge *edge_free(struct edge *edge); /* takes NULL */
  */
 int edge_run(struct edge *edge);
 
-/* Called on SIGTERM, on SIGINT, or when the only connection has closed.  */
+/* Called on SIGTERM, on SIGINT, or when the only connection has closed. */
 void edge_drain(struct edge *edge);
 
-/* A connected socket has come in: makes it a peer or refuses it.  Takes fd.  */
+/* A connected socket has come in: makes it a peer or refuses it.  Takes fd. */
 void edge_arrive(struct edge *edge, int fd);
 
-/* Tells a client why it is not let in, if it listens, and closes.  Takes fd.  */
+/* Tells a client why it is not let in, if it listens, and closes.  Takes fd. */
 void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *message);
 
 /*
@@ -131,7 +131,7 @@ void edge_close_channel(struct edge *edge, struct peer *peer);
  */
 void edge_catch_up(struct edge *edge);
 
-/* Something has ended: starts the next phase if it is time.  Called after every turn.  */
+/* Something has ended: starts the next phase if it is time.  Called after every turn. */
 void edge_go_on(struct edge *edge);
 
 /* The served model of that name; "" is the default model.  NULL: there is none. */

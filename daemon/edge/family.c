@@ -20,7 +20,7 @@ struct family {
         uint64_t choices; /* all below this are taken */
 };
 
-/* `like` may be with the engine: the members that are read here do not change.  */
+/* `like` may be with the engine: the members that are read here do not change. */
 static void inherit(struct request *request, const struct request *like)
 {
         char *at = (char *)(request + 1);
@@ -139,9 +139,9 @@ static int measure_fork(const struct admit *admit, const struct request *parent,
 
         *ret_tokens_max = most;
         if (!wire_has(asked, WIRE_F_MAX_TOKENS))
-                /* It has the limit of its parent.  */
+                /* It has the limit of its parent. */
                 return 0;
-        /* The last token of the parent ends it, so no fork begins behind it.  */
+        /* The last token of the parent ends it, so no fork begins behind it. */
         most--;
         if (asked->max_tokens > context - most)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, asked->id, "max_tokens",

@@ -26,7 +26,7 @@ static const char *const kind_names[] = {
         [ITEM_MAP] = "a map",
 };
 
-/* Makes every refusal of a value; `how` continues the field's name.  */
+/* Makes every refusal of a value; `how` continues the field's name. */
 #define REFUSE(in, field, how, ...)                                                                \
         wire_refuse((in)->problem, SMV_BAD_VALUE, (in)->request->id, (field)->row.name, "%s " how, \
                     (field)->row.name, __VA_ARGS__)
@@ -42,7 +42,7 @@ static void *target(struct reading *in, const struct field *field)
         return (char *)in->request + field->offset;
 }
 
-/* The count of a text or an array.  */
+/* The count of a text or an array. */
 static int check_count(struct reading *in, const struct field *field, uint32_t count,
                        const char *of)
 {
@@ -109,7 +109,7 @@ int read_float(struct reading *in, const struct field *field, const struct item 
         else
                 return refuse_kind(in, field, item->kind, "a number");
 
-        /* The double is checked first: to convert 1e300 to float is undefined.  */
+        /* The double is checked first: to convert 1e300 to float is undefined. */
         if (!(given >= row->low && given <= row->high) ||
             (kept = (float)given, row->above && !(kept > row->low)))
                 return REFUSE(in, field, "is %.9g; it may be from %.9g%s to %.9g", given, row->low,
@@ -173,7 +173,7 @@ int read_op(struct reading *in, const struct field *field, const struct item *it
         return REFUSE(in, field, "is none of %s", all);
 }
 
-/* Reads one of three words; *ret_number is its index.  */
+/* Reads one of three words; *ret_number is its index. */
 static int read_word(struct reading *in, const struct field *field, const struct item *item,
                      const char *const words[3], unsigned *ret_number)
 {
@@ -247,7 +247,7 @@ static int next_id(struct reading *in, const struct field *field, uint32_t index
         return 0;
 }
 
-/* The caller has checked `count`.  Which ids a model has is not known here.  */
+/* The caller has checked `count`.  Which ids a model has is not known here. */
 static int read_ids(struct reading *in, const struct field *field, uint32_t count,
                     uint32_t *ret_ids)
 {
@@ -274,7 +274,7 @@ int read_tokens(struct reading *in, const struct field *field, const struct item
 
         if (r)
                 return r;
-        /* An element has at least one byte, so this is at most four times the frame.  */
+        /* An element has at least one byte, so this is at most four times the frame. */
         request->memory = malloc(item->count * sizeof(uint32_t));
         if (!request->memory)
                 return error_raise(-ENOMEM);
@@ -314,7 +314,7 @@ int read_versions(struct reading *in, const struct field *field, const struct it
         return 0;
 }
 
-/* Checks one text of an array.  */
+/* Checks one text of an array. */
 static int check_member(struct reading *in, const struct field *field, const struct item *item,
                         uint32_t index)
 {
@@ -370,7 +370,7 @@ int read_stop(struct reading *in, const struct field *field, const struct item *
 
 /* ---- values that go to a template as they are ---- */
 
-/* Checks one value at the cursor; `index` is its place, for the message.  */
+/* Checks one value at the cursor; `index` is its place, for the message. */
 static int check_value(struct reading *in, const struct field *field, uint32_t index)
 {
         const char *wrong = values_check(&in->at, &in->request->talk.value_count);
@@ -408,7 +408,7 @@ static struct item look_up(struct cursor at, uint32_t pairs, const char *key)
         return (struct item){ .kind = ITEM_NIL };
 }
 
-/* Reads an array of maps; each of the messages must have a role.  */
+/* Reads an array of maps; each of the messages must have a role. */
 int read_maps(struct reading *in, const struct field *field, const struct item *item)
 {
         const uint8_t *from = in->at.at;

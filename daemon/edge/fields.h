@@ -1,11 +1,11 @@
-/* Between wire.c and fields.c only: the table of fields, and how each is read.  */
+/* Between wire.c and fields.c only: the table of fields, and how each is read. */
 #ifndef DAEMON_EDGE_FIELDS_H
 #define DAEMON_EDGE_FIELDS_H
 
 #include "daemon/edge/item.h"
 #include "daemon/edge/wire.h"
 
-/* The state while a field is read.  */
+/* The state while a field is read. */
 struct reading {
         struct cursor at; /* behind the head of the value */
         struct wire_request *request;

@@ -22,7 +22,7 @@
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
 
-/* Checks for every request that leads to work.  */
+/* Checks for every request that leads to work. */
 static int check_new(struct peer *peer, const struct wire_request *asked, enum edge_phase until,
                      struct served **ret_served, struct wire_problem *ret_problem)
 {
@@ -49,7 +49,7 @@ static int check_new(struct peer *peer, const struct wire_request *asked, enum e
         return 0;
 }
 
-/* Messages need a model that has a chat template.  */
+/* Messages need a model that has a chat template. */
 static int check_chat(const struct served *served, const struct wire_request *asked,
                       struct wire_problem *ret_problem)
 {
@@ -126,7 +126,7 @@ static int check_from(const struct kept *kept, const struct wire_request *asked,
                            kept->ended ? ", its END included" : " so far");
 }
 
-/* To a client that cancels, a stream that has ended is the same as one that never was.  */
+/* To a client that cancels, a stream that has ended is the same as one that never was. */
 static int handle_cancel(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
@@ -175,7 +175,7 @@ static int handle_attach(struct peer *peer, struct wire_request *asked,
         return 0;
 }
 
-/* A stream that has ended is not attached any more; to detach it is no error.  */
+/* A stream that has ended is not attached any more; to detach it is no error. */
 static int handle_detach(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
@@ -268,7 +268,7 @@ static int handle_append(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
-/* The engine may have ended the parent in the meantime; then the forks' ENDs say so.  */
+/* The engine may have ended the parent in the meantime; then the forks' ENDs say so. */
 static int begin_fork(struct peer *peer, struct wire_request *asked,
                       struct wire_problem *ret_problem)
 {
@@ -359,7 +359,7 @@ static int handle_hold(struct peer *peer, struct wire_request *asked,
         return error_pass(begin_reading(peer, asked, 0, ret_problem));
 }
 
-/* Publishes to everyone, or to a group of the peer.  */
+/* Publishes to everyone, or to a group of the peer. */
 static int handle_publish(struct peer *peer, struct wire_request *asked,
                           struct wire_problem *ret_problem)
 {
@@ -441,7 +441,7 @@ void handle_request(struct peer *peer, struct wire_request *asked, int r,
                 peer_answer_failure(peer, problem->id, r, problem);
 }
 
-/* An empty frame is a client's doorbell: the client has read on.  */
+/* An empty frame is a client's doorbell: the client has read on. */
 void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
 {
         struct wire_problem problem = { .id = 0 };

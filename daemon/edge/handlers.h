@@ -1,4 +1,4 @@
-/* Handlers: run what one frame of a peer asks for.  Loop thread only.  */
+/* Handlers: run what one frame of a peer asks for.  Loop thread only. */
 #ifndef DAEMON_EDGE_HANDLERS_H
 #define DAEMON_EDGE_HANDLERS_H
 
@@ -16,7 +16,7 @@ struct wire_problem;
  */
 void handle_frame(struct peer *peer, const uint8_t *body, size_t count);
 
-/* The same when wire_decode() has already returned `r`.  Takes what it keeps of `asked`.  */
+/* The same when wire_decode() has already returned `r`.  Takes what it keeps of `asked`. */
 void handle_request(struct peer *peer, struct wire_request *asked, int r,
                     struct wire_problem *problem);
 

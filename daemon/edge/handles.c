@@ -8,7 +8,7 @@
 #include "daemon/edge/admit.h"
 #include "daemon/error.h"
 
-/* Numbers are counted up, so they spread over the buckets by themselves.  */
+/* Numbers are counted up, so they spread over the buckets by themselves. */
 #define BUCKETS 1024u
 
 struct handles {
@@ -57,7 +57,7 @@ struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_
 
 static size_t own_bytes(void)
 {
-        /* The second part is its share of `sharers`.  */
+        /* The second part is its share of `sharers`. */
         return sizeof(struct handle) + sizeof(uint32_t);
 }
 
@@ -112,7 +112,7 @@ static void drop_tokens(struct handle *handle)
         handle->tokens = NULL;
 }
 
-/* Gives the handle its own copy of its first `count` tokens, with room for `more`.  */
+/* Gives the handle its own copy of its first `count` tokens, with room for `more`. */
 static int own_tokens(struct handle *handle, uint32_t count, uint32_t more)
 {
         size_t room = ((size_t)count + more) * sizeof(uint32_t);
@@ -218,7 +218,7 @@ static void enter(struct handles *handles, struct handle *handle)
         handles->sum.tokens += handle->count;
 }
 
-/* Makes a handle that is not listed yet.  It is charged as if it had `count` tokens already.  */
+/* Makes a handle that is not listed yet.  It is charged as if it had `count` tokens already. */
 static int make(struct handles *handles, struct handle_owner *owner, uint32_t uid,
                 struct served *model, uint32_t count, uint32_t id, struct wire_problem *ret_problem,
                 struct handle **ret_handle)

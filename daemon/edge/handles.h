@@ -39,13 +39,13 @@ struct shelf;
 struct peer_task;
 struct request;
 
-/* An owner of handles: they close with it.  */
+/* An owner of handles: they close with it. */
 struct handle_owner {
         struct handle *first;
         struct shelf *shelf; /* the shelf that this is part of; NULL: a connection */
 };
 
-/* An anchor of a handle, which pins or publishes its history: see anchors.h.  */
+/* An anchor of a handle, which pins or publishes its history: see anchors.h. */
 struct anchored {
         uint32_t number; /* of its anchor; 0: none */
         uint32_t uid, blocks, ms;
@@ -59,7 +59,7 @@ struct handle {
         struct served *model;
         uint32_t *tokens; /* NULL: there are none */
         uint32_t count;
-        /* How many handles have the same tokens; NULL: only this one.  */
+        /* How many handles have the same tokens; NULL: only this one. */
         uint32_t *sharers;
         struct request *request; /* generates on it, or NULL */
         struct peer_task *task;  /* its text is with the scribe, or NULL */
@@ -72,11 +72,11 @@ struct handle {
 
 struct handles;
 
-/* Numbers begin after `first`, so that numbers of an earlier daemon name nothing.  */
+/* Numbers begin after `first`, so that numbers of an earlier daemon name nothing. */
 int handles_new(struct quota *quota, uint64_t first, struct handles **ret_handles);
 struct handles *handles_free(struct handles *handles); /* asserts that none is open */
 
-/* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart.  */
+/* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart. */
 struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_t number);
 
 static inline bool handle_is_busy(const struct handle *handle)
@@ -84,7 +84,7 @@ static inline bool handle_is_busy(const struct handle *handle)
         return handle->request || handle->task;
 }
 
-/* Makes a handle without tokens.  0, WIRE_E_REFUSED or -ENOMEM; nothing is charged then.  */
+/* Makes a handle without tokens.  0, WIRE_E_REFUSED or -ENOMEM; nothing is charged then. */
 int handles_open(struct handles *handles, struct handle_owner *owner, uint32_t uid,
                  struct served *model, uint32_t id, struct wire_problem *ret_problem,
                  struct handle **ret_handle);
@@ -95,7 +95,7 @@ int handles_open(struct handles *handles, struct handle_owner *owner, uint32_t u
 int handles_fork(struct handles *handles, struct handle *handle, struct handle_owner *owner,
                  uint32_t id, struct wire_problem *ret_problem, struct handle **ret_handle);
 
-/* Appends a copy of these tokens.  0, WIRE_E_REFUSED or -ENOMEM; the handle is unchanged then.  */
+/* Appends a copy of these tokens.  0, WIRE_E_REFUSED or -ENOMEM; the handle is unchanged then. */
 int handles_append(struct handles *handles, struct handle *handle, const uint32_t *tokens,
                    uint32_t count, uint32_t id, struct wire_problem *ret_problem);
 
@@ -109,10 +109,10 @@ int handles_replace(struct handles *handles, struct handle *handle, uint32_t *to
 /* count: at most the number of tokens.  0 or -ENOMEM. */
 int handles_truncate(struct handles *handles, struct handle *handle, uint32_t count);
 
-/* The handle must not be busy.  */
+/* The handle must not be busy. */
 void handles_close(struct handles *handles, struct handle *handle);
 
-/* For status.  */
+/* For status. */
 struct handles_sum {
         uint64_t open, tokens, bytes; /* bytes: charged */
 };

@@ -73,7 +73,7 @@ static void reply_length(struct peer *peer, const struct handle *handle, uint32_
 
 /* ---- tokens that come in ---- */
 
-/* Fills a new handle with these ids; on success *ids is taken.  */
+/* Fills a new handle with these ids; on success *ids is taken. */
 static int fill_new(struct peer *peer, struct handle *handle, uint32_t **ids, size_t count,
                     uint32_t id, const char *field, struct wire_problem *ret_problem)
 {
@@ -118,7 +118,7 @@ static int choose_owner(struct peer *peer, const struct wire_request *asked,
         return error_pass(r);
 }
 
-/* Frees a shelf: it has only one handle.  */
+/* Frees a shelf: it has only one handle. */
 static void leave_owner(struct handle_owner *owner)
 {
         if (owner->shelf)
@@ -277,7 +277,7 @@ static int fork_one(struct peer *peer, struct handle *handle, const struct wire_
         return error_pass(r);
 }
 
-/* Makes all forks or none.  */
+/* Makes all forks or none. */
 int holder_fork(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
         struct handles *handles = peer->edge->handles;
@@ -411,7 +411,7 @@ void holder_drop(struct edge *edge, struct handle *handle)
                 task_call_off(handle->task, SMV_NO_HANDLE);
                 return_task(handle->task);
         }
-        /* After the cancel in the mail, so the request can not set the anchors again.  */
+        /* After the cancel in the mail, so the request can not set the anchors again. */
         close_idle(edge, handle);
 }
 
@@ -428,7 +428,7 @@ int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_pro
         return 0;
 }
 
-/* Does not wait for other work on the handle.  */
+/* Does not wait for other work on the handle. */
 int holder_revoke(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
         struct handle *handle;

@@ -39,7 +39,7 @@ int holder_truncate(struct peer *peer, struct wire_request *asked,
 int holder_fork(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 int holder_close(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 
-/* End the pin of a handle, and its publication.  */
+/* End the pin of a handle, and its publication. */
 int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 int holder_revoke(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem);
 
@@ -48,7 +48,7 @@ int holder_revoke(struct peer *peer, struct wire_request *asked, struct wire_pro
 /* Lends the handle's tokens to `asked`, which may only read them: 0 or WIRE_E_REFUSED. */
 int holder_lend(struct peer *peer, struct wire_request *asked, struct handle **ret_handle,
                 struct wire_problem *ret_problem);
-/* The request was made: from now on the handle is busy with it.  */
+/* The request was made: from now on the handle is busy with it. */
 void holder_begin(struct handle *handle, struct request *request);
 /*
  * The same for a request that only reads.  Its end is anchored for `ms` milliseconds when it is
@@ -56,29 +56,29 @@ void holder_begin(struct handle *handle, struct request *request);
  */
 int holder_anchor(struct edge *edge, struct handle *handle, struct request *request, uint32_t ms,
                   struct wire_problem *ret_problem);
-/* The request was never submitted: returns its handle, if it has one.  */
+/* The request was never submitted: returns its handle, if it has one. */
 void holder_return(struct edge *edge, struct request *request);
-/* The request has retired: the same.  */
+/* The request has retired: the same. */
 void holder_take_back(struct edge *edge, struct request *request);
 
 /* ---- for a task ---- */
 
-/* How many more tokens the handle may have.  */
+/* How many more tokens the handle may have. */
 uint32_t holder_room(const struct peer *peer, const struct handle *handle);
 /*
  * The scribe has made the ids of the text.  Returns as holder_open(), but on failure the handle
  * still waits for the task.
  */
 int holder_fill(struct peer_task *task, struct wire_problem *ret_problem);
-/* The ids will not come: an append leaves the handle as it was, and an open closes it.  */
+/* The ids will not come: an append leaves the handle as it was, and an open closes it. */
 void holder_give_up(struct edge *edge, struct peer_task *task);
 
-/* Closes the handle, and ends the work on it.  */
+/* Closes the handle, and ends the work on it. */
 void holder_drop(struct edge *edge, struct handle *handle);
 
-/* The peer goes: its handles close.  */
+/* The peer goes: its handles close. */
 void holder_leave(struct peer *peer);
-/* The daemon ends: the handles on shelves close.  */
+/* The daemon ends: the handles on shelves close. */
 void holder_close_shelves(struct edge *edge);
 
 #endif

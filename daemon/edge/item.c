@@ -51,7 +51,7 @@ static void set_scalar(struct item *item, uint8_t type, uint64_t n)
         }
 }
 
-/* How many bytes of number follow the first byte, from 0xc0 on; NONE: this type is refused.  */
+/* How many bytes of number follow the first byte, from 0xc0 on; NONE: this type is refused. */
 #define NONE 0xff
 static const uint8_t follows[32] = {
         [0x00] = 0,    NONE, 0,    0,          /* nil, never used, false, true */

@@ -39,7 +39,7 @@ struct cursor {
         const uint8_t *at, *end;
 };
 
-/* Reads one item and moves the cursor past it.  NULL, or what is wrong with the bytes.  */
+/* Reads one item and moves the cursor past it.  NULL, or what is wrong with the bytes. */
 const char *item_next(struct cursor *cursor, struct item *ret_item);
 
 /*

@@ -14,13 +14,13 @@
 struct keeper {
         struct edge *edge;
         uint64_t last; /* number that was given out */
-        /* How many streams there are, and the bytes charged for them.  */
+        /* How many streams there are, and the bytes charged for them. */
         uint64_t open, bytes;
         struct channel *channel; /* all kept streams write there; NULL while there is none */
         struct kept **slots;     /* NULL: the slot is free */
         uint32_t slot_count;
         uint32_t *free_slots, free_count;
-        /* Slots with new records, whose readers were not called yet.  */
+        /* Slots with new records, whose readers were not called yet. */
         uint32_t *news, news_count;
         bool *has_news;
         bool closing;
@@ -111,7 +111,7 @@ static void uncharge(struct kept *kept)
         quota_uncharge(quota, kept->uid, QUOTA_KEPT, 1);
 }
 
-/* The stream has ended: charges what it has become, which is less than what it might have been.  */
+/* The stream has ended: charges what it has become, which is less than what it might have been. */
 static void charge_less(struct kept *kept, uint64_t bytes)
 {
         uint64_t less = kept->charged - bytes;
@@ -272,7 +272,7 @@ static int make(struct keeper *keeper, const struct request *request, size_t roo
         return 0;
 }
 
-/* Charges the stream and gives it a slot.  */
+/* Charges the stream and gives it a slot. */
 static int enter(struct kept *kept, size_t bytes, uint32_t id, struct wire_problem *ret_problem)
 {
         struct keeper *keeper = kept->keeper;
@@ -360,7 +360,7 @@ void keeper_close(struct keeper *keeper)
 
 /* ---- records that come in ---- */
 
-/* RETIRED was posted before the END became visible; we may not have taken it yet.  */
+/* RETIRED was posted before the END became visible; we may not have taken it yet. */
 static void on_end(struct kept *kept)
 {
         struct keeper *keeper = kept->keeper;

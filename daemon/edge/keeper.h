@@ -55,7 +55,7 @@ struct kept {
         struct kept *peer_next, *peer_prev; /* the circular list of the peer */
 };
 
-/* Numbers begin after `first`, so that numbers of an earlier daemon name nothing.  */
+/* Numbers begin after `first`, so that numbers of an earlier daemon name nothing. */
 int keeper_new(struct edge *edge, uint64_t first, struct keeper **ret_keeper);
 struct keeper *keeper_free(struct keeper *keeper); /* asserts that it has no streams */
 
@@ -66,16 +66,16 @@ struct keeper *keeper_free(struct keeper *keeper); /* asserts that it has no str
  */
 int keeper_begin(struct peer *peer, struct request *request, struct kept **ret_kept,
                  struct wire_problem *ret_problem);
-/* Undoes keeper_begin(): the request was not submitted after all.  */
+/* Undoes keeper_begin(): the request was not submitted after all. */
 void keeper_take_back(struct kept *kept);
 
-/* The request has retired, and its memory is about to be freed.  */
+/* The request has retired, and its memory is about to be freed. */
 void keeper_retired(struct kept *kept);
 
-/* The channel's ring has new records.  False: it is not the keeper's channel.  */
+/* The channel's ring has new records.  False: it is not the keeper's channel. */
 bool keeper_hear(struct keeper *keeper, const struct channel *channel);
 
-/* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart.  */
+/* NULL: there is none, or it belongs to another user.  The caller can not tell the two apart. */
 struct kept *keeper_find(const struct keeper *keeper, uint32_t uid, uint64_t number);
 
 /*
@@ -93,12 +93,12 @@ void keeper_leave_alone(struct kept *kept);
 
 /* The daemon ends: ends every stream with this reason and code ... */
 void keeper_end_all(struct keeper *keeper, enum smv_reason reason, enum smv_code code);
-/* ... and forgets each one when its reader has all of it.  */
+/* ... and forgets each one when its reader has all of it. */
 void keeper_close(struct keeper *keeper);
 
 /* ---- the readers: streams of a peer ---- */
 
-/* NULL: no such stream is attached.  */
+/* NULL: no such stream is attached. */
 struct kept *kept_find(const struct peer *peer, uint32_t stream);
 
 /*
@@ -108,13 +108,13 @@ struct kept *kept_find(const struct peer *peer, uint32_t stream);
 void kept_attach(struct kept *kept, struct peer *peer, uint32_t stream, uint32_t from);
 void kept_detach(struct kept *kept);
 
-/* Moves about 32 KiB of records to peer->out; false if there were none.  */
+/* Moves about 32 KiB of records to peer->out; false if there were none. */
 bool kept_take(struct peer *peer);
 
-/* The peer goes: detaches all its streams.  */
+/* The peer goes: detaches all its streams. */
 void kept_leave(struct peer *peer);
 
-/* For status.  */
+/* For status. */
 struct keeper_sum {
         uint64_t open, attached, ended, bytes; /* bytes: charged */
 };

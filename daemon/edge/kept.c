@@ -1,4 +1,4 @@
-/* The readers of kept streams: one peer at a time, each from the record it asked for.  */
+/* The readers of kept streams: one peer at a time, each from the record it asked for. */
 #include <errno.h>
 
 #include "daemon/edge/keeper.h"
@@ -32,7 +32,7 @@ static void unlink_peer(struct kept *kept)
         kept->peer = NULL;
 }
 
-/* Adds the stream as the last one of the peer's circular list.  */
+/* Adds the stream as the last one of the peer's circular list. */
 static void link_peer(struct kept *kept, struct peer *peer)
 {
         struct kept *first = peer->kept ? peer->kept : kept;
@@ -48,7 +48,7 @@ static void link_peer(struct kept *kept, struct peer *peer)
         kept->peer = peer;
 }
 
-/* Tells the reader that the stream is read elsewhere, and nothing about the stream itself.  */
+/* Tells the reader that the stream is read elsewhere, and nothing about the stream itself. */
 static void say_moved(struct kept *kept)
 {
         const struct {
@@ -64,7 +64,7 @@ static void say_moved(struct kept *kept)
 
         if (loser->state == PEER_OPEN && peer_may_reply(loser))
                 streams_put(loser, &moved, sizeof(moved));
-        /* It sends that; or frees the peer, if it does not read at all.  */
+        /* It sends that; or frees the peer, if it does not read at all. */
         peer_call(loser);
 }
 

@@ -16,15 +16,15 @@
 #include "daemon/why.h"
 
 #define BACKLOG 128
-/* In one turn; then the peers have theirs.  */
+/* In one turn; then the peers have theirs. */
 #define ACCEPTS_MAX 16u
-/* After accept fails for another reason, the pause before it is tried again.  */
+/* After accept fails for another reason, the pause before it is tried again. */
 #define PAUSE_NS    100000000u
 #define LOCK_SUFFIX ".lock"
 /* The size of the lock file: "%-11d\n". */
 #define PID_BYTES  12
 #define OWNER_ONLY 0600u
-/* What chown() takes for no group.  */
+/* What chown() takes for no group. */
 #define NO_GROUP     UINT32_MAX
 #define SUN_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
@@ -33,12 +33,12 @@ struct listener {
         struct loop_watch *watch;
         struct loop_timer *pause;
         char path[SUN_PATH_MAX + 1];
-        /* As the user named it; valid only while the listener opens.  */
+        /* As the user named it; valid only while the listener opens. */
         const char *group;
         uint32_t mode, gid;
         int fd;
         int lock_fd;
-        /* Closed for a moment when no descriptor is left.  */
+        /* Closed for a moment when no descriptor is left. */
         int spare_fd;
         bool bound;           /* we bound the socket at `path` and will remove it ... */
         uint64_t identity[2]; /* ... if it is still this file */
@@ -63,7 +63,7 @@ static int fail(int r, char *why, size_t why_bytes, const char *what, const char
         return error_raise(r);
 }
 
-/* A name of digits is a group number, even if a group has that name.  */
+/* A name of digits is a group number, even if a group has that name. */
 static int find_group(struct listener *listener, char *why, size_t why_bytes)
 {
         const char *name = listener->group;
@@ -119,7 +119,7 @@ static int let_in(const struct listener *listener, const char *path, uint32_t ty
         return error_pass(r);
 }
 
-/* ACLs, or a directory further up, may make this wrong.  So it is only a warning.  */
+/* ACLs, or a directory further up, may make this wrong.  So it is only a warning. */
 static void warn_if_barred(const struct listener *listener, const char *directory)
 {
         uint32_t gid = listener->group ? listener->gid : getegid();
@@ -134,7 +134,7 @@ static void warn_if_barred(const struct listener *listener, const char *director
         sys_close(fd);
 }
 
-/* Makes the last directory of the path only, not a whole tree.  */
+/* Makes the last directory of the path only, not a whole tree. */
 static int make_directory(const struct listener *listener, char *why, size_t why_bytes)
 {
         const char *path = listener->path, *slash = strrchr(path, '/');
@@ -156,7 +156,7 @@ static int make_directory(const struct listener *listener, char *why, size_t why
         return 0;
 }
 
-/* Between the winner's flock and its write, one may read the pid of the earlier daemon.  */
+/* Between the winner's flock and its write, one may read the pid of the earlier daemon. */
 static void say_holder(int fd, const char *path, char *why, size_t why_bytes)
 {
         char text[PID_BYTES + 1] = { 0 };
@@ -186,7 +186,7 @@ static int take_lock(struct listener *listener, char *why, size_t why_bytes)
                 sys_close(fd);
                 return r == -EWOULDBLOCK ? LISTENER_E_HELD : error_raise(r);
         }
-        /* Always writes the same number of bytes, so that nothing is left of a longer number.  */
+        /* Always writes the same number of bytes, so that nothing is left of a longer number. */
         snprintf(text, sizeof(text), "%-*d\n", PID_BYTES - 1, (int)getpid());
         n = sys_write(fd, text, PID_BYTES);
         if (n != PID_BYTES) {
@@ -350,7 +350,7 @@ int listener_open(struct edge *edge, const struct listener_conf *conf,
         return 0;
 }
 
-/* Removes the socket at the path if it is still ours.  */
+/* Removes the socket at the path if it is still ours. */
 static void remove_ours(struct listener *listener)
 {
         uint64_t there[2];
@@ -370,7 +370,7 @@ void listener_stop(struct listener *listener)
         listener->spare_fd = sys_close(listener->spare_fd);
 }
 
-/* The descriptor of the lock stays open: the lock is free only when the process ends.  */
+/* The descriptor of the lock stays open: the lock is free only when the process ends. */
 struct listener *listener_close(struct listener *listener)
 {
         if (!listener)

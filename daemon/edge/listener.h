@@ -28,11 +28,11 @@ enum listener_outcome { LISTENER_E_HELD = 1 }; /* *why says which process has it
 struct listener_conf {
         const char *path;
         uint32_t mode; /* 0600, 0660 or 0666 */
-        /* A name or a number; NULL: the group that the kernel gives the socket.  */
+        /* A name or a number; NULL: the group that the kernel gives the socket. */
         const char *group;
 };
 
-/* Called before any thread starts.  */
+/* Called before any thread starts. */
 int listener_open(struct edge *edge, const struct listener_conf *conf,
                   struct listener **ret_listener, char *why, size_t why_bytes);
 /*
@@ -43,7 +43,7 @@ void listener_stop(struct listener *listener);
 /* Stops and frees it; takes NULL. */
 struct listener *listener_close(struct listener *listener);
 
-/* $XDG_RUNTIME_DIR/samovar/sock, else /run/samovar/sock.  */
+/* $XDG_RUNTIME_DIR/samovar/sock, else /run/samovar/sock. */
 int listener_default_path(char *ret_path, size_t path_bytes);
 
 #endif

@@ -71,7 +71,7 @@ struct loop *loop_free(struct loop *loop)
 
 int loop_run(struct loop *loop)
 {
-        /* libevent forgets a break that comes before the loop runs; `stopped` does not.  */
+        /* libevent forgets a break that comes before the loop runs; `stopped` does not. */
         while (!loop->stopped)
                 if (event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
                         return error_raise(-EIO);

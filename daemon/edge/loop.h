@@ -40,14 +40,14 @@ int loop_watch_new(struct loop *loop, int fd, unsigned mask, loop_fd_handler han
 int loop_watch_set(struct loop_watch *watch, unsigned mask);
 struct loop_watch *loop_watch_free(struct loop_watch *watch);
 
-/* A new timer is not set.  Setting a timer that is set moves it.  */
+/* A new timer is not set.  Setting a timer that is set moves it. */
 int loop_timer_new(struct loop *loop, loop_handler handler, void *arg,
                    struct loop_timer **ret_timer);
 int loop_timer_set(struct loop_timer *timer, uint64_t in_ns);
 void loop_timer_clear(struct loop_timer *timer);
 struct loop_timer *loop_timer_free(struct loop_timer *timer);
 
-/* Freed with the loop.  */
+/* Freed with the loop. */
 int loop_signal(struct loop *loop, int number, loop_handler handler, void *arg);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Sending to a peer: a turn sends a limited number of bytes, a limited number of bytes may wait, and
- * the socket is shared with the waker.
+ * Sending to a peer: a turn sends a limited number of bytes, and a limited number of bytes may
+ * wait.  The socket is shared with the waker.
  */
 #include <errno.h>
 
@@ -8,11 +8,11 @@
 #include "daemon/error.h"
 #include "daemon/sys.h"
 
-/* To one peer in a turn; then the others have theirs.  */
+/* To one peer in a turn; then the others have theirs. */
 #define WRITE_TURN  (256u << 10)
 #define RECORDS_MAX (64u << 10) /* the most bytes of records that may wait */
 
-/* 1: all is sent.  0: the socket is full, or the limit of the turn is reached.  */
+/* 1: all is sent.  0: the socket is full, or the limit of the turn is reached. */
 static int write_out(struct peer *peer)
 {
         struct buffer *out = &peer->out;
@@ -44,13 +44,13 @@ static int write_out(struct peer *peer)
         return 1;
 }
 
-/* The waker shares the socket with us only for the doorbell `kick`.  */
+/* The waker shares the socket with us only for the doorbell `kick`. */
 static bool takes_turns(const struct peer *peer)
 {
         return peer->channel && peer->channel->bell == CHANNEL_KICK;
 }
 
-/* The side that holds the line rings for the other side, too.  A full socket needs no ring.  */
+/* The side that holds the line rings for the other side, too.  A full socket needs no ring. */
 static void let_line_go(struct peer *peer)
 {
         static const uint8_t frame[4];
@@ -60,7 +60,7 @@ static void let_line_go(struct peer *peer)
         peer->channel->line_held = false;
 }
 
-/* If the waker has the line, it calls us when it is done.  */
+/* If the waker has the line, it calls us when it is done. */
 void peer_send(struct peer *peer)
 {
         struct channel *channel = peer->channel;

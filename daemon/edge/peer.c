@@ -15,21 +15,21 @@
 
 /* The first read of a turn; clients mostly send less than this ... */
 #define READ_FIRST (8u << 10)
-/* ... or much more, so further reads are larger.  */
+/* ... or much more, so further reads are larger. */
 #define READ_BYTES (64u << 10)
-/* Read from one peer in a turn; then the others have theirs.  */
+/* Read from one peer in a turn; then the others have theirs. */
 #define READ_TURN (256u << 10)
 /* The loop decodes frames up to this size itself ... */
 #define FRAME_SMALL (8u << 10)
 /* ... each costs this many bytes in addition to its size ... */
 #define FRAME_COSTS (2u << 10)
-/* ... and this is the budget of one peer in a turn.  */
+/* ... and this is the budget of one peer in a turn. */
 #define FRAMES_TURN (32u << 10)
-/* The largest frame of a client that has not said hello.  */
+/* The largest frame of a client that has not said hello. */
 #define HELLO_MAX (8u << 10)
-/* This much of a frame under way is not charged.  */
+/* This much of a frame under way is not charged. */
 #define FRAME_FREE (64u << 10)
-/* Records are added only while less than this waits.  */
+/* Records are added only while less than this waits. */
 #define RECORDS_LOW   (32u << 10)
 #define LAST_WORDS_NS 1000000000u
 #define NS_PER_MS     1000000u
@@ -50,7 +50,7 @@ void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code co
                 task_call_off(task, code ? code : SMV_CANCELLED);
 }
 
-/* Cancels the streams.  The peer ends when its last reply is sent, or after a second.  */
+/* Cancels the streams.  The peer ends when its last reply is sent, or after a second. */
 static void begin_closing(struct peer *peer)
 {
         peer->state = PEER_CLOSING;
@@ -105,7 +105,7 @@ static void frame_is_under_way(struct peer *peer, size_t bytes)
                 peer_hang_up(peer, "no memory for an account");
         } else {
                 peer->frame_charged = bytes - FRAME_FREE;
-                /* Reserves all of its memory at once: a buffer that grows is copied.  */
+                /* Reserves all of its memory at once: a buffer that grows is copied. */
                 if (buffer_reserve(&peer->in, bytes - buffer_count(&peer->in)))
                         peer_hang_up(peer, "no memory for a frame");
         }
@@ -179,7 +179,7 @@ static void take_frames(struct peer *peer, size_t *left)
                         peer->more = true;
                         return;
                 }
-                /* Hello may make a ring.  That takes time, whether or not the client gets it.  */
+                /* Hello may make a ring.  That takes time, whether or not the client gets it. */
                 if (peer->state == PEER_NEW)
                         *left = 0;
                 *left -= *left < bytes + FRAME_COSTS ? *left : bytes + FRAME_COSTS;
@@ -187,7 +187,7 @@ static void take_frames(struct peer *peer, size_t *left)
         }
 }
 
-/* Half a frame will never be whole; requests that came before it go on.  */
+/* Half a frame will never be whole; requests that came before it go on. */
 static void read_is_over(struct peer *peer)
 {
         peer->read_shut = true;
@@ -242,7 +242,7 @@ static void read_in(struct peer *peer)
                 taken += (size_t)n;
                 take_frames(peer, &frames);
                 if ((size_t)n < room)
-                        /* That was all; if more has come since, the loop calls again.  */
+                        /* That was all; if more has come since, the loop calls again. */
                         break;
         }
         if (!buffer_count(in))
@@ -363,7 +363,7 @@ static void on_again(void *arg)
         peer_settle(peer);
 }
 
-/* Without memory for the timer, the turn comes with the next event of the peer.  */
+/* Without memory for the timer, the turn comes with the next event of the peer. */
 void peer_call(struct peer *peer)
 {
         (void)loop_timer_set(peer->again, 0);
@@ -419,7 +419,7 @@ static struct peer *release(struct peer *peer)
         buffer_deinit(&peer->in);
         buffer_deinit(&peer->out);
         if (peer->channel && peer->channel->socket >= 0)
-                /* The number of the descriptor stays taken until the channel is gone.  */
+                /* The number of the descriptor stays taken until the channel is gone. */
                 (void)sys_shutdown(peer->fd);
         else
                 sys_close(peer->fd);

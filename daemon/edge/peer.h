@@ -55,7 +55,7 @@ struct peer {
         int fd;
         uint32_t uid;
         int32_t pid; /* for the log only */
-        /* No groups if the setting `publish` is off.  */
+        /* No groups if the setting `publish` is off. */
         uint32_t group_count, groups[REQUEST_GROUPS_MAX];
         enum peer_state state;
         bool read_shut; /* the client has shut its sending side */
@@ -65,13 +65,13 @@ struct peer {
         struct loop_watch *watch;
         struct loop_timer *again;    /* its next turn: at once, but behind all other peers */
         struct loop_timer *deadline; /* for hello, the frame under way, or the last reply */
-        /* In the state PEER_OPEN: what `deadline` is set for.  */
+        /* In the state PEER_OPEN: what `deadline` is set for. */
         bool frame_timed, lingers;
         uint64_t frame_charged;
         struct buffer in, out;
-        /* Bytes left in `out` of a reply that the scribe made, and of all in front of it.  */
+        /* Bytes left in `out` of a reply that the scribe made, and of all in front of it. */
         size_t long_left;
-        /* From hello on; a private channel is made by the first generate.  */
+        /* From hello on; a private channel is made by the first generate. */
         struct channel *channel;
         struct request *requests; /* with the engine, or with an END that is not drained yet */
         struct peer_task *tasks;  /* jobs that are with the scribe */
@@ -81,7 +81,7 @@ struct peer {
          */
         struct kept *kept;
         struct handle_owner handles;
-        /* Tasks whose replies the scribe has made; the replies are sent one after another.  */
+        /* Tasks whose replies the scribe has made; the replies are sent one after another. */
         struct peer_task *made, **made_end;
 };
 
@@ -92,17 +92,17 @@ struct peer {
 int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer **ret_peer);
 struct peer *peer_free(struct peer *peer);
 
-/* The peer gets another turn, behind all others.  */
+/* The peer gets another turn, behind all others. */
 void peer_call(struct peer *peer);
 
-/* The scribe has finished a job of this peer, or of a peer that has gone in the meantime.  */
+/* The scribe has finished a job of this peer, or of a peer that has gone in the meantime. */
 void peer_job_done(struct edge *edge, struct scribe_job *job);
 
-/* The scribe has read the frame that the peer waits for; `r` is the result of wire_decode().  */
+/* The scribe has read the frame that the peer waits for; `r` is the result of wire_decode(). */
 void peer_frame_is_read(struct peer *peer, struct wire_request *asked, int r,
                         struct wire_problem *problem);
 
-/* Ends all its requests with this reason and code, and calls off its jobs with this code.  */
+/* Ends all its requests with this reason and code, and calls off its jobs with this code. */
 void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code);
 
 /*
@@ -124,7 +124,7 @@ int peer_pass(struct peer *peer, const int *fds, unsigned count);
  */
 void peer_settle(struct peer *peer);
 
-/* Ends the peer: peer_settle() will free it.  */
+/* Ends the peer: peer_settle() will free it. */
 void peer_hang_up(struct peer *peer, const char *why);
 
 /*
@@ -134,17 +134,17 @@ void peer_hang_up(struct peer *peer, const char *why);
 bool peer_may_reply(struct peer *peer);
 bool peer_reply(struct peer *peer, struct wire_writer *writer);
 void peer_replied(struct peer *peer, struct wire_writer *writer);
-/* A whole reply that says ok and nothing else.  */
+/* A whole reply that says ok and nothing else. */
 void peer_reply_ok(struct peer *peer, uint32_t id);
 /*
  * A reply that was made elsewhere; no other one may be in `out`.  Takes the reply's memory.
  */
 void peer_reply_made(struct peer *peer, struct buffer *reply);
-/* The most bytes that may wait in front of a long reply.  */
+/* The most bytes that may wait in front of a long reply. */
 size_t peer_unsent_max(const struct peer *peer);
 void peer_refuse(struct peer *peer, const struct wire_problem *problem);
 
-/* Replies to a request that failed with `r`: `problem` if it was refused, else out of memory.  */
+/* Replies to a request that failed with `r`: `problem` if it was refused, else out of memory. */
 void peer_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem);
 
 #endif

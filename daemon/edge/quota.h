@@ -58,7 +58,7 @@ const char *quota_name(enum quota_kind kind);
 
 bool quota_holds(const struct quota *quota, uint32_t uid); /* true if it holds anything */
 
-/* For status: accounts that hold something, from *index on; NULL after the last.  */
+/* For status: accounts that hold something, from *index on; NULL after the last. */
 const struct quota_account *quota_next(const struct quota *quota, uint32_t *index);
 
 #endif

@@ -33,7 +33,7 @@ int reel_bytes(size_t room, uint32_t most, size_t *ret_bytes);
 int reel_init(struct reel *reel, size_t room, uint32_t most);
 void reel_deinit(struct reel *reel);
 
-/* Appends a copy of the next record; there is room for it.  */
+/* Appends a copy of the next record; there is room for it. */
 void reel_add(struct reel *reel, const struct smv_record *record);
 
 /*
@@ -42,10 +42,10 @@ void reel_add(struct reel *reel, const struct smv_record *record);
  */
 size_t reel_seal(struct reel *reel);
 
-/* The offset of that record, or of the next one to come: `sequence` is at most `count`.  */
+/* The offset of that record, or of the next one to come: `sequence` is at most `count`. */
 size_t reel_find(const struct reel *reel, uint32_t sequence);
 
-/* The bytes of a record in the reel: its size, padded with zeros to a multiple of 8.  */
+/* The bytes of a record in the reel: its size, padded with zeros to a multiple of 8. */
 static inline size_t reel_step(const struct smv_record *record)
 {
         return (record->size + (size_t)SMV_RING_ALIGN - 1) & ~((size_t)SMV_RING_ALIGN - 1);

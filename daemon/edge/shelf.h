@@ -25,10 +25,10 @@ struct shelf {
  * shelf_free().  0 or -ENOMEM.
  */
 int shelf_new(struct edge *edge, uint32_t keep_ms, struct shelf **ret_shelf);
-/* The handle has closed, or was never made.  */
+/* The handle has closed, or was never made. */
 void shelf_free(struct shelf *shelf);
 
-/* A client has named a handle of this owner.  Does nothing if the owner is no shelf.  */
+/* A client has named a handle of this owner.  Does nothing if the owner is no shelf. */
 void shelf_renew(struct handle_owner *owner);
 
 #endif

@@ -7,7 +7,7 @@
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
 
-/* The first pairs, which every user may see.  */
+/* The first pairs, which every user may see. */
 #define OF_EVERYBODY    4u
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define PAIR(text, number)                                                                         \
@@ -83,7 +83,7 @@ static void put_blocks(struct wire_writer *writer, const struct stats *stats)
         put_map(writer, "blocks", pairs, COUNT_OF(pairs));
 }
 
-/* Loaded when bytes == total.  */
+/* Loaded when bytes == total. */
 static void put_loading(struct wire_writer *writer, const struct stats *stats)
 {
         const struct pair pairs[] = {
@@ -164,7 +164,7 @@ static void put_kept(struct wire_writer *writer, const struct edge *edge)
         put_map(writer, "kept", pairs, COUNT_OF(pairs));
 }
 
-/* The next account that this viewer may see: its own, or any.  */
+/* The next account that this viewer may see: its own, or any. */
 static const struct quota_account *next_shown(const struct edge *edge, uint32_t viewer,
                                               uint32_t *index)
 {
@@ -176,7 +176,7 @@ static const struct quota_account *next_shown(const struct edge *edge, uint32_t 
         return account;
 }
 
-/* The rows of the board: what the engine has written for all users.  */
+/* The rows of the board: what the engine has written for all users. */
 struct written {
         const struct board_row *rows;
         uint32_t count;
@@ -190,7 +190,7 @@ static struct board_row row_of(const struct written *written, uint32_t uid)
         return (struct board_row){ .uid = uid };
 }
 
-/* The next row of a user whose account holds nothing, but that has blocks in the pool.  */
+/* The next row of a user whose account holds nothing, but that has blocks in the pool. */
 static const struct board_row *next_gone(const struct edge *edge, uint32_t viewer,
                                          const struct written *written, uint32_t *index)
 {
@@ -310,7 +310,7 @@ void status_put(struct edge *edge, uint32_t viewer, struct wire_writer *writer, 
                 PAIR("pid", edge->pid),
                 PAIR("uid", edge->uid),
                 PAIR("uptime_s", (sys_clock_ns() - edge->conf.started_ns) / 1000000000u),
-                /* Every user may see the pairs up to here.  */
+                /* Every user may see the pairs up to here. */
                 PAIR("steps", counter_get(&stats->steps)),
                 PAIR("rows", counter_get(&stats->rows)),
                 PAIR("tokens_in", counter_get(&stats->tokens_in)),
@@ -327,7 +327,7 @@ void status_put(struct edge *edge, uint32_t viewer, struct wire_writer *writer, 
         };
         uint32_t count = COUNT_OF(pairs);
 
-        /* Without /proc the last three are not known, and left out.  */
+        /* Without /proc the last three are not known, and left out. */
         if (!all)
                 count = OF_EVERYBODY;
         else if (holds->result)

@@ -11,7 +11,7 @@
 #include "daemon/edge/edge.h"
 #include "daemon/edge/wire.h"
 
-/* Puts {id, ok: true, status: {...}}, as this user may see it.  */
+/* Puts {id, ok: true, status: {...}}, as this user may see it. */
 void status_put(struct edge *edge, uint32_t viewer, struct wire_writer *writer, uint32_t id);
 
 #endif

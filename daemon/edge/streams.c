@@ -82,7 +82,7 @@ static void foresee(const struct edge *edge, const struct request *request, uint
         *ret_position = over > waiting + 1 ? over - 1 : waiting;
         turns = over || waiting ? *ret_position + 1 : 0;
         row_ns = counter_get(&stats->prompt_row_ns) +
-                 /* The mean position of a prompt's row is half its length.  */
+                 /* The mean position of a prompt's row is half its length. */
                  counter_get(&stats->prompt_far_ns) * (prompt / 2) / PACE_FAR;
         ns = turns * counter_get(&stats->slot_ns) / slots + prompt * row_ns;
         *ret_wait_ms = ns / 1000000;
@@ -142,7 +142,7 @@ static void submit(struct edge *edge, struct request *first)
                 stream_cancel(edge, unwanted[--count], SMV_END_CANCELLED, SMV_OK);
 }
 
-/* Over a socket the reply comes before every record, because both go through peer->out.  */
+/* Over a socket the reply comes before every record, because both go through peer->out. */
 int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
@@ -238,7 +238,7 @@ static int copy_record(struct buffer *to, const struct smv_record *record)
         return error_pass(r);
 }
 
-/* RETIRED was posted before the END became visible; we may not have taken it yet.  */
+/* RETIRED was posted before the END became visible; we may not have taken it yet. */
 static struct request *ended_by(struct peer *peer, const struct smv_record *record)
 {
         struct request *request = stream_find(peer, record->stream);
@@ -249,7 +249,7 @@ static struct request *ended_by(struct peer *peer, const struct smv_record *reco
         return request;
 }
 
-/* 0, or an error for which the peer is hung up.  */
+/* 0, or an error for which the peer is hung up. */
 static int copy_records(struct peer *peer, struct buffer *to)
 {
         struct ring_reader *reader = &peer->channel->reader;
@@ -312,7 +312,7 @@ bool streams_take(struct peer *peer)
 
 /* ---- the end ---- */
 
-/* Cancels stand before HANGUP in the mail, so the engine ends each request first.  */
+/* Cancels stand before HANGUP in the mail, so the engine ends each request first. */
 void streams_leave(struct peer *peer)
 {
         struct edge *edge = peer->edge;

@@ -35,17 +35,17 @@ int stream_claim(struct peer *peer, struct request *request, struct wire_problem
  */
 int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem);
 
-/* The request was never submitted: frees it.  Its peer may be gone.  */
+/* The request was never submitted: frees it.  Its peer may be gone. */
 void stream_drop(struct edge *edge, struct request *request);
 
 struct request *stream_find(struct peer *peer, uint32_t stream); /* NULL: not alive */
 void stream_cancel(struct edge *edge, struct request *request, enum smv_reason reason,
                    enum smv_code code);
 
-/* RETIRED has come, perhaps for a peer that is gone.  */
+/* RETIRED has come, perhaps for a peer that is gone. */
 void stream_retired(struct edge *edge, struct request *request);
 
-/* The client has read on: tells the engine if it waits for that and was not told yet.  */
+/* The client has read on: tells the engine if it waits for that and was not told yet. */
 void streams_nudge(struct edge *edge, struct channel *channel);
 
 /*
@@ -54,10 +54,10 @@ void streams_nudge(struct edge *edge, struct channel *channel);
  */
 bool streams_take(struct peer *peer);
 
-/* Puts a frame of these records for the peer.  */
+/* Puts a frame of these records for the peer. */
 void streams_put(struct peer *peer, const void *records, size_t bytes);
 
-/* The peer goes: its requests and its channel retire on their own.  */
+/* The peer goes: its requests and its channel retire on their own. */
 void streams_leave(struct peer *peer);
 
 #endif

@@ -11,7 +11,7 @@
 #include "daemon/edge/work.h"
 #include "daemon/error.h"
 
-/* Besides the outcomes of work.h: the task is with the scribe again.  */
+/* Besides the outcomes of work.h: the task is with the scribe again. */
 enum { TASK_E_GOES_ON = 100 };
 
 /* ---- to the scribe ---- */
@@ -88,7 +88,7 @@ static int keep_text(struct peer_task *task, struct wire_request *asked,
         return error_pass(r);
 }
 
-/* The same for messages, tools and template_vars.  */
+/* The same for messages, tools and template_vars. */
 static int keep_talk(struct peer_task *task, struct wire_request *asked)
 {
         struct wire_values *const all[] = { &task->talk.messages, &task->talk.tools,
@@ -136,7 +136,7 @@ static void post(struct peer_task *task)
         send_off(task->peer->edge, task);
 }
 
-/* Charges and posts a job that is no generation.  */
+/* Charges and posts a job that is no generation. */
 static int pay_and_post(struct peer_task *task, uint64_t bytes, struct wire_problem *ret_problem)
 {
         int r;
@@ -200,7 +200,7 @@ int task_generate(struct peer *peer, struct wire_request *asked, struct request 
                 release(task);
                 return error_pass(r);
         }
-        /* With messages the template writes the first token itself, if it wants it.  */
+        /* With messages the template writes the first token itself, if it wants it. */
         task->job.first_id = talks ? TRAITS_NO_TOKEN : request->model->traits.bos;
         task->ids_max = request->model->context;
         task->request = request;
@@ -236,7 +236,7 @@ int task_detokenize(struct peer *peer, struct served *served, struct wire_reques
         if (!task)
                 return error_raise(-ENOMEM);
         if (text_max > task->frame_max)
-                /* A longer text is refused before it is made.  */
+                /* A longer text is refused before it is made. */
                 text_max = task->frame_max;
         task->job.ids = asked->memory;
         task->job.id_count = asked->token_count;
@@ -276,7 +276,7 @@ int task_history(struct peer *peer, struct handle *handle, struct wire_request *
 
         if (!task)
                 return error_raise(-ENOMEM);
-        /* The first token (BOS) stands only before the first text of a history.  */
+        /* The first token (BOS) stands only before the first text of a history. */
         if (asked->op == WIRE_OPEN && !talks)
                 task->job.first_id = handle->model->traits.bos;
         task->ids_max = holder_room(peer, handle) + 1;
@@ -295,13 +295,13 @@ int task_history(struct peer *peer, struct handle *handle, struct wire_request *
 
 /* ---- back from the scribe ---- */
 
-/* True if the ids are to be continued, not shown.  */
+/* True if the ids are to be continued, not shown. */
 static bool makes_prompt(const struct peer_task *task)
 {
         return task->op == WIRE_GENERATE || task->op == WIRE_OPEN;
 }
 
-/* The bytes of the rendered text, its parts, and the ids that it may become.  */
+/* The bytes of the rendered text, its parts, and the ids that it may become. */
 static size_t rendered_bytes(const struct peer_task *task)
 {
         const struct scribe_job *job = &task->job;
@@ -312,7 +312,7 @@ static size_t rendered_bytes(const struct peer_task *task)
         return bytes;
 }
 
-/* The messages are a text now: charges the text, and posts it to the scribe again.  */
+/* The messages are a text now: charges the text, and posts it to the scribe again. */
 static int go_on(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
 {
         size_t bytes = rendered_bytes(task);
@@ -332,7 +332,7 @@ static int go_on(struct edge *edge, struct peer_task *task, struct wire_problem 
         return TASK_E_GOES_ON;
 }
 
-/* The prompt is tokenized, so it is known whether it fits.  */
+/* The prompt is tokenized, so it is known whether it fits. */
 static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
 {
         const char *field = task->talk.messages.bytes ? "messages" : "prompt";
@@ -417,7 +417,7 @@ static void unlist(struct peer_task *task)
                 task->next->prev = task->prev;
 }
 
-/* Takes back the charge of the frame first, because the request is charged separately.  */
+/* Takes back the charge of the frame first, because the request is charged separately. */
 static void frame_is_read(struct edge *edge, struct peer_task *task)
 {
         struct peer *peer = task->peer;
@@ -512,7 +512,7 @@ void peer_job_done(struct edge *edge, struct scribe_job *job)
 
 /* ---- while a task is with the scribe ---- */
 
-/* True if the task, or one of its streams, has this id.  */
+/* True if the task, or one of its streams, has this id. */
 static bool is_of(const struct peer_task *task, uint32_t id)
 {
         const struct request *request = task->request;
@@ -552,7 +552,7 @@ void task_cancel(struct peer_task *task, uint32_t stream)
                 task_call_off(task, SMV_CANCELLED);
 }
 
-/* The reply may have many megabytes.  The scribe frees it, as long as jobs are still allowed.  */
+/* The reply may have many megabytes.  The scribe frees it, as long as jobs are still allowed. */
 static void clear_made(struct edge *edge, struct peer_task *task)
 {
         task->peer = NULL;

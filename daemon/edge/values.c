@@ -12,7 +12,7 @@
 #include "daemon/error.h"
 #include "daemon/utf8.h"
 
-/* The bytes of a value in an arena, without its text.  */
+/* The bytes of a value in an arena, without its text. */
 #define VALUE_BYTES 128u
 #define ARENA_SPARE (1u << 20)
 
@@ -68,7 +68,7 @@ const char *values_check(struct cursor *at, uint32_t *count)
 
 /* ---- making ---- */
 
-/* A container that is being filled.  */
+/* A container that is being filled. */
 struct level {
         struct value container, key;
         uint32_t left; /* items that are still missing */
@@ -133,7 +133,7 @@ static int add(struct level *level, struct value item)
                                   : value_list_add(&level->container, item));
 }
 
-/* Makes the next item of the innermost container.  */
+/* Makes the next item of the innermost container. */
 static int make_item(struct making *m)
 {
         struct level *level = &m->levels[m->depth];

@@ -115,7 +115,7 @@ static bool find(const uint8_t *body, size_t count, const char *name, struct cur
         return false;
 }
 
-/* Also works on bytes that were not scanned.  0: there is no id, or it is not valid.  */
+/* Also works on bytes that were not scanned.  0: there is no id, or it is not valid. */
 static uint32_t find_id(const uint8_t *body, size_t count)
 {
         struct cursor at;
@@ -173,7 +173,7 @@ static int refuse_key(struct reading *in, const struct item *key)
                            shown);
 }
 
-/* Reads one pair and moves the cursor past it.  */
+/* Reads one pair and moves the cursor past it. */
 static int read_pair(struct reading *in, struct cursor *cursor)
 {
         struct wire_request *request = in->request;
@@ -204,7 +204,7 @@ static int read_pair(struct reading *in, struct cursor *cursor)
         return error_pass(r);
 }
 
-/* Fields that describe a ring need a transport with a ring.  */
+/* Fields that describe a ring need a transport with a ring. */
 static int check_hello(struct reading *in)
 {
         struct wire_request *request = in->request;
@@ -219,7 +219,7 @@ static int check_hello(struct reading *in)
                            "%s is of a ring; transport is socket", name);
 }
 
-/* Exactly one of these fields must be given; `wanted` names them for the message.  */
+/* Exactly one of these fields must be given; `wanted` names them for the message. */
 static int check_one_of(struct reading *in, const enum wire_field *fields, size_t count,
                         const char *wanted)
 {
@@ -243,7 +243,7 @@ static int check_one_of(struct reading *in, const enum wire_field *fields, size_
         return 0;
 }
 
-/* Refuses the field if it is given although it is `wrong`; `how` ends the message.  */
+/* Refuses the field if it is given although it is `wrong`; `how` ends the message. */
 static int check_alone(struct reading *in, enum wire_field number, bool wrong, const char *how)
 {
         struct wire_request *request = in->request;
@@ -255,7 +255,7 @@ static int check_alone(struct reading *in, enum wire_field number, bool wrong, c
                            how);
 }
 
-/* Checks of generate and open.  */
+/* Checks of generate and open. */
 static int check_start(struct reading *in)
 {
         static const enum wire_field starts[] = { WIRE_F_PROMPT, WIRE_F_TOKENS, WIRE_F_MESSAGES,
@@ -279,7 +279,7 @@ static int check_start(struct reading *in)
         return r;
 }
 
-/* For generate and fork: the number of each stream must fit 32 bits.  */
+/* For generate and fork: the number of each stream must fit 32 bits. */
 static int check_streams(struct reading *in)
 {
         struct wire_request *request = in->request;
@@ -307,7 +307,7 @@ static int check_generate(struct reading *in)
         return r ? r : check_streams(in);
 }
 
-/* The fork of a handle is no stream, so it has no sampling fields.  */
+/* The fork of a handle is no stream, so it has no sampling fields. */
 static int check_fork(struct reading *in)
 {
         static const enum wire_field of[] = { WIRE_F_HANDLE, WIRE_F_STREAM };
@@ -358,8 +358,9 @@ static int check_whole(struct reading *in)
                         return WIRE_E_REFUSED;
                 /* fall through */
         case WIRE_HOLD:
+                /* No client waits for tokens of this request. */
                 if (!wire_has(request, WIRE_F_CLASS))
-                        request->class = WIRE_BACKGROUND; /* no client waits for tokens */
+                        request->class = WIRE_BACKGROUND;
                 return 0;
         default:
                 return 0;

@@ -46,7 +46,7 @@ enum wire_op {
         WIRE_OP_N,
 };
 
-/* In the order of the table.  */
+/* In the order of the table. */
 enum wire_field {
         WIRE_F_OP,
         WIRE_F_ID,
@@ -102,20 +102,20 @@ struct wire_text {
         uint32_t count;
 };
 
-/* The elements of an array, or the pairs of a map, as they lie in the frame: see values.h.  */
+/* The elements of an array, or the pairs of a map, as they lie in the frame: see values.h. */
 struct wire_values {
         const uint8_t *bytes; /* NULL: not given */
         uint32_t size, count;
 };
 
-/* A conversation.  */
+/* A conversation. */
 struct wire_talk {
         struct wire_values messages, tools, template_vars;
         uint32_t value_count; /* in all three together */
         bool add_generation_prompt;
 };
 
-/* A decoded request; fields that are not in `given` hold their defaults.  */
+/* A decoded request; fields that are not in `given` hold their defaults. */
 struct wire_request {
         enum wire_op op;
         uint32_t id;
@@ -156,7 +156,7 @@ struct wire_request {
         uint32_t from;        /* attach: the first record to send */
         enum wire_to to;      /* publish */
         uint32_t group;       /* ... to this group */
-        /* wire_release() frees both.  A caller that takes one must clear it here.  */
+        /* wire_release() frees both.  A caller that takes one must clear it here. */
         uint32_t *memory;    /* of `tokens` */
         struct buffer frame; /* what the texts point into, if the request owns it */
 };
@@ -174,7 +174,7 @@ static inline uint32_t wire_streams(const struct wire_request *request)
         return request->op != WIRE_GENERATE ? 0 : request->n ? request->n : 1;
 }
 
-/* Why a request was refused: the content of an error reply.  */
+/* Why a request was refused: the content of an error reply. */
 struct wire_problem {
         enum smv_code code;
         uint32_t id;    /* 0 if it could not be read */
@@ -190,29 +190,29 @@ enum wire_outcome {
 
 /*
  * Is there a whole frame at the front of these bytes?  0: *ret_bytes is its size with its length
- * word, and *ret_body its body, which may be empty (a doorbell).  WIRE_E_PARTIAL: *ret_bytes is the
- * number of bytes needed, 4 if the length word is not whole. WIRE_E_REFUSED: longer than frame_max;
- * known from the length word alone.
+ * word, and *ret_body its body, which may be empty (a doorbell).
+ * WIRE_E_PARTIAL: *ret_bytes is the number of bytes needed, 4 if the length word is not whole.
+ * WIRE_E_REFUSED: longer than frame_max; known from the length word alone.
  */
 int wire_frame(const uint8_t *bytes, size_t count, size_t frame_max, size_t *ret_bytes,
                const uint8_t **ret_body, struct wire_problem *ret_problem);
 
 /*
- * Decodes the body of one frame to a request.  Admission checks which ids the model has.  0,
- * WIRE_E_REFUSED, or -ENOMEM (then only ret_problem->id is set).  Release after 0 only; texts point
- * into `body`.
+ * Decodes the body of one frame to a request.  Admission checks which ids the model has.
+ * 0, WIRE_E_REFUSED, or -ENOMEM (then only ret_problem->id is set).  Release after 0 only; texts
+ * point into `body`.
  */
 int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_request,
                 struct wire_problem *ret_problem);
 void wire_release(struct wire_request *request);
 
-/* The id of a request that is not decoded now, if the first 4 KiB of the frame have it; or 0.  */
+/* The id of a request that is not decoded now, if the first 4 KiB of the frame have it; or 0. */
 uint32_t wire_peek_id(const uint8_t *body, size_t count);
 
-/* The pre-scan alone: is it one msgpack map within the limits?  */
+/* The pre-scan alone: is it one msgpack map within the limits? */
 bool wire_scan(const uint8_t *body, size_t count);
 
-/* Fills the problem and returns WIRE_E_REFUSED.  `format` is as for printf().  */
+/* Fills the problem and returns WIRE_E_REFUSED.  `format` is as for printf(). */
 int wire_refuse(struct wire_problem *ret_problem, enum smv_code code, uint32_t id,
                 const char *field, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -258,7 +258,7 @@ int wire_end(struct wire_writer *writer);
 /* Puts {id, ok: true, and `more` pairs that the caller puts}. */
 void wire_put_ok(struct wire_writer *writer, uint32_t id, uint32_t more);
 
-/* Writes a whole error frame.  */
+/* Writes a whole error frame. */
 int wire_error(struct buffer *to, const struct wire_problem *problem);
 
 #endif

@@ -9,7 +9,7 @@
 #include "daemon/sys.h"
 #include "daemon/why.h"
 
-/* The most bytes of a reply besides the content that is counted.  */
+/* The most bytes of a reply besides the content that is counted. */
 #define REPLY_HEAD_BYTES 64u
 #define SLICE_IDS        (16u << 10)
 
@@ -100,7 +100,7 @@ static int make_conversation(struct peer_task *task, struct arena *arena,
         return error_pass(r);
 }
 
-/* Notes the parts that the template wrote: control tokens are found only there.  */
+/* Notes the parts that the template wrote: control tokens are found only there. */
 static int take_parts(struct peer_task *task)
 {
         const struct rendered *rendered = &task->rendered;
@@ -166,7 +166,7 @@ int work_clear(struct scribe_job *job)
         return 0;
 }
 
-/* The most bytes that msgpack makes of these ids, with the head of the reply.  */
+/* The most bytes that msgpack makes of these ids, with the head of the reply. */
 static size_t ids_bytes(const uint32_t *ids, size_t count)
 {
         size_t bytes = REPLY_HEAD_BYTES;
@@ -264,7 +264,7 @@ int work_tokenize(struct scribe_job *job)
         return error_pass(r);
 }
 
-/* Measures the text of these ids first: an id of a few bytes may have a much longer piece.  */
+/* Measures the text of these ids first: an id of a few bytes may have a much longer piece. */
 static int measure(struct scribe_job *job, size_t *ret_bytes)
 {
         uint32_t vocab = tokenizer_vocab(job->tokenizer);

@@ -41,7 +41,7 @@ int work_detokenize(struct scribe_job *job);
  */
 int work_template(struct scribe_job *job);
 
-/* Only frees a reply that was made for a peer that is gone.  */
+/* Only frees a reply that was made for a peer that is gone. */
 int work_clear(struct scribe_job *job);
 
 #endif
