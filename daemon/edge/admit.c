@@ -51,7 +51,7 @@ int admit_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64
         return error_pass(r);
 }
 
-/* A place in the daemon, an entry in the account, and bytes; or nothing of it. */
+/* Takes a place in the daemon, a request in the account, and its bytes; or nothing of it. */
 static int enter(struct admit *admit, uint32_t uid, uint32_t id, uint64_t bytes,
                  struct wire_problem *ret_problem)
 {
@@ -121,7 +121,7 @@ static int check_ids(const struct served *served, const uint32_t *ids, size_t co
 int admit_check(const struct admit *admit, const struct served *served,
                 const struct wire_request *asked, struct wire_problem *ret_problem)
 {
-        /* A prompt that is too long is refused for that, and nobody looks at a million ids. */
+        /* A prompt that is too long is refused for its length, without a look at a million ids. */
         bool is_long = asked->token_count > admit_context(admit, served);
         uint32_t count = is_long ? 0 : asked->token_count;
         bool is_empty = !asked->token_count && !asked->talk.messages.bytes && !asked->prompt.count;
@@ -160,8 +160,8 @@ size_t admit_own_bytes(const struct request *request)
 }
 
 /*
- * What a prompt holds until its request is finished: ids, or a text and the ids it may become, or
- * messages, until admit_rendered().
+ * The bytes that a prompt holds until its request is finished: ids, or a text and the ids that it
+ * may become.  Messages are held until admit_rendered().
  */
 static size_t prompt_bytes(const struct served *served, const struct wire_request *asked)
 {
@@ -214,7 +214,7 @@ uint64_t admit_deadline(const struct wire_request *asked)
         return sys_clock_ns() + asked->deadline_ms * UINT64_C(1000000);
 }
 
-/* What comes of it, if anything is to come. */
+/* The parameters of a request that generates. */
 static void fill_making(const struct admit *admit, struct request *request,
                         const struct wire_request *asked)
 {
@@ -259,7 +259,8 @@ static void fill(const struct admit *admit, struct request *request,
 const char *admit_why(const struct sched_conf *conf, enum smv_code code, uint32_t count,
                       uint32_t most, char to[ADMIT_WHY_BYTES])
 {
-        uint64_t positions = (uint64_t)count + most - (most > 0); /* its last token is not read */
+        /* the last token is not computed, so it needs no position */
+        uint64_t positions = (uint64_t)count + most - (most > 0);
 
         if (code == SMV_QUOTA)
                 snprintf(to, ADMIT_WHY_BYTES,
@@ -272,13 +273,13 @@ const char *admit_why(const struct sched_conf *conf, enum smv_code code, uint32_
         return to;
 }
 
-/* Positions that one user's sequences may have. */
+/* The most positions that the sequences of one user may have. */
 static uint64_t positions_of_one(const struct sched_conf *conf)
 {
         return (uint64_t)(conf->user_blocks ? conf->user_blocks : conf->blocks) * BLOCK_POSITIONS;
 }
 
-/* How many tokens it may have; 0 or WIRE_E_REFUSED. */
+/* Computes how many tokens the request may generate; 0 or WIRE_E_REFUSED. */
 static int measure(const struct admit *admit, const struct request *request, size_t count,
                    const char *field, uint32_t *ret_max_tokens, struct wire_problem *ret_problem)
 {
@@ -378,7 +379,8 @@ int admit_finish(struct admit *admit, struct request *request, const char *field
                                    "%s has no tokens", field);
         for (struct request *s = request; !r && s; s = s->sibling)
                 r = finish(admit, s, ids, id_count, field, ret_problem);
-        ret_problem->id = request->stream; /* whichever of them it was */
+        /* the client knows only the id of the request, so not that of a sibling */
+        ret_problem->id = request->stream;
         return error_pass(r);
 }
 
@@ -410,7 +412,7 @@ int admit_make(struct admit *admit, uint32_t uid, struct served *served, uint32_
         return 0;
 }
 
-/* Everything but the prompt's tokens. */
+/* Makes a request with everything except the tokens of the prompt. */
 static int make_asked(struct admit *admit, uint32_t uid, struct served *served,
                       const struct wire_request *asked, struct request **ret_request,
                       struct wire_problem *ret_problem)

@@ -12,9 +12,9 @@
 struct anchors {
         struct anchors_conf conf;
         struct loop_timer *timer;
-        struct anchored *first; /* of those that have one */
+        struct anchored *first; /* of the list of anchors that are given out */
         uint32_t free_count;
-        uint32_t free_numbers[]; /* as a stack */
+        uint32_t free_numbers[]; /* a stack */
 };
 
 static void lift_late(void *arg);
@@ -51,7 +51,7 @@ struct anchors *anchors_free(struct anchors *anchors)
 
 /* ---- time ---- */
 
-/* They are few: all are looked at for the one that is over first. */
+/* There are few anchors, so all are searched for the one that ends first. */
 static void set_timer(struct anchors *anchors)
 {
         uint64_t now_ns = sys_clock_ns(), next_ns = UINT64_MAX;
@@ -87,7 +87,7 @@ void anchors_begin(struct anchors *anchors, struct anchored *anchored)
         set_timer(anchors);
 }
 
-/* ---- to have one ---- */
+/* ---- to give out and take back ---- */
 
 static int charge(struct anchors *anchors, struct anchored *anchored, uint32_t uid, uint32_t blocks,
                   uint32_t id, struct wire_problem *ret_problem)
@@ -118,7 +118,7 @@ int anchors_take(struct anchors *anchors, struct anchored *anchored, uint32_t ui
         if (r)
                 return error_pass(r);
         anchored->ms = ms;
-        anchored->until_ns = UINT64_MAX; /* while it is read its time has not begun */
+        anchored->until_ns = UINT64_MAX; /* the time begins when the history has been read */
         if (anchored->number)
                 return 0;
         anchored->uid = uid;

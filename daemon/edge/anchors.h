@@ -1,14 +1,14 @@
 /*
- * Anchors: histories that are asked to stay in the KV pool for a while, or are published.
+ * Anchors: histories that a client asked to keep in the KV pool for a while (pinned), or published.
  *
- * What that is good for, core/prefix.h says: an anchored history is evicted after all else, and
- * what is published others may find; that is all.  The core knows neither handles nor time.  It
- * knows anchors by numbers, of which there are as many as it was made with; here they are dealt
- * out, charged to the user by blocks, and taken back: when their time is over, when the handle
- * closes, when it is asked, or when what was to be read for it was not.
+ * core/prefix.h says what an anchor does: an anchored history is evicted after all others, and
+ * other users may find what is published; that is all.  The core knows neither handles nor time.
+ * It knows anchors by numbers, of which it was made with a fixed count.  This module gives the
+ * numbers out, charges the user by blocks, and takes them back: when the time is over, when the
+ * handle closes, when the client asks, or when the history was to be read and was not.
  *
- * An anchor stays where it was put: what is appended to the handle later is not held, and what is
- * truncated still is, until the handle is held anew.
+ * An anchor stays where it was put.  Tokens that are appended to the handle later are not pinned,
+ * and tokens that are truncated still are, until the handle is pinned anew.
  * Loop thread only.
  */
 #ifndef DAEMON_EDGE_ANCHORS_H
@@ -31,18 +31,19 @@ struct anchors_conf {
 struct anchors;
 
 int anchors_new(const struct anchors_conf *conf, struct anchors **ret_anchors);
-struct anchors *anchors_free(struct anchors *anchors); /* takes NULL; asserts that none is out */
+/* Takes NULL; asserts that no anchor is given out. */
+struct anchors *anchors_free(struct anchors *anchors);
 
 /*
- * From now on this has one, for so long (0: until it is lifted), and its user is charged for the
- * blocks of so many tokens.  It may have one already: the same, then.  0, WIRE_E_REFUSED or
- * -ENOMEM, and it is as it was.
+ * Gives an anchor for `ms` milliseconds (0: until it is lifted), and charges the user for the
+ * blocks of `tokens` tokens.  If there is an anchor already, it is used again. 0, WIRE_E_REFUSED or
+ * -ENOMEM; then nothing is changed.
  */
 int anchors_take(struct anchors *anchors, struct anchored *anchored, uint32_t uid, uint32_t tokens,
                  uint32_t ms, uint32_t id, struct wire_problem *ret_problem);
-/* It is read: its time begins. */
+/* The history has been read: the anchor's time begins. */
 void anchors_begin(struct anchors *anchors, struct anchored *anchored);
-/* If it has one, it has none any more. */
+/* Takes the anchor back, if there is one. */
 void anchors_lift(struct anchors *anchors, struct anchored *anchored);
 
 #endif

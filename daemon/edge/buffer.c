@@ -56,9 +56,8 @@ static int grow(struct buffer *buffer, size_t need)
 }
 
 /*
- * Bytes are moved to the front only when at least as many were taken as are
- * left, or when the buffer may not grow: so each byte moves a few times in its
- * life, however small the pieces are in which the front is taken.
+ * Bytes are moved to the front only if at least as many were taken as are left, or if the buffer
+ * may not grow.  So each byte moves only a few times, even if the front is taken in small pieces.
  */
 int buffer_reserve(struct buffer *buffer, size_t count)
 {

@@ -21,7 +21,7 @@
 #define NS_PER_MS   1000000u
 #define REFUSAL_MAX 1024u
 
-/* ---- who comes in ---- */
+/* ---- new connections ---- */
 
 void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *message)
 {
@@ -38,7 +38,7 @@ void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *mess
         sys_close(fd);
 }
 
-/* 0: charged; else the reason for a stranger. */
+/* 0: the connection is charged; else why the client is refused. */
 static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_why)
 {
         int r;
@@ -64,7 +64,7 @@ static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_wh
         return SMV_OK;
 }
 
-/* Its own first; of the others as many as a request can name. */
+/* The primary group first, then as many others as a request can name. */
 static void note_groups(struct peer *peer, uint32_t gid)
 {
         int others = sys_peer_groups(peer->fd, peer->groups + 1, REQUEST_GROUPS_MAX - 1);
@@ -188,8 +188,8 @@ int edge_open_channel(struct edge *edge, struct peer *peer, enum channel_bell be
 }
 
 /*
- * A client that left, or was made to, keeps no page of ours.  Where we are the ones
- * who go, its last records are its own to read.
+ * A client that has left, or was hung up, keeps no page of ours.  If the daemon itself ends, the
+ * client may still read its last records.
  */
 static void free_channel(struct edge *edge, struct channel *channel)
 {
@@ -209,7 +209,10 @@ static void free_one(struct edge *edge)
         free_channel(edge, channel);
 }
 
-/* The kernel needs a while to take pages back: of several clients that went at once, one a turn. */
+/*
+ * The kernel needs time to take pages back.  If several clients went at once, one channel is freed
+ * in each turn.
+ */
 static void free_next_turn(struct edge *edge)
 {
         if (edge->gone && !loop_timer_set(edge->gone_timer, 0))
@@ -246,8 +249,10 @@ void edge_close_channel(struct edge *edge, struct peer *peer)
 
 /* ---- mail ---- */
 
-/* Lowered, then heard, then judged: a WAKE that was not sent because we had not looked yet may have
- * been for a RETIRED that came since. */
+/*
+ * The order matters: lower the flag, take RETIRED, then settle.  While the flag was up, the engine
+ * may have left out a WAKE, which was for a RETIRED that we have to see.
+ */
 static void on_wake(struct edge *edge, struct channel *channel)
 {
         channel_lower(&channel->draining);
@@ -304,7 +309,7 @@ void edge_catch_up(struct edge *edge)
         } while (count == MAILS);
 }
 
-/* What the engine said before, it has said to us directly; so that is heard first. */
+/* The engine's mail to us is taken first: it was sent before this mail. */
 static uint32_t take_mail(struct edge *edge, struct mailbox *mailbox)
 {
         struct mail mails[MAILS];
@@ -316,7 +321,7 @@ static uint32_t take_mail(struct edge *edge, struct mailbox *mailbox)
         return count;
 }
 
-/* The bell is silenced first: mail that comes while we take rings it anew. */
+/* The bell is read first: mail that comes while we take rings it again. */
 static void on_bell(void *arg, unsigned mask)
 {
         struct edge *edge = arg;
@@ -346,7 +351,7 @@ static void end_streams(struct edge *edge)
         keeper_end_all(edge->keeper, SMV_END_ERROR, SMV_SHUTTING_DOWN);
 }
 
-/* From now on a peer to whom all was said is hung up; a second, then all of them are. */
+/* From now on a peer that has been sent everything is hung up; after a second, all of them are. */
 static void begin_flushing(struct edge *edge)
 {
         struct peer *next;
@@ -400,8 +405,8 @@ void edge_drain(struct edge *edge)
 }
 
 /*
- * While ENDs wait for room, the streams of those who do not read would never end.  Who
- * they are the engine says; a client that has read and does not tell is one of them.
+ * While ENDs wait for room, the streams of clients that do not read would never end.  The engine
+ * says which clients these are.  A client that has read but does not say so is one of them.
  */
 static bool is_waited_for(const struct edge *edge, const struct peer *peer)
 {
@@ -431,7 +436,10 @@ static void on_drain_timer(void *arg)
 
 /* ---- life ---- */
 
-/* Numbers outlive connections, and perhaps the daemon, in somebody's notes: then they name nothing. */
+/*
+ * Clients may note the numbers of handles and streams, and use them after the connection or the
+ * daemon has ended.  With a random first number they name nothing then.
+ */
 static uint64_t first_number(const struct edge *edge)
 {
         return edge->conf.admit.seed() >> 24;
@@ -505,7 +513,7 @@ int edge_new(const struct edge_conf *conf, struct edge **ret_edge)
         return 0;
 }
 
-/* Before its threads ran there may be peers, but nothing of theirs is under way. */
+/* Before the threads ran there may be peers, but they have no work under way. */
 struct edge *edge_free(struct edge *edge)
 {
         if (!edge)

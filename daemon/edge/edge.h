@@ -1,13 +1,11 @@
 /*
  * The edge: everything the loop thread owns.
  *
- * Peers come in through the listener, their texts go through the scribe, their
- * requests down to the engine, and what retires comes back up.  It ends in
- * order: edge_drain() refuses what is new and lets what runs finish, at most
- * for drain_ms; then every stream is ended, its last words are flushed to clients
- * that read (those that do not have a second), every channel retires, and
- * edge_run() returns.
- * A second edge_drain() skips the waiting for what runs.
+ * Peers come in through the listener.  Their texts go through the scribe, their requests go down to
+ * the engine, and retired requests come back up.  The edge ends in order: edge_drain() refuses new
+ * work and lets running requests finish, for drain_ms at most.  Then every stream is ended.  The
+ * ENDs are flushed to clients that read; clients that do not read have a second.  Every channel
+ * retires, and edge_run() returns.  A second edge_drain() skips the waiting for running requests.
  */
 #ifndef DAEMON_EDGE_EDGE_H
 #define DAEMON_EDGE_EDGE_H
@@ -39,28 +37,28 @@ struct edge_conf {
         struct admit_conf admit;
         struct served *served;
         struct stats *stats;
-        struct board *board;         /* the loop reads it */
+        struct board *board;         /* read by the loop */
         int bell;                    /* rung by the waker's mailbox and the scribe's */
         struct mailbox *to_engine;   /* SUBMIT, CANCEL, ROOM, HANGUP, STOP */
-        struct mailbox *from_engine; /* RETIRED, which rings nothing: a WAKE follows */
+        struct mailbox *from_engine; /* RETIRED, which does not ring the bell: a WAKE follows */
         struct mailbox *from_waker;  /* WAKE, CHANNEL_GONE, FAILED, STOPPED */
         struct mailbox *to_scribe;   /* JOB, STOP */
         struct mailbox *from_scribe; /* JOB_DONE */
         uint64_t started_ns;
 };
 
-/* How far it has come on its way out; it only goes on. */
+/* How far the edge has come on its way out.  The phase only increases. */
 enum edge_phase {
         EDGE_SERVING,
-        EDGE_DRAINING, /* nothing new; what runs may finish */
-        EDGE_ENDING,   /* every stream was ended, on its way back from the engine */
-        EDGE_FLUSHING, /* all have retired; last words are read, for a second */
+        EDGE_DRAINING, /* nothing new is accepted; running requests may finish */
+        EDGE_ENDING,   /* every stream was told to end; the loop waits for them to retire */
+        EDGE_FLUSHING, /* all have retired; clients have a second to read the rest */
         EDGE_STOPPING, /* STOP is posted */
 };
 
 struct edge {
         struct edge_conf conf;
-        uint64_t pid, uid; /* ours, for replies */
+        uint64_t pid, uid; /* of the daemon itself, for replies */
         struct loop *loop;
         struct quota *quota;
         struct admit *admit;
@@ -72,66 +70,71 @@ struct edge {
         struct loop_timer *drain_timer;
         struct peer *peers;
         uint32_t peer_count;
-        struct channel **channels; /* by number; NULL: it is free */
-        uint32_t channel_count;    /* numbers there are */
+        struct channel **channels; /* by number; NULL: the number is free */
+        uint32_t channel_count;    /* size of `channels` */
         uint32_t channels_open;
-        struct channel *gone; /* of these, let go by everybody, one of them freed a turn ... */
-        struct loop_timer *gone_timer; /* ... of this */
-        uint32_t live_count;           /* requests with the engine */
-        uint32_t jobs_out;             /* jobs with the scribe */
-        struct listener *listener;     /* main's; NULL if there is none */
-        uint64_t turn; /* of a peer; many a status in one of them count /proc once */
+        /* Channels that all threads have let go; each turn of gone_timer frees one. */
+        struct channel *gone;
+        struct loop_timer *gone_timer;
+        uint32_t live_count;       /* requests that are with the engine */
+        uint32_t jobs_out;         /* jobs that are with the scribe */
+        struct listener *listener; /* main's; NULL if there is none */
+        /* Counts the turns of peers.  Several status requests in one turn read /proc once. */
+        uint64_t turn;
         struct edge_holds {
                 uint64_t turn;
                 int result;
                 struct sys_holds counts;
         } holds;
         enum edge_phase phase;
-        bool alone; /* one connection, ends with it */
+        bool alone; /* a single connection; the daemon ends with it */
         int result;
-        const char *
-                late; /* what is said to those who come when it stops: that, or how the engine failed */
+        /* What late clients are told: that the daemon stops, or how the engine failed. */
+        const char *late;
 };
 
 int edge_new(const struct edge_conf *conf, struct edge **ret_edge);
 struct edge *edge_free(struct edge *edge); /* takes NULL */
 
-/* Until everything has ended in order: 0, or why the engine failed. */
+/*
+ * Runs until everything has ended in order.  Returns 0, or the error that the engine failed with.
+ */
 int edge_run(struct edge *edge);
 
-/* SIGTERM, SIGINT, or the only connection closed. */
+/* Called on SIGTERM, on SIGINT, or when the only connection has closed. */
 void edge_drain(struct edge *edge);
 
 /* A connected socket has come in: makes it a peer or refuses it.  Takes fd. */
 void edge_arrive(struct edge *edge, int fd);
 
-/* Tells a stranger why he is not let in, if he listens, and closes.  Takes fd. */
+/* Tells a client why it is not let in, if it listens, and closes.  Takes fd. */
 void edge_refuse(struct edge *edge, int fd, enum smv_code code, const char *message);
 
-/* A ring of nobody's: 0, WIRE_E_REFUSED, or a negative errno.  HANGUP gives it back. */
+/*
+ * A channel that belongs to no peer: 0, WIRE_E_REFUSED, or a negative errno.  HANGUP gives it back.
+ */
 int edge_new_channel(struct edge *edge, enum channel_bell bell, uint64_t ring_bytes, uint32_t id,
                      struct wire_problem *ret_problem, struct channel **ret_channel);
 
 /*
- * A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED, or a negative errno.
- * It is given back by streams_leave(), or by edge_close_channel() while the engine has
- * not heard of it.
+ * A ring for this peer, charged to its uid: 0, WIRE_E_REFUSED, or a negative errno. streams_leave()
+ * gives it back; or edge_close_channel(), while the engine has not heard of it.
  */
 int edge_open_channel(struct edge *edge, struct peer *peer, enum channel_bell bell,
                       uint64_t ring_bytes, uint32_t id, struct wire_problem *ret_problem);
 void edge_close_channel(struct edge *edge, struct peer *peer);
 
 /*
- * Hears which requests have retired.  A client may have seen the END already: so
- * before anything is judged by what is alive, this is asked.  Nothing is freed but
- * requests that nobody else holds.
+ * Takes all RETIRED mails.  A client may have seen an END before we took its RETIRED.  So this is
+ * called before any decision that depends on which requests are alive.  It frees only requests that
+ * no other thread holds.
  */
 void edge_catch_up(struct edge *edge);
 
-/* Something is gone: is it time for the next phase?  Called after every turn. */
+/* Something has ended: starts the next phase if it is time.  Called after every turn. */
 void edge_go_on(struct edge *edge);
 
-/* The served model of that name; "" is the default one.  NULL: none. */
+/* The served model of that name; "" is the default model.  NULL: there is none. */
 struct served *edge_model(struct edge *edge, const char *name, uint32_t bytes);
 
 #endif

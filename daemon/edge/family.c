@@ -1,10 +1,10 @@
 /*
- * Many requests of one: the siblings of a generate with `n`, and forks of a stream that is alive.
+ * Requests made from another one: the siblings of a generate with `n`, and forks of a live stream.
  *
- * Who is made like another asks what that did, and draws otherwise: with a choice of its own.  In a
- * family, which is all that came of one generate, choices are counted up, whoever of it is
- * forked; so no two that begin alike go on alike, and what a client forks today it can ask for
- * again tomorrow.
+ * Such a request has the parameters of the other one, but its own choice, so that it draws
+ * otherwise.  A family is all requests that came of one generate.  In a family choices are counted
+ * up, whichever member is forked.  So no two members that begin alike go on alike, and a client can
+ * ask again later for the same fork.
  */
 #include "daemon/edge/admit-state.h"
 
@@ -17,10 +17,10 @@
 
 struct family {
         uint32_t members;
-        uint64_t choices; /* those below are taken */
+        uint64_t choices; /* all below this are taken */
 };
 
-/* `like` may be with the engine: what was asked of it does not change. */
+/* `like` may be with the engine: the members that are read here do not change. */
 static void inherit(struct request *request, const struct request *like)
 {
         char *at = (char *)(request + 1);
@@ -36,7 +36,7 @@ static void inherit(struct request *request, const struct request *like)
         request->end_bytes_max = like->end_bytes_max;
 }
 
-/* Where there was none it is founded: 0 or -ENOMEM. */
+/* Makes a family with this request if it has none: 0 or -ENOMEM. */
 static int found_family(struct request *request)
 {
         if (request->family)
@@ -72,7 +72,10 @@ static int check_choices(uint64_t first, uint32_t count, uint32_t id,
                            count, first, UINT32_MAX);
 }
 
-/* From this stream and this choice on, so many requests that ask what this one does: all or none. */
+/*
+ * Makes `count` requests with the parameters of `like`, with streams from `stream` on and choices
+ * from `choice` on: all or none.
+ */
 static int make_alike(struct admit *admit, const struct request *like, uint32_t stream,
                       uint32_t choice, uint32_t count, struct request **ret_first,
                       struct wire_problem *ret_problem)
@@ -111,7 +114,8 @@ int admit_siblings(struct admit *admit, struct request *request, const struct wi
         if (!r)
                 r = make_alike(admit, request, asked->id + 1, asked->choice + 1, more,
                                &request->sibling, ret_problem);
-        ret_problem->id = asked->id; /* whichever of them it was */
+        /* the client knows only the id of the request, so not that of a sibling */
+        ret_problem->id = asked->id;
         if (r)
                 return error_pass(r);
         take_choices(request->family, asked->choice, more + 1);
@@ -120,7 +124,10 @@ int admit_siblings(struct admit *admit, struct request *request, const struct wi
         return 0;
 }
 
-/* What a fork may have: as many tokens as its parent may have when it begins, and its own. */
+/*
+ * The tokens that a fork may have: at most as many as its parent may have when it begins, and its
+ * own.
+ */
 static int measure_fork(const struct admit *admit, const struct request *parent,
                         const struct wire_request *asked, uint32_t *ret_tokens_max,
                         struct wire_problem *ret_problem)
@@ -132,8 +139,10 @@ static int measure_fork(const struct admit *admit, const struct request *parent,
 
         *ret_tokens_max = most;
         if (!wire_has(asked, WIRE_F_MAX_TOKENS))
-                return 0; /* it shares what the parent has left */
-        most--;           /* its last token ends it */
+                /* It has the limit of its parent. */
+                return 0;
+        /* The last token of the parent ends it, so no fork begins behind it. */
+        most--;
         if (asked->max_tokens > context - most)
                 return wire_refuse(ret_problem, SMV_TOO_LONG, asked->id, "max_tokens",
                                    "the stream may have %u tokens by then and max_tokens is %u; "
@@ -186,7 +195,9 @@ static int prepare_fork(struct admit *admit, struct request *request, struct req
         request->sequence.tokens = malloc(room);
         if (!request->sequence.tokens)
                 return error_raise(-ENOMEM);
-        /* What does not change any more of the parent's is copied here, the rest by the engine. */
+        /*
+         * Copies the part of the parent's tokens that does not change; the engine copies the rest.
+         */
         request->known = parent->known;
         memcpy(request->sequence.tokens, parent->sequence.tokens, parent->known * sizeof(uint32_t));
         return 0;
@@ -213,7 +224,8 @@ int admit_fork(struct admit *admit, struct request *parent, const struct wire_re
         for (struct request *child = first; !r && child; child = child->sibling)
                 r = prepare_fork(admit, child, parent, asked, tokens_max, ret_problem);
         if (r) {
-                ret_problem->id = asked->id; /* whichever of them it was */
+                /* the client knows only this id, so not that of another fork */
+                ret_problem->id = asked->id;
                 admit_forget_all(admit, first);
                 return error_pass(r);
         }

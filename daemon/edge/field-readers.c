@@ -1,8 +1,7 @@
 /*
- * How a value is read: it is of the row's type and in its range or it is refused; the message
- * says what was given if that is a number, never if it is a text.  One liberty:
- * where a real number is meant, an integer is one, because encoders write 1.0
- * as 1 unasked.
+ * How a value is read: it must have the type of the row and be in its range, or it is refused.  The
+ * message shows a value that is a number, but never a text.  There is one exception: where a real
+ * number is expected, an integer is accepted, because some encoders write 1.0 as 1.
  */
 #include "daemon/edge/field-readers.h"
 #include "daemon/edge/values.h"
@@ -27,7 +26,7 @@ static const char *const kind_names[] = {
         [ITEM_MAP] = "a map",
 };
 
-/* All refusals of a value; `how` continues the field's name. */
+/* Makes every refusal of a value; `how` continues the field's name. */
 #define REFUSE(in, field, how, ...)                                                                \
         wire_refuse((in)->problem, SMV_BAD_VALUE, (in)->request->id, (field)->row.name, "%s " how, \
                     (field)->row.name, __VA_ARGS__)
@@ -91,8 +90,10 @@ int read_uint64(struct reading *in, const struct field *field, const struct item
         return 0;
 }
 
-/* The range holds for the number given and for the float that is kept of it: 1e-60 is above 0,
- * its float is not.  NaN is in no range. */
+/*
+ * The range must hold for the number that was given, and for the float that is stored: 1e-60 is
+ * above 0, but its float is not.  NaN is in no range.
+ */
 int read_float(struct reading *in, const struct field *field, const struct item *item)
 {
         const struct wire_row *row = &field->row;
@@ -108,7 +109,7 @@ int read_float(struct reading *in, const struct field *field, const struct item 
         else
                 return refuse_kind(in, field, item->kind, "a number");
 
-        /* Judged as a double first: to make a float of 1e300 is undefined. */
+        /* The double is checked first: to convert 1e300 to float is undefined. */
         if (!(given >= row->low && given <= row->high) ||
             (kept = (float)given, row->above && !(kept > row->low)))
                 return REFUSE(in, field, "is %.9g; it may be from %.9g%s to %.9g", given, row->low,
@@ -172,7 +173,7 @@ int read_op(struct reading *in, const struct field *field, const struct item *it
         return REFUSE(in, field, "is none of %s", all);
 }
 
-/* One of three words, by its number. */
+/* Reads one of three words; *ret_number is its index. */
 static int read_word(struct reading *in, const struct field *field, const struct item *item,
                      const char *const words[3], unsigned *ret_number)
 {
@@ -246,7 +247,7 @@ static int next_id(struct reading *in, const struct field *field, uint32_t index
         return 0;
 }
 
-/* `count` was checked by the caller.  Which ids a model has is not known here. */
+/* The caller has checked `count`.  Which ids a model has is not known here. */
 static int read_ids(struct reading *in, const struct field *field, uint32_t count,
                     uint32_t *ret_ids)
 {
@@ -273,7 +274,7 @@ int read_tokens(struct reading *in, const struct field *field, const struct item
 
         if (r)
                 return r;
-        /* An element takes a byte or more: four times the frame at most. */
+        /* An element has at least one byte, so this is at most four times the frame. */
         request->memory = malloc(item->count * sizeof(uint32_t));
         if (!request->memory)
                 return error_raise(-ENOMEM);
@@ -313,7 +314,7 @@ int read_versions(struct reading *in, const struct field *field, const struct it
         return 0;
 }
 
-/* One text of an array. */
+/* Checks one text of an array. */
 static int check_member(struct reading *in, const struct field *field, const struct item *item,
                         uint32_t index)
 {
@@ -326,7 +327,10 @@ static int check_member(struct reading *in, const struct field *field, const str
         return check_utf8(in, field, item);
 }
 
-/* Nothing is offered yet; what a client offers beyond that is its own affair: a negotiation. */
+/*
+ * The daemon has no features yet.  It ignores features that a client offers, because they are a
+ * negotiation.
+ */
 int read_features(struct reading *in, const struct field *field, const struct item *item)
 {
         int r = check_array(in, field, item);
@@ -364,9 +368,9 @@ int read_stop(struct reading *in, const struct field *field, const struct item *
         return 0;
 }
 
-/* ---- what goes to a template as it is ---- */
+/* ---- values that go to a template as they are ---- */
 
-/* One value at the cursor; `index` says where it stands. */
+/* Checks one value at the cursor; `index` is its place, for the message. */
 static int check_value(struct reading *in, const struct field *field, uint32_t index)
 {
         const char *wrong = values_check(&in->at, &in->request->talk.value_count);
@@ -385,7 +389,10 @@ static void keep_values(struct reading *in, const struct field *field, const uin
                 (struct wire_values){ from, (uint32_t)(in->at.at - from), count };
 }
 
-/* The value of a key of the map at the cursor, whose head is read: ITEM_NIL if it is not there. */
+/*
+ * Finds the value of a key in the map at the cursor, whose head was read: ITEM_NIL if it is not
+ * there.
+ */
 static struct item look_up(struct cursor at, uint32_t pairs, const char *key)
 {
         struct item item = { .kind = ITEM_NIL };
@@ -401,7 +408,7 @@ static struct item look_up(struct cursor at, uint32_t pairs, const char *key)
         return (struct item){ .kind = ITEM_NIL };
 }
 
-/* Maps; of messages each says whose it is. */
+/* Reads an array of maps; each of the messages must have a role. */
 int read_maps(struct reading *in, const struct field *field, const struct item *item)
 {
         const uint8_t *from = in->at.at;

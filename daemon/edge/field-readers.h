@@ -1,15 +1,16 @@
 /*
  * Between fields.c and field-readers.c only: one reader for each type of value.
  *
- * It finds the head of the value in `item` and its rest at in->at, checks it, and puts it where the
- * field says, or where it knows itself.  0, WIRE_E_REFUSED with the problem, or -ENOMEM.
+ * A reader gets the head of the value in `item`; the rest of the value is at in->at.  It checks the
+ * value and stores it at the offset of the field, or in a member that the reader itself knows.  0,
+ * WIRE_E_REFUSED with the problem, or -ENOMEM.
  */
 #ifndef DAEMON_EDGE_FIELD_READERS_H
 #define DAEMON_EDGE_FIELD_READERS_H
 
 #include "daemon/edge/fields.h"
 
-#define U64_LIMIT 18446744073709551616.0 /* what UINT64_MAX is as a double */
+#define U64_LIMIT 18446744073709551616.0 /* UINT64_MAX as a double */
 
 typedef int field_reader(struct reading *in, const struct field *field, const struct item *item);
 

@@ -1,6 +1,6 @@
 /*
- * Every field of every request, one row each.  The decoder, the tests that walk
- * the ranges and docs/protocol.md follow this table.
+ * Every field of every request, one row each.  The decoder, the tests that walk the ranges and
+ * docs/protocol.md follow this table.
  */
 #include "daemon/edge/fields.h"
 #include "daemon/edge/field-readers.h"
@@ -35,7 +35,10 @@ static const char *const op_names[WIRE_OP_N] = {
         [WIRE_REVOKE] = "revoke",
 };
 
-/* They will mean something: a request that uses one must not be understood without it. */
+/*
+ * These will have a meaning in a later version, so a request with one of them is refused, not
+ * misread.
+ */
 static const char *const reserved[] = {
         "principal",
         "adapter",
@@ -69,7 +72,7 @@ static const char *const reserved[] = {
 
 /* clang-format off */
 static const struct field fields[WIRE_FIELD_N] = {
-        /* name, number, type,                            low, high, above, member_max,              ops, required */
+        /* name, number, type, low, high, above, member_max, ops, required */
         { { "op",          WIRE_F_OP,          "text",    1, WORD_MAX, 0, 0,                         ALL, ALL },               read_op,          AT(op) },
         { { "id",          WIRE_F_ID,          "uint",    1, U32_MAX, 0, 0,                          ALL, ALL },               read_uint32,      AT(id) },
         { { "versions",    WIRE_F_VERSIONS,    "uints",   2, 2, 0, 0,                                HELLO, HELLO },           read_versions,    0 },

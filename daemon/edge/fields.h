@@ -1,13 +1,11 @@
-/*
- * Between wire.c and fields.c only: the table of fields, and how each is read.
- */
+/* Between wire.c and fields.c only: the table of fields, and how each is read. */
 #ifndef DAEMON_EDGE_FIELDS_H
 #define DAEMON_EDGE_FIELDS_H
 
 #include "daemon/edge/item.h"
 #include "daemon/edge/wire.h"
 
-/* What a field is read with. */
+/* The state while a field is read. */
 struct reading {
         struct cursor at; /* behind the head of the value */
         struct wire_request *request;
@@ -24,7 +22,9 @@ const struct field *field_at(enum wire_field number);
 const struct field *field_find(const char *name, size_t bytes); /* NULL: there is none */
 bool field_reserved(const char *name, size_t bytes);
 
-/* A client's own words, fit to be shown: cut, and no control byte and no half character in it. */
+/*
+ * Makes text of a client fit to be shown: cut, without control bytes and without half characters.
+ */
 void field_shown(char ret_shown[32], const char *name, size_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What a peer may ask.  Every request gets one reply: here, or where its task or
- * its stream goes on.  A handler returns 0 when that is seen to, else why not:
+ * The operations of a peer.  Every request gets one reply: here, or where its task or its stream
+ * goes on.  A handler returns 0 if the reply is sent or will be.  Otherwise it returns
  * WIRE_E_REFUSED with the problem, or a negative errno; then nothing has changed.
  */
 #include "daemon/edge/handlers.h"
@@ -22,7 +22,7 @@
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
 
-/* What every request that leads to work must pass. */
+/* Checks for every request that leads to work. */
 static int check_new(struct peer *peer, const struct wire_request *asked, enum edge_phase until,
                      struct served **ret_served, struct wire_problem *ret_problem)
 {
@@ -49,7 +49,7 @@ static int check_new(struct peer *peer, const struct wire_request *asked, enum e
         return 0;
 }
 
-/* Messages are for a model that knows what to make of them. */
+/* Messages need a model that has a chat template. */
 static int check_chat(const struct served *served, const struct wire_request *asked,
                       struct wire_problem *ret_problem)
 {
@@ -111,7 +111,9 @@ static int find_kept(struct peer *peer, const struct wire_request *asked, struct
                            "there is no kept stream %" PRIu64, asked->kept);
 }
 
-/* The record that comes next, or one that is there; of a stream that has ended, at least its END. */
+/*
+ * `from` may be a record that is there, or the next one; if the stream has ended, at most its END.
+ */
 static int check_from(const struct kept *kept, const struct wire_request *asked,
                       struct wire_problem *ret_problem)
 {
@@ -124,7 +126,7 @@ static int check_from(const struct kept *kept, const struct wire_request *asked,
                            kept->ended ? ", its END included" : " so far");
 }
 
-/* A stream that has ended, and one that never was, are the same to a client that cancels. */
+/* To a client that cancels, a stream that has ended is the same as one that never was. */
 static int handle_cancel(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
@@ -173,7 +175,7 @@ static int handle_attach(struct peer *peer, struct wire_request *asked,
         return 0;
 }
 
-/* One that has ended is nobody's stream any more, and to let go of it is no error. */
+/* A stream that has ended is not attached any more; to detach it is no error. */
 static int handle_detach(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
@@ -257,7 +259,7 @@ static int handle_open(struct peer *peer, struct wire_request *asked,
 static int handle_append(struct peer *peer, struct wire_request *asked,
                          struct wire_problem *ret_problem)
 {
-        struct served *served = NULL; /* the handle has its own */
+        struct served *served = NULL; /* not used: the handle has its own model */
         int r;
 
         r = check_new(peer, asked, EDGE_DRAINING, &served, ret_problem);
@@ -266,7 +268,7 @@ static int handle_append(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
-/* The engine may have ended it meanwhile; then that is what the forks' ENDs say. */
+/* The engine may have ended the parent in the meantime; then the forks' ENDs say so. */
 static int begin_fork(struct peer *peer, struct wire_request *asked,
                       struct wire_problem *ret_problem)
 {
@@ -311,13 +313,16 @@ static int handle_fork(struct peer *peer, struct wire_request *asked,
         return error_pass(r);
 }
 
-/* A request that only reads what the handle has, or its beginning: for itself, or for a public domain. */
+/*
+ * Begins a request that only reads the handle's history, or its beginning.  `publish` is 0, or the
+ * public domain to publish to.
+ */
 static int begin_reading(struct peer *peer, struct wire_request *asked, uint64_t publish,
                          struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
         struct request *request = NULL;
-        struct served *served = NULL; /* the handle has its own */
+        struct served *served = NULL; /* not used: the handle has its own model */
         struct handle *handle = NULL;
         int r;
 
@@ -354,7 +359,7 @@ static int handle_hold(struct peer *peer, struct wire_request *asked,
         return error_pass(begin_reading(peer, asked, 0, ret_problem));
 }
 
-/* To everyone, or to a group that the peer is in itself. */
+/* Publishes to everyone, or to a group of the peer. */
 static int handle_publish(struct peer *peer, struct wire_request *asked,
                           struct wire_problem *ret_problem)
 {
@@ -436,7 +441,7 @@ void handle_request(struct peer *peer, struct wire_request *asked, int r,
                 peer_answer_failure(peer, problem->id, r, problem);
 }
 
-/* An empty frame is a client's doorbell: it has read on. */
+/* An empty frame is a client's doorbell: the client has read on. */
 void handle_frame(struct peer *peer, const uint8_t *body, size_t count)
 {
         struct wire_problem problem = { .id = 0 };

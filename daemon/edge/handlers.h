@@ -1,4 +1,4 @@
-/* Handlers: one frame of a peer, to what it asks for.  Loop thread only. */
+/* Handlers: run what one frame of a peer asks for.  Loop thread only. */
 #ifndef DAEMON_EDGE_HANDLERS_H
 #define DAEMON_EDGE_HANDLERS_H
 
@@ -10,10 +10,13 @@ struct peer;
 struct wire_request;
 struct wire_problem;
 
-/* A whole frame's body.  Replies, now or later; the peer may be closing or doomed then. */
+/*
+ * Handles the body of a whole frame.  Replies, now or later; the peer may be closing or doomed
+ * then.
+ */
 void handle_frame(struct peer *peer, const uint8_t *body, size_t count);
 
-/* The same from where wire_decode() has returned r.  What is kept of `asked` is taken. */
+/* The same when wire_decode() has already returned `r`.  Takes what it keeps of `asked`. */
 void handle_request(struct peer *peer, struct wire_request *asked, int r,
                     struct wire_problem *problem);
 

@@ -8,11 +8,12 @@
 #include "daemon/edge/admit.h"
 #include "daemon/error.h"
 
-#define BUCKETS 1024u /* numbers are counted up, so they spread by themselves */
+/* Numbers are counted up, so they spread over the buckets by themselves. */
+#define BUCKETS 1024u
 
 struct handles {
         struct quota *quota;
-        uint64_t last; /* number given */
+        uint64_t last; /* number that was given out */
         struct handles_sum sum;
         struct handle *buckets[BUCKETS];
 };
@@ -56,7 +57,8 @@ struct handle *handles_find(const struct handles *handles, uint32_t uid, uint64_
 
 static size_t own_bytes(void)
 {
-        return sizeof(struct handle) + sizeof(uint32_t); /* and its part in `sharers` */
+        /* The second part is its share of `sharers`. */
+        return sizeof(struct handle) + sizeof(uint32_t);
 }
 
 static int charge_bytes(struct handles *handles, const struct handle *handle, uint64_t bytes,
@@ -110,7 +112,7 @@ static void drop_tokens(struct handle *handle)
         handle->tokens = NULL;
 }
 
-/* From now on they are this one's: `count` of them, all or the first so many, and room for more. */
+/* Gives the handle its own copy of its first `count` tokens, with room for `more`. */
 static int own_tokens(struct handle *handle, uint32_t count, uint32_t more)
 {
         size_t room = ((size_t)count + more) * sizeof(uint32_t);
@@ -176,7 +178,7 @@ int handles_replace(struct handles *handles, struct handle *handle, uint32_t *to
         if (r)
                 return error_pass(r);
         drop_tokens(handle);
-        shrunk = realloc(tokens, after); /* what is charged is what they need */
+        shrunk = realloc(tokens, after); /* shrinks to the bytes that are charged */
         handle->tokens = shrunk ? shrunk : tokens;
         set_count(handles, handle, count);
         return 0;
@@ -216,7 +218,7 @@ static void enter(struct handles *handles, struct handle *handle)
         handles->sum.tokens += handle->count;
 }
 
-/* Nobody's yet, and charged as if it had as many tokens already. */
+/* Makes a handle that is not listed yet.  It is charged as if it had `count` tokens already. */
 static int make(struct handles *handles, struct handle_owner *owner, uint32_t uid,
                 struct served *model, uint32_t count, uint32_t id, struct wire_problem *ret_problem,
                 struct handle **ret_handle)

@@ -82,7 +82,7 @@ static void put_welcome(struct peer *peer, uint32_t id)
         peer_replied(peer, &writer);
 }
 
-/* The reply and the descriptors leave together, or the reply is taken back: 0 or an errno. */
+/* Sends the reply and the descriptors together, or takes the reply back. 0 or a negative errno. */
 static int welcome_with_ring(struct peer *peer, uint32_t id)
 {
         struct channel *channel = peer->channel;
@@ -100,13 +100,14 @@ static int welcome_with_ring(struct peer *peer, uint32_t id)
         if (r)
                 buffer_take(&peer->out, buffer_count(&peer->out));
         else
-                channel->socket = peer->fd; /* from now on the channel's to close */
+                /* From now on the channel closes the descriptor. */
+                channel->socket = peer->fd;
         sys_close(fds[0]);
         sys_close(fds[1]);
         return error_pass(r);
 }
 
-/* 0: welcome is said.  Else there is no ring, and *ret_problem or the errno says why. */
+/* 0: the reply is sent.  Else there is no ring, and *ret_problem or the errno says why. */
 static int give_ring(struct peer *peer, const struct wire_request *asked,
                      struct wire_problem *ret_problem)
 {
@@ -118,7 +119,8 @@ static int give_ring(struct peer *peer, const struct wire_request *asked,
         int r;
 
         if (buffer_count(&peer->out))
-                return error_raise(-EAGAIN); /* it has not read what we said before */
+                /* The client has not read earlier replies. */
+                return error_raise(-EAGAIN);
         r = edge_open_channel(edge, peer, bells[asked->doorbell], bytes, asked->id, ret_problem);
         if (r)
                 return error_pass(r);
@@ -137,7 +139,7 @@ static int welcome(struct peer *peer, const struct wire_request *asked,
                 r = give_ring(peer, asked, ret_problem);
                 if (!r)
                         return 0;
-                /* Not louder: a client may be refused as often as it likes. */
+                /* Only a debug message, because a client may cause it as often as it likes. */
                 log_debug("no_ring uid=%u why=%s at=%s", peer->uid,
                           r < 0 ? strerror(-r) : ret_problem->message, error_trail());
         }

@@ -10,7 +10,7 @@
 #include "daemon/edge/task.h"
 #include "daemon/error.h"
 
-/* ---- what is asked ---- */
+/* ---- checks and replies ---- */
 
 static int find(struct peer *peer, const struct wire_request *asked, struct handle **ret_handle,
                 struct wire_problem *ret_problem)
@@ -71,9 +71,9 @@ static void reply_length(struct peer *peer, const struct handle *handle, uint32_
         peer_replied(peer, &writer);
 }
 
-/* ---- tokens that come ---- */
+/* ---- tokens that come in ---- */
 
-/* These ids for a handle that is new: their memory is taken. */
+/* Fills a new handle with these ids; on success *ids is taken. */
 static int fill_new(struct peer *peer, struct handle *handle, uint32_t **ids, size_t count,
                     uint32_t id, const char *field, struct wire_problem *ret_problem)
 {
@@ -102,7 +102,10 @@ static int fill_more(struct peer *peer, struct handle *handle, const uint32_t *i
         return error_pass(r);
 }
 
-/* Whose a new handle will be: 0 or -ENOMEM. */
+/*
+ * Chooses the owner of a new handle: a shelf if the client gave keep_ms, else the peer.  0 or
+ * -ENOMEM.
+ */
 static int choose_owner(struct peer *peer, const struct wire_request *asked,
                         struct handle_owner **ret_owner)
 {
@@ -115,7 +118,7 @@ static int choose_owner(struct peer *peer, const struct wire_request *asked,
         return error_pass(r);
 }
 
-/* A shelf is for one handle. */
+/* Frees a shelf: it has only one handle. */
 static void leave_owner(struct handle_owner *owner)
 {
         if (owner->shelf)
@@ -226,7 +229,7 @@ void holder_give_up(struct edge *edge, struct peer_task *task)
                 close_idle(edge, handle);
 }
 
-/* ---- the others ---- */
+/* ---- truncate and fork ---- */
 
 int holder_truncate(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
@@ -274,7 +277,7 @@ static int fork_one(struct peer *peer, struct handle *handle, const struct wire_
         return error_pass(r);
 }
 
-/* All of them or none. */
+/* Makes all forks or none. */
 int holder_fork(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
         struct handles *handles = peer->edge->handles;
@@ -346,7 +349,10 @@ int holder_anchor(struct edge *edge, struct handle *handle, struct request *requ
         return 0;
 }
 
-/* Who only reads leaves the history as it was; where he failed, what was held before goes, too. */
+/*
+ * A request that only reads leaves the history as it was.  If it failed, its anchor is lifted, even
+ * one that the handle had before.
+ */
 static void take_anchor_back(struct edge *edge, struct handle *handle,
                              const struct request *request)
 {
@@ -388,7 +394,7 @@ void holder_take_back(struct edge *edge, struct request *request)
         part(request);
         r = handles_replace(edge->handles, handle, admit_take_tokens(edge->admit, request),
                             request->sequence.token_count, request->stream, &problem);
-        assert(!r); /* it was charged for more */
+        assert(!r); /* the request was charged for more */
 }
 
 /* ---- the end ---- */
@@ -405,7 +411,8 @@ void holder_drop(struct edge *edge, struct handle *handle)
                 task_call_off(handle->task, SMV_NO_HANDLE);
                 return_task(handle->task);
         }
-        close_idle(edge, handle); /* behind the cancel: nobody sets its anchors once more */
+        /* After the cancel in the mail, so the request can not set the anchors again. */
+        close_idle(edge, handle);
 }
 
 int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
@@ -421,7 +428,7 @@ int holder_let_go(struct peer *peer, struct wire_request *asked, struct wire_pro
         return 0;
 }
 
-/* Whatever else is under way on it, this does not wait. */
+/* Does not wait for other work on the handle. */
 int holder_revoke(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
         struct handle *handle;

@@ -51,7 +51,7 @@ static void set_scalar(struct item *item, uint8_t type, uint64_t n)
         }
 }
 
-/* How many bytes of number follow the first byte, from 0xc0 on; the rest is not taken. */
+/* How many bytes of number follow the first byte, from 0xc0 on; NONE: this type is refused. */
 #define NONE 0xff
 static const uint8_t follows[32] = {
         [0x00] = 0,    NONE, 0,    0,          /* nil, never used, false, true */
@@ -123,8 +123,8 @@ const char *item_next(struct cursor *cursor, struct item *ret_item)
 }
 
 /*
- * Steps over one value, which stands inside `depth` containers.  Instead of
- * recursion a stack of how many elements each open container still wants.
+ * Steps over one value, which is inside `depth` containers.  Instead of recursion it has a stack:
+ * how many elements each open container still needs.
  */
 const char *item_skip(struct cursor *cursor, uint32_t depth)
 {

@@ -1,11 +1,10 @@
 /*
  * msgpack items, read one at a time from hostile bytes, without a tree.
  *
- * A cursor walks a frame's body.  An item is what stands at it: a scalar with
- * its value, a text with its bytes, or the head of an array or a map, whose
- * elements then follow.  Reading an item checks that its bytes are there and
- * that a container does not declare more elements than bytes are left.  Items
- * borrow from the frame; nothing is allocated, nothing recurses.
+ * A cursor walks a frame's body.  An item is what the cursor points at: a scalar with its value, a
+ * text with its bytes, or the head of an array or a map, whose elements follow.  Reading an item
+ * checks that its bytes are there, and that a container does not declare more elements than bytes
+ * are left.  Items borrow from the frame; nothing is allocated, nothing recurses.
  */
 #ifndef DAEMON_EDGE_ITEM_H
 #define DAEMON_EDGE_ITEM_H
@@ -29,7 +28,7 @@ struct item {
         enum item_kind kind;
         uint32_t count; /* bytes of a text, elements of an array, pairs of a map */
         union {
-                uint64_t u; /* also a bool's */
+                uint64_t u; /* a bool's too */
                 int64_t negative;
                 double number;
                 const char *bytes;
@@ -40,10 +39,12 @@ struct cursor {
         const uint8_t *at, *end;
 };
 
-/* NULL, or what is wrong with the bytes; the cursor is past the item then. */
+/* Reads one item and moves the cursor past it.  NULL, or what is wrong with the bytes. */
 const char *item_next(struct cursor *cursor, struct item *ret_item);
 
-/* The same, past one whole value that stands inside `depth` containers: depth and keys bounded. */
+/*
+ * The same for one whole value that is inside `depth` containers; checks depth and number of keys.
+ */
 const char *item_skip(struct cursor *cursor, uint32_t depth);
 
 #endif

@@ -13,13 +13,15 @@
 
 struct keeper {
         struct edge *edge;
-        uint64_t last;           /* number given */
-        uint64_t open, bytes;    /* how many there are, and what they are charged */
-        struct channel *channel; /* where all of them write; NULL while there is none */
-        struct kept **slots;     /* NULL: it is free */
+        uint64_t last; /* number that was given out */
+        /* How many streams there are, and the bytes charged for them. */
+        uint64_t open, bytes;
+        struct channel *channel; /* all kept streams write there; NULL while there is none */
+        struct kept **slots;     /* NULL: the slot is free */
         uint32_t slot_count;
         uint32_t *free_slots, free_count;
-        uint32_t *news, news_count; /* slots with records that their readers were not called for */
+        /* Slots with new records, whose readers were not called yet. */
+        uint32_t *news, news_count;
         bool *has_news;
         bool closing;
 };
@@ -109,7 +111,7 @@ static void uncharge(struct kept *kept)
         quota_uncharge(quota, kept->uid, QUOTA_KEPT, 1);
 }
 
-/* It has become what it is; that is less than it might have been. */
+/* The stream has ended: charges what it has become, which is less than what it might have been. */
 static void charge_less(struct kept *kept, uint64_t bytes)
 {
         uint64_t less = kept->charged - bytes;
@@ -120,10 +122,12 @@ static void charge_less(struct kept *kept, uint64_t bytes)
         kept->charged = bytes;
 }
 
-/* ---- the ring of all ---- */
+/* ---- the ring of all kept streams ---- */
 
-/* For what all slots may make in some steps, for it is emptied between them; half of a ring may be
- * promised to ENDs. */
+/*
+ * Enough for the records that all slots make in some steps, because the loop empties the ring
+ * between them.  Half of a ring may be reserved for ENDs.
+ */
 static uint64_t ring_bytes(const struct edge *edge)
 {
         const struct admit_conf *admit = &edge->conf.admit;
@@ -146,7 +150,9 @@ static int need_channel(struct keeper *keeper, uint32_t id, struct wire_problem 
                                            ret_problem, &keeper->channel));
 }
 
-/* With the last of them, whose END was read: so nobody writes there any more. */
+/*
+ * Called when the last stream is forgotten.  Its END was read, so no request writes there any more.
+ */
 static void let_channel_go(struct keeper *keeper)
 {
         if (keeper->open || !keeper->channel)
@@ -217,13 +223,15 @@ void keeper_leave_alone(struct kept *kept)
                 keeper_drop(kept);
 }
 
-/* A record for each token, and one before it that tells its logprobs; a last text, and the END. */
+/* A record for each token, and one before it for its logprobs; a last text, and the END. */
 static size_t records_max(const struct request *request)
 {
         return (size_t)request->max_tokens * (request->sampling.logprobs ? 2 : 1) + 2;
 }
 
-/* What the request may make, in the reel; *ret_bytes is what all of it takes. */
+/*
+ * *ret_room: the bytes of records that the request may make; *ret_bytes: all memory of the stream.
+ */
 static int measure(const struct request *request, size_t *ret_room, size_t *ret_bytes)
 {
         size_t room, bytes;
@@ -264,7 +272,7 @@ static int make(struct keeper *keeper, const struct request *request, size_t roo
         return 0;
 }
 
-/* It has a slot, and is charged. */
+/* Charges the stream and gives it a slot. */
 static int enter(struct kept *kept, size_t bytes, uint32_t id, struct wire_problem *ret_problem)
 {
         struct keeper *keeper = kept->keeper;
@@ -350,9 +358,9 @@ void keeper_close(struct keeper *keeper)
                         keeper_drop(keeper->slots[i]);
 }
 
-/* ---- records that come ---- */
+/* ---- records that come in ---- */
 
-/* RETIRED was posted before its END could be seen; perhaps we have not looked since. */
+/* RETIRED was posted before the END became visible; we may not have taken it yet. */
 static void on_end(struct kept *kept)
 {
         struct keeper *keeper = kept->keeper;
@@ -380,7 +388,10 @@ static void take_record(struct keeper *keeper, const struct smv_record *record)
                 on_end(kept);
 }
 
-/* A reader that has its turn takes the news of all that it reads; it may end with it, and others. */
+/*
+ * A reader that gets its turn takes the new records of all its streams.  The turn may free the
+ * reader and end streams.
+ */
 static void call_readers(struct keeper *keeper)
 {
         while (keeper->news_count) {
@@ -403,7 +414,7 @@ bool keeper_hear(struct keeper *keeper, const struct channel *channel)
                 return false;
         while (!(r = ring_next(&ours->reader, &record)))
                 take_record(keeper, record);
-        assert(r == RING_E_EMPTY); /* nobody writes there but us */
+        assert(r == RING_E_EMPTY); /* only the engine writes there, so the ring is sound */
         if (ring_release(&ours->reader))
                 streams_nudge(keeper->edge, ours);
         call_readers(keeper);

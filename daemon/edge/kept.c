@@ -1,11 +1,11 @@
-/* Who reads a kept stream: one peer at a time, each from where it likes. */
+/* The readers of kept streams: one peer at a time, each from the record it asked for. */
 #include <errno.h>
 
 #include "daemon/edge/keeper.h"
 #include "daemon/edge/streams.h"
 #include "daemon/error.h"
 
-#define FRAME_RECORDS (32u << 10) /* about so many bytes of records go into one frame */
+#define FRAME_RECORDS (32u << 10) /* bytes of records in one frame, about */
 
 struct kept *kept_find(const struct peer *peer, uint32_t stream)
 {
@@ -32,7 +32,7 @@ static void unlink_peer(struct kept *kept)
         kept->peer = NULL;
 }
 
-/* As the last of his round. */
+/* Adds the stream as the last one of the peer's circular list. */
 static void link_peer(struct kept *kept, struct peer *peer)
 {
         struct kept *first = peer->kept ? peer->kept : kept;
@@ -48,7 +48,7 @@ static void link_peer(struct kept *kept, struct peer *peer)
         kept->peer = peer;
 }
 
-/* It says that the stream is read elsewhere, and nothing of the stream itself. */
+/* Tells the reader that the stream is read elsewhere, and nothing about the stream itself. */
 static void say_moved(struct kept *kept)
 {
         const struct {
@@ -64,7 +64,8 @@ static void say_moved(struct kept *kept)
 
         if (loser->state == PEER_OPEN && peer_may_reply(loser))
                 streams_put(loser, &moved, sizeof(moved));
-        peer_call(loser); /* to be sent that; or to go, if it reads nothing at all */
+        /* It sends that; or frees the peer, if it does not read at all. */
+        peer_call(loser);
 }
 
 void kept_attach(struct kept *kept, struct peer *peer, uint32_t stream, uint32_t from)
@@ -108,7 +109,10 @@ static int copy_records(struct kept *kept, struct buffer *to)
         return 0;
 }
 
-/* Each of them once, and next time the next one first: a long reel keeps nobody back. */
+/*
+ * Serves each stream once, and begins with the next one next time: a long reel does not delay
+ * others.
+ */
 static int copy_all(struct peer *peer, struct buffer *to)
 {
         const struct kept *last = peer->kept->peer_prev;

@@ -15,13 +15,17 @@
 #include "daemon/sys.h"
 #include "daemon/why.h"
 
-#define BACKLOG      128
-#define ACCEPTS_MAX  16u        /* in one turn: peers want theirs, too */
-#define PAUSE_NS     100000000u /* before accept is tried again when it fails for good */
-#define LOCK_SUFFIX  ".lock"
-#define PID_BYTES    12 /* of the lock file: "%-11d\n" */
-#define OWNER_ONLY   0600u
-#define NO_GROUP     UINT32_MAX /* as chown() has it */
+#define BACKLOG 128
+/* In one turn; then the peers have theirs. */
+#define ACCEPTS_MAX 16u
+/* After accept fails for another reason, the pause before it is tried again. */
+#define PAUSE_NS    100000000u
+#define LOCK_SUFFIX ".lock"
+/* The size of the lock file: "%-11d\n". */
+#define PID_BYTES  12
+#define OWNER_ONLY 0600u
+/* What chown() takes for no group. */
+#define NO_GROUP     UINT32_MAX
 #define SUN_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
 struct listener {
@@ -29,13 +33,15 @@ struct listener {
         struct loop_watch *watch;
         struct loop_timer *pause;
         char path[SUN_PATH_MAX + 1];
-        const char *group; /* as the user named it: valid while it opens */
+        /* As the user named it; valid only while the listener opens. */
+        const char *group;
         uint32_t mode, gid;
         int fd;
         int lock_fd;
-        int spare_fd;         /* closed for a moment when there are no descriptors */
-        bool bound;           /* the socket at path is ours to remove ... */
-        uint64_t identity[2]; /* ... while it is still this file */
+        /* Closed for a moment when no descriptor is left. */
+        int spare_fd;
+        bool bound;           /* we bound the socket at `path` and will remove it ... */
+        uint64_t identity[2]; /* ... if it is still this file */
 };
 
 int listener_default_path(char *ret_path, size_t path_bytes)
@@ -57,7 +63,7 @@ static int fail(int r, char *why, size_t why_bytes, const char *what, const char
         return error_raise(r);
 }
 
-/* Digits are a number, whether or not some group has it. */
+/* A name of digits is a group number, even if a group has that name. */
 static int find_group(struct listener *listener, char *why, size_t why_bytes)
 {
         const char *name = listener->group;
@@ -83,8 +89,9 @@ static int find_group(struct listener *listener, char *why, size_t why_bytes)
 }
 
 /*
- * Lets others at what we have just made: first it gets its group, then its mode.  By a handle, and
- * if it is still ours: who may write to the directory could put a link to something else there.
+ * Gives others access to what we have just made: first sets its group, then its mode.  It uses a
+ * descriptor, and checks that the file is still ours: a user that may write to the directory could
+ * put a link to something else there.
  */
 static int let_in(const struct listener *listener, const char *path, uint32_t type, uint32_t mode,
                   char *why, size_t why_bytes)
@@ -112,7 +119,7 @@ static int let_in(const struct listener *listener, const char *path, uint32_t ty
         return error_pass(r);
 }
 
-/* ACLs, or a directory further up, may have it otherwise: so it is told, and no more. */
+/* ACLs, or a directory further up, may make this wrong.  So it is only a warning. */
 static void warn_if_barred(const struct listener *listener, const char *directory)
 {
         uint32_t gid = listener->group ? listener->gid : getegid();
@@ -127,7 +134,7 @@ static void warn_if_barred(const struct listener *listener, const char *director
         sys_close(fd);
 }
 
-/* The last directory of the path only: a whole tree is not ours to make. */
+/* Makes the last directory of the path only, not a whole tree. */
 static int make_directory(const struct listener *listener, char *why, size_t why_bytes)
 {
         const char *path = listener->path, *slash = strrchr(path, '/');
@@ -149,7 +156,7 @@ static int make_directory(const struct listener *listener, char *why, size_t why
         return 0;
 }
 
-/* Between the winner's flock and his write one may read the pid of the daemon before. */
+/* Between the winner's flock and its write, one may read the pid of the earlier daemon. */
 static void say_holder(int fd, const char *path, char *why, size_t why_bytes)
 {
         char text[PID_BYTES + 1] = { 0 };
@@ -179,7 +186,7 @@ static int take_lock(struct listener *listener, char *why, size_t why_bytes)
                 sys_close(fd);
                 return r == -EWOULDBLOCK ? LISTENER_E_HELD : error_raise(r);
         }
-        /* Always as many bytes, so that nothing is left of a longer one. */
+        /* Always writes the same number of bytes, so that nothing is left of a longer number. */
         snprintf(text, sizeof(text), "%-*d\n", PID_BYTES - 1, (int)getpid());
         n = sys_write(fd, text, PID_BYTES);
         if (n != PID_BYTES) {
@@ -191,8 +198,8 @@ static int take_lock(struct listener *listener, char *why, size_t why_bytes)
 }
 
 /*
- * A socket that another daemon left, and nothing else: open() says ENXIO of a
- * socket, and opens a file somebody named by mistake.
+ * Removes a socket that another daemon left, and nothing else. open() returns ENXIO for a socket,
+ * and opens a file that was named by mistake.
  */
 static int remove_stale(const char *path, char *why, size_t why_bytes)
 {
@@ -212,8 +219,8 @@ static int remove_stale(const char *path, char *why, size_t why_bytes)
 }
 
 /*
- * No descriptor is left.  The connection would stay in the queue and wake us for
- * ever; so the spare one is given for it, and it is told and closed.
+ * No descriptor is left.  The connection would stay in the queue and wake us for ever.  So the
+ * spare descriptor is closed to accept it, and the client is told and closed.
  */
 static int refuse_one(struct listener *listener)
 {
@@ -343,7 +350,7 @@ int listener_open(struct edge *edge, const struct listener_conf *conf,
         return 0;
 }
 
-/* What stands at the path may be somebody else's by now; then it stays. */
+/* Removes the socket at the path if it is still ours. */
 static void remove_ours(struct listener *listener)
 {
         uint64_t there[2];
@@ -363,7 +370,7 @@ void listener_stop(struct listener *listener)
         listener->spare_fd = sys_close(listener->spare_fd);
 }
 
-/* The lock's descriptor stays open: only the end of the process makes room for another. */
+/* The descriptor of the lock stays open: the lock is free only when the process ends. */
 struct listener *listener_close(struct listener *listener)
 {
         if (!listener)

@@ -1,18 +1,17 @@
 /*
- * The listener: the socket in the file system, and who may come in.
+ * The listener: the socket in the file system, and the check of who may connect.
  *
- * The path is guarded by a lock file beside it, held for life and never
- * unlinked, so that two daemons cannot both believe a stale socket to be
- * theirs: who has the lock may unlink and bind, who has not says who holds it.
- * What stands at the path and is no socket is left alone.  When descriptors run out
- * it closes the reserve it keeps, accepts, refuses, and opens the reserve again: it
- * never spins.
+ * A lock file beside the path guards it.  The lock is held for life and the file is never unlinked.
+ * So two daemons cannot both believe that a stale socket is theirs: the daemon with the lock may
+ * unlink and bind, and the other one says which process has the lock.  If there is something else
+ * than a socket at the path, it is left alone.  When descriptors run out, the listener closes a
+ * spare descriptor, accepts, refuses, and opens the spare again: it never spins.
  *
- * The socket is bound 0600 and nobody listens at it while it is given its group and
- * then its mode, so it is never more open than asked, for no moment.  The directory
- * is made if its parent is there, as open as the socket needs (0700, 0750, 0755) and
- * in the same order; one that was there stays as it is, and if it bars the way the
- * log says so.  The lock file is 0600 always: who cannot open it cannot hold it.
+ * The socket is bound 0600, and it does not listen while it gets its group and then its mode.  So
+ * it is never more open than was asked, not even for a moment.  The directory is made if its parent
+ * is there, as open as the socket needs (0700, 0750, 0755) and in the same order.  A directory that
+ * was there stays as it is; if it keeps clients out, the log says so.  The lock file is always
+ * 0600: a user that cannot open it cannot hold it.
  * Loop thread only.
  */
 #ifndef DAEMON_EDGE_LISTENER_H
@@ -24,20 +23,25 @@
 
 struct listener;
 
-enum listener_outcome { LISTENER_E_HELD = 1 }; /* *why says by whom */
+enum listener_outcome { LISTENER_E_HELD = 1 }; /* *why says which process has it */
 
 struct listener_conf {
         const char *path;
-        uint32_t mode;     /* 0600, 0660 or 0666 */
-        const char *group; /* a name or a number; NULL: whichever the kernel gives it */
+        uint32_t mode; /* 0600, 0660 or 0666 */
+        /* A name or a number; NULL: the group that the kernel gives the socket. */
+        const char *group;
 };
 
-/* Before any thread starts. */
+/* Called before any thread starts. */
 int listener_open(struct edge *edge, const struct listener_conf *conf,
                   struct listener **ret_listener, char *why, size_t why_bytes);
-/* Accepts no more, removes the socket; the lock goes with the process.  Twice is once. */
+/*
+ * Stops accepting and removes the socket; the lock is freed when the process ends.  A second call
+ * does nothing.
+ */
 void listener_stop(struct listener *listener);
-struct listener *listener_close(struct listener *listener); /* stops and frees it; takes NULL */
+/* Stops and frees it; takes NULL. */
+struct listener *listener_close(struct listener *listener);
 
 /* $XDG_RUNTIME_DIR/samovar/sock, else /run/samovar/sock. */
 int listener_default_path(char *ret_path, size_t path_bytes);

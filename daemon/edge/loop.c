@@ -71,7 +71,7 @@ struct loop *loop_free(struct loop *loop)
 
 int loop_run(struct loop *loop)
 {
-        /* libevent forgets a break that comes before it runs; we do not. */
+        /* libevent forgets a break that comes before the loop runs; `stopped` does not. */
         while (!loop->stopped)
                 if (event_base_loop(loop->base, EVLOOP_NO_EXIT_ON_EMPTY) < 0)
                         return error_raise(-EIO);
@@ -86,9 +86,9 @@ void loop_stop(struct loop *loop)
 }
 
 /*
- * The handler may free what it was called for: nothing of it is touched afterwards.
- * A socket in error (its peer closed with bytes unread) libevent calls readable and
- * writable and nothing else; so who watches for HUP watches READ, too, and is told HUP.
+ * The handler may free the watch, so the watch is not used afterwards.  If a socket has an error
+ * (its peer closed with bytes unread), libevent reports only that it is readable and writable.  So
+ * a watch for HUP watches READ, too, and reports it as HUP.
  */
 static void on_fd(evutil_socket_t fd, short what, void *arg)
 {

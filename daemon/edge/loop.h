@@ -1,10 +1,9 @@
 /*
- * The event loop: libevent's only door.
+ * The event loop: only this module uses libevent.
  *
- * Watches on descriptors, timers, signals.  Nothing of libevent shows outside
- * loop.c, and only its core is used: no buffers, no HTTP.  Handlers run one
- * after another on the loop thread; a handler may free any watch or timer, its
- * own included.
+ * It has watches on descriptors, timers, and signals.  Nothing of libevent is visible outside
+ * loop.c, and only its core is used: no buffers, no HTTP.  Handlers run one after another on the
+ * loop thread.  A handler may free any watch or timer, including its own.
  */
 #ifndef DAEMON_EDGE_LOOP_H
 #define DAEMON_EDGE_LOOP_H
@@ -16,11 +15,11 @@ struct loop_watch;
 struct loop_timer;
 
 /*
- * READ and WRITE are level-triggered.  HUP is for a connection that was read to
- * its end: READ would fire for ever, and watching nothing would miss the other
- * side going away.  With HUP in it a mask is edge-triggered: the handler is
- * called when anything changes, or is watched anew, and looks for itself
- * (tests/facts/test-hangup.c).  HUP goes with WRITE, not with READ.
+ * READ and WRITE are level-triggered.  HUP is for a connection that was read to its end: READ would
+ * fire for ever, and a watch on nothing would miss that the other side goes away.  A mask with HUP
+ * is edge-triggered: the handler is called when anything changes or the watch is set again, and
+ * must look for itself (tests/facts/test-hangup.c).  HUP may be combined with WRITE, but not with
+ * READ.
  */
 enum loop_mask { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_HUP = 4 };
 
@@ -28,18 +27,20 @@ typedef void (*loop_handler)(void *arg);
 typedef void (*loop_fd_handler)(void *arg, unsigned mask);
 
 int loop_new(struct loop **ret_loop);
-struct loop *loop_free(struct loop *loop); /* after everything on it */
+struct loop *loop_free(struct loop *loop); /* call after everything on it is freed */
 int loop_run(struct loop *loop);           /* until loop_stop(); it may be run again */
 void loop_stop(struct loop *loop);
 
-/* Mask 0 watches nothing for now; setting the same mask does nothing.  The fd is not the watch's
- * to close. */
+/*
+ * With mask 0 nothing is watched for now; setting the same mask again does nothing.  The watch does
+ * not close the fd.
+ */
 int loop_watch_new(struct loop *loop, int fd, unsigned mask, loop_fd_handler handler, void *arg,
                    struct loop_watch **ret_watch);
 int loop_watch_set(struct loop_watch *watch, unsigned mask);
 struct loop_watch *loop_watch_free(struct loop_watch *watch);
 
-/* Made unset.  Setting a set timer moves it. */
+/* A new timer is not set.  Setting a timer that is set moves it. */
 int loop_timer_new(struct loop *loop, loop_handler handler, void *arg,
                    struct loop_timer **ret_timer);
 int loop_timer_set(struct loop_timer *timer, uint64_t in_ns);

@@ -1,14 +1,18 @@
-/* What goes out to a peer: bounded in a turn, in turns with the waker, and in what may wait. */
+/*
+ * Sending to a peer: a turn sends a limited number of bytes, and a limited number of bytes may
+ * wait.  The socket is shared with the waker.
+ */
 #include <errno.h>
 
 #include "daemon/edge/peer.h"
 #include "daemon/error.h"
 #include "daemon/sys.h"
 
-#define WRITE_TURN  (256u << 10) /* to one peer, then the others have theirs */
-#define RECORDS_MAX (64u << 10)  /* what records may make of what waits */
+/* To one peer in a turn; then the others have theirs. */
+#define WRITE_TURN  (256u << 10)
+#define RECORDS_MAX (64u << 10) /* the most bytes of records that may wait */
 
-/* 1: all of it.  0: the socket is full, or it was enough for a turn. */
+/* 1: all is sent.  0: the socket is full, or the limit of the turn is reached. */
 static int write_out(struct peer *peer)
 {
         struct buffer *out = &peer->out;
@@ -22,7 +26,10 @@ static int write_out(struct peer *peer)
                         return 0;
                 if (most > buffer_count(out))
                         most = buffer_count(out);
-                /* Of all that is there, it would take as much as a quick reader makes room for. */
+                /*
+                 * Not all at once: such a send would go on for as long as a quick reader makes
+                 * room.
+                 */
                 n = sys_send(peer->fd, out->bytes + out->start, most);
                 if (n == -EAGAIN)
                         return 0;
@@ -37,13 +44,13 @@ static int write_out(struct peer *peer)
         return 1;
 }
 
-/* The waker shares the socket with us only to kick. */
+/* The waker shares the socket with us only for the doorbell `kick`. */
 static bool takes_turns(const struct peer *peer)
 {
         return peer->channel && peer->channel->bell == CHANNEL_KICK;
 }
 
-/* Whoever holds the line rings for the other one; a full socket needs no ring. */
+/* The side that holds the line rings for the other side, too.  A full socket needs no ring. */
 static void let_line_go(struct peer *peer)
 {
         static const uint8_t frame[4];
@@ -53,7 +60,7 @@ static void let_line_go(struct peer *peer)
         peer->channel->line_held = false;
 }
 
-/* Where the waker has the line, it calls us when it is done. */
+/* If the waker has the line, it calls us when it is done. */
 void peer_send(struct peer *peer)
 {
         struct channel *channel = peer->channel;
@@ -70,7 +77,7 @@ void peer_send(struct peer *peer)
                 let_line_go(peer);
 }
 
-/* Something waits: for the client, or only for the waker who is ringing just now? */
+/* True if the bytes wait for the client, false if only for the waker, which is ringing just now. */
 bool peer_is_full(const struct peer *peer)
 {
         return !takes_turns(peer) || peer->channel->line_held;
@@ -93,8 +100,8 @@ size_t peer_unsent_max(const struct peer *peer)
 }
 
 /*
- * A client may have sent many requests before it reads: what waits is bounded, not refused.
- * A long reply is not counted: the next one waits for it, and is charged meanwhile.
+ * A client may send many requests before it reads, so replies that wait are bounded, but not
+ * refused earlier.  A long reply is not counted: the next long one waits for it, and stays charged.
  */
 bool peer_may_reply(struct peer *peer)
 {
@@ -133,8 +140,9 @@ void peer_reply_ok(struct peer *peer, uint32_t id)
 }
 
 /*
- * What waits goes in front, where there is room for it.  Else the reply is copied: a short one,
- * which has none, or where the waker kept us from sending more than there is room for.
+ * Puts the bytes that wait in front of the reply, if it has room for them.  Else the reply is
+ * copied.  A short reply has no such room.  And more than that room may wait, if the waker kept us
+ * from sending.
  */
 void peer_reply_made(struct peer *peer, struct buffer *reply)
 {

@@ -13,15 +13,24 @@
 #include "daemon/log.h"
 #include "daemon/sys.h"
 
-#define READ_FIRST    (8u << 10)   /* what was sent meanwhile is mostly less than that ... */
-#define READ_BYTES    (64u << 10)  /* ... or much more */
-#define READ_TURN     (256u << 10) /* of one peer, then the others have theirs */
-#define FRAME_SMALL   (8u << 10)   /* is read by the loop itself ... */
-#define FRAME_COSTS   (2u << 10)   /* ... for so many bytes more than it has ... */
-#define FRAMES_TURN   (32u << 10)  /* ... of which one peer's may be so many, then the same */
-#define HELLO_MAX     (8u << 10)   /* a frame of a client who has not said hello */
-#define FRAME_FREE    (64u << 10)  /* of a frame under way that is not charged */
-#define RECORDS_LOW   (32u << 10)  /* records are added only while less than this waits */
+/* The first read of a turn; clients mostly send less than this ... */
+#define READ_FIRST (8u << 10)
+/* ... or much more, so further reads are larger. */
+#define READ_BYTES (64u << 10)
+/* Read from one peer in a turn; then the others have theirs. */
+#define READ_TURN (256u << 10)
+/* The loop decodes frames up to this size itself ... */
+#define FRAME_SMALL (8u << 10)
+/* ... each costs this many bytes in addition to its size ... */
+#define FRAME_COSTS (2u << 10)
+/* ... and this is the budget of one peer in a turn. */
+#define FRAMES_TURN (32u << 10)
+/* The largest frame of a client that has not said hello. */
+#define HELLO_MAX (8u << 10)
+/* This much of a frame under way is not charged. */
+#define FRAME_FREE (64u << 10)
+/* Records are added only while less than this waits. */
+#define RECORDS_LOW   (32u << 10)
 #define LAST_WORDS_NS 1000000000u
 #define NS_PER_MS     1000000u
 
@@ -41,7 +50,7 @@ void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code co
                 task_call_off(task, code ? code : SMV_CANCELLED);
 }
 
-/* The streams end, the last reply is read or a second passes. */
+/* Cancels the streams.  The peer ends when its last reply is sent, or after a second. */
 static void begin_closing(struct peer *peer)
 {
         peer->state = PEER_CLOSING;
@@ -71,7 +80,7 @@ void peer_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_prob
 
 /* ---- in ---- */
 
-/* Its first bytes are here, of `bytes` in all, or not even its length is. */
+/* A frame has begun that is not whole.  It will have `bytes`; 4 if even its length is not known. */
 static void frame_is_under_way(struct peer *peer, size_t bytes)
 {
         struct edge *edge = peer->edge;
@@ -96,13 +105,16 @@ static void frame_is_under_way(struct peer *peer, size_t bytes)
                 peer_hang_up(peer, "no memory for an account");
         } else {
                 peer->frame_charged = bytes - FRAME_FREE;
-                /* All of its memory at once: a buffer that grows is copied. */
+                /* Reserves all of its memory at once: a buffer that grows is copied. */
                 if (buffer_reserve(&peer->in, bytes - buffer_count(&peer->in)))
                         peer_hang_up(peer, "no memory for a frame");
         }
 }
 
-/* Charged until it was read, by us or with the scribe's work; timed until it was whole. */
+/*
+ * A frame is whole.  It is no longer timed, nor charged here; the task that reads it charges it
+ * again.
+ */
 static void frame_is_here(struct peer *peer, const uint8_t *body, size_t bytes)
 {
         struct wire_problem problem;
@@ -167,7 +179,7 @@ static void take_frames(struct peer *peer, size_t *left)
                         peer->more = true;
                         return;
                 }
-                /* Hello may make a ring, which takes its time, be it given or not. */
+                /* Hello may make a ring.  That takes time, whether or not the client gets it. */
                 if (peer->state == PEER_NEW)
                         *left = 0;
                 *left -= *left < bytes + FRAME_COSTS ? *left : bytes + FRAME_COSTS;
@@ -175,7 +187,7 @@ static void take_frames(struct peer *peer, size_t *left)
         }
 }
 
-/* Half a frame will never be whole; what the client asked before goes on. */
+/* Half a frame will never be whole; requests that came before it go on. */
 static void read_is_over(struct peer *peer)
 {
         peer->read_shut = true;
@@ -186,7 +198,10 @@ static void read_is_over(struct peer *peer)
         peer->frame_timed = false;
 }
 
-/* Of a large frame no more than there is memory for already: it is not to be moved. */
+/*
+ * How many bytes to read.  For a large frame, at most the memory that it already has, so that it is
+ * never moved.
+ */
 static size_t read_room(const struct peer *peer, size_t taken)
 {
         const struct buffer *in = &peer->in;
@@ -227,7 +242,8 @@ static void read_in(struct peer *peer)
                 taken += (size_t)n;
                 take_frames(peer, &frames);
                 if ((size_t)n < room)
-                        break; /* that was all; if more has come since, the loop calls again */
+                        /* That was all; if more has come since, the loop calls again. */
+                        break;
         }
         if (!buffer_count(in))
                 buffer_deinit(in);
@@ -236,8 +252,8 @@ static void read_in(struct peer *peer)
 /* ---- turns ---- */
 
 /*
- * After its end a socket reads as ended whether the client shut one direction or
- * is gone; to send nothing tells (tests/facts/test-hangup.c).
+ * A socket that was read to its end looks the same whether the client shut one direction or is
+ * gone.  Sending nothing tells which it is (tests/facts/test-hangup.c).
  */
 static bool is_gone(const struct peer *peer)
 {
@@ -252,9 +268,9 @@ static bool take_records(struct peer *peer)
 }
 
 /*
- * Records go out while the socket takes them; beyond a little that waits, they wait in the
- * ring, as long replies wait with their tasks.  One of those comes a turn, and after records:
- * so neither keeps the other back.
+ * Sends records while the socket takes them.  Beyond a small amount they wait in the ring, and long
+ * replies wait with their tasks.  A turn sends one long reply, after the records, so neither delays
+ * the other for long.
  */
 static void pump(struct peer *peer)
 {
@@ -269,8 +285,8 @@ static void pump(struct peer *peer)
 }
 
 /*
- * Hung up, a client loses what it has not read of its ring.  It does not tell us
- * when it has, but it will close then.
+ * A client that is hung up loses what it has not read of its ring.  It does not tell us when it has
+ * read all, but then it will close.
  */
 static bool may_linger(struct peer *peer)
 {
@@ -288,7 +304,8 @@ static bool is_over(struct peer *peer)
         if (buffer_count(&peer->out))
                 return false;
         if (peer->channel && !channel_is_shown(peer->channel))
-                return false; /* the engine will call */
+                /* The engine will send a WAKE. */
+                return false;
         if (peer->state == PEER_CLOSING)
                 return true;
         return (peer->read_shut || peer->edge->phase >= EDGE_FLUSHING) && !peer->requests &&
@@ -346,7 +363,7 @@ static void on_again(void *arg)
         peer_settle(peer);
 }
 
-/* Without memory for it, when something happens to it. */
+/* Without memory for the timer, the turn comes with the next event of the peer. */
 void peer_call(struct peer *peer)
 {
         (void)loop_timer_set(peer->again, 0);
@@ -402,7 +419,8 @@ static struct peer *release(struct peer *peer)
         buffer_deinit(&peer->in);
         buffer_deinit(&peer->out);
         if (peer->channel && peer->channel->socket >= 0)
-                (void)sys_shutdown(peer->fd); /* its number is taken until the channel is gone */
+                /* The number of the descriptor stays taken until the channel is gone. */
+                (void)sys_shutdown(peer->fd);
         else
                 sys_close(peer->fd);
         free(peer);
@@ -421,7 +439,9 @@ int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer *
         }
         *peer = (struct peer){ .edge = edge, .fd = fd, .uid = uid, .pid = pid };
         buffer_init(&peer->in, config->frame_bytes + 4);
-        /* One reply as long as a frame may be, on top of all that may wait when it begins. */
+        /*
+         * Room for one reply as long as a frame may be, on top of all that may wait when it begins.
+         */
         buffer_init(&peer->out,
                     2 * peer_unsent_max(peer) + config->ring_bytes + config->frame_bytes + 4);
         r = begin(peer);

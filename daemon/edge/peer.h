@@ -1,33 +1,33 @@
 /*
  * A peer: one client's connection.
  *
- * Bytes in, replies out, its channel, its requests.  It reads with read(), so
- * descriptors a client attaches are dropped by the kernel.  Replies carry their
- * request's id, so a status does not wait behind a megabyte that is with the
- * scribe.  What cannot be written at once waits in a bounded buffer, and a
- * client that lets that run full is hung up.  A frame must be whole within
- * conf.frame_ms of its first byte, hello must come within conf.hello_ms.
+ * The peer receives bytes, sends replies, and has a channel and requests.  It reads with read(), so
+ * the kernel drops descriptors that a client attaches.  A reply carries the id of its request, so a
+ * status does not wait behind a megabyte that is with the scribe.  Bytes that the socket does not
+ * take at once wait in a bounded buffer.  If a client lets that buffer run full, the peer hangs up.
+ * A frame must be whole within conf.frame_ms of its first byte, and hello must come within
+ * conf.hello_ms.
  *
- * Records are read by the client itself out of its ring, or drained from the ring
- * to the socket, and that only while little else waits there; a client that does
- * not read thus fills its own ring, and the scheduler stalls its streams and
- * nobody else's.
+ * The client reads records from its ring itself, or the loop drains the ring to the socket.  The
+ * loop drains only while little else waits for the socket.  So a client that does not read fills
+ * its own ring, and the scheduler stalls its streams and no other client's.
  *
- * A half-closed connection goes on streaming; when all has ended, a client that
- * reads its ring itself has conf.stall_ms to finish.  A hang-up cancels everything.
- * The peer is freed at once then; requests, channel and jobs retire on their own.
- * A generate that is cancelled while its prompt is with the scribe is refused
- * with CANCELLED when the job comes back; it never reaches the engine.
+ * A half-closed connection goes on streaming.  When all requests have ended, a client that reads
+ * its ring itself has conf.stall_ms to finish reading.  A hang-up cancels everything.  The peer is
+ * freed at once then; requests, channel and jobs retire on their own.  If a generate is cancelled
+ * while its prompt is with the scribe, it is refused with CANCELLED when the job comes back.  It
+ * never reaches the engine.
  *
- * What a frame is more than 64 KiB is charged while it comes in.  A peer that sends
- * many is heard a few at a time: the others have their turns between.  A frame of more
- * than 8 KiB is read by the scribe, and a long reply is made there: nothing that a client
- * sends or asks for holds the loop for a millisecond.
+ * The part of a frame beyond 64 KiB is charged while the frame comes in.  A peer that sends many
+ * frames has only a few of them handled in a turn, and the other peers have their turns between.
+ * The scribe decodes a frame of more than 8 KiB, and it also makes the long replies.  So nothing
+ * that a client sends or asks for holds the loop for a millisecond.
  *
- * peer.c has the bytes that come, outgoing.c those that go, handlers.c the operations, task.c the work for the scribe,
- * streams.c what the engine has and what comes back, keeper.c and kept.c what outlives it, holder.c its handles.  None of them frees a peer
- * under another's feet: they doom it, and peer_settle(), last in every turn of it,
- * flushes, watches, or frees.
+ * peer.c has the bytes that come in, outgoing.c the bytes that go out, handlers.c the operations,
+ * task.c the work for the scribe, streams.c the requests that are with the engine and the records
+ * that come back, keeper.c and kept.c the streams that outlive the peer, and holder.c the
+ * operations on handles.  None of them frees a peer while another one uses it: they mark it as
+ * doomed. peer_settle() is the last call of every turn of the peer; it flushes, watches, or frees.
  * Loop thread only.
  */
 #ifndef DAEMON_EDGE_PEER_H
@@ -45,8 +45,8 @@
 
 enum peer_state {
         PEER_NEW,     /* has not said hello */
-        PEER_OPEN,    /* may ask */
-        PEER_CLOSING, /* its streams are cancelled, its last reply is on its way, then hung up */
+        PEER_OPEN,    /* may send requests */
+        PEER_CLOSING, /* its streams are cancelled; it is hung up when its last reply is sent */
 };
 
 struct peer {
@@ -54,78 +54,97 @@ struct peer {
         struct peer *next, *prev; /* in edge->peers */
         int fd;
         uint32_t uid;
-        int32_t pid;                                      /* for the log only */
-        uint32_t group_count, groups[REQUEST_GROUPS_MAX]; /* none where nobody may publish */
+        int32_t pid; /* for the log only */
+        /* No groups if the setting `publish` is off. */
+        uint32_t group_count, groups[REQUEST_GROUPS_MAX];
         enum peer_state state;
-        bool read_shut; /* the client has said all it will */
+        bool read_shut; /* the client has shut its sending side */
         bool more;      /* whole frames wait in `in` for the next turn */
-        bool reading;   /* ... or until the scribe has read the one before them */
+        bool reading;   /* a frame is with the scribe; those behind it wait until it is read */
         bool doomed;    /* freed by peer_settle() */
         struct loop_watch *watch;
-        struct loop_timer *again;    /* the next turn, at once but behind all others */
-        struct loop_timer *deadline; /* hello, the frame under way, or the last reply */
-        bool frame_timed, lingers;   /* which of them, in the open state */
+        struct loop_timer *again;    /* its next turn: at once, but behind all other peers */
+        struct loop_timer *deadline; /* for hello, the frame under way, or the last reply */
+        /* In the state PEER_OPEN: what `deadline` is set for. */
+        bool frame_timed, lingers;
         uint64_t frame_charged;
         struct buffer in, out;
-        size_t long_left;         /* of a long reply in `out`, and what is in front of it */
-        struct channel *channel;  /* from hello, or of the socket kind from its first generate */
-        struct request *requests; /* with the engine, or with an END to be drained */
-        struct peer_task *tasks;  /* with the scribe */
-        struct kept *kept;        /* which it is attached to, in a round: who comes next */
+        /* Bytes left in `out` of a reply that the scribe made, and of all in front of it. */
+        size_t long_left;
+        /* From hello on; a private channel is made by the first generate. */
+        struct channel *channel;
+        struct request *requests; /* with the engine, or with an END that is not drained yet */
+        struct peer_task *tasks;  /* jobs that are with the scribe */
+        /*
+         * The kept streams that it is attached to, as a circular list; points at the next one to be
+         * served.
+         */
+        struct kept *kept;
         struct handle_owner handles;
-        struct peer_task *made, **made_end; /* whose long replies wait for one another */
+        /* Tasks whose replies the scribe has made; the replies are sent one after another. */
+        struct peer_task *made, **made_end;
 };
 
-/* Takes fd, whatever it returns; its connection is charged to uid already, and uncharged by
- * peer_free(). */
+/*
+ * Takes fd, whatever it returns.  Its connection is charged to uid already; peer_free() uncharges
+ * it.
+ */
 int peer_new(struct edge *edge, int fd, uint32_t uid, int32_t pid, struct peer **ret_peer);
 struct peer *peer_free(struct peer *peer);
 
-/* It will have a turn, behind all others. */
+/* The peer gets another turn, behind all others. */
 void peer_call(struct peer *peer);
 
-/* What the scribe did for it, or for a peer that is gone meanwhile. */
+/* The scribe has finished a job of this peer, or of a peer that has gone in the meantime. */
 void peer_job_done(struct edge *edge, struct scribe_job *job);
 
-/* The scribe has read the frame that the peer waits for: as wire_decode() returned. */
+/* The scribe has read the frame that the peer waits for; `r` is the result of wire_decode(). */
 void peer_frame_is_read(struct peer *peer, struct wire_request *asked, int r,
                         struct wire_problem *problem);
 
-/* Ends all its requests so, and jobs with this code. */
+/* Ends all its requests with this reason and code, and calls off its jobs with this code. */
 void peer_cancel_all(struct peer *peer, enum smv_reason reason, enum smv_code code);
 
-/* What the socket takes of what waits; and does something wait, for the client and not only for
- * the waker who is ringing just now? */
+/*
+ * peer_send() writes what the socket takes of the bytes that wait. peer_is_full(): if bytes wait,
+ * do they wait for the client, and not only for the waker, which is ringing just now?
+ */
 void peer_send(struct peer *peer);
 bool peer_is_full(const struct peer *peer);
 
-/* All that waits goes out now, and these descriptors with its first byte: 0, or a negative errno
- * and nothing has gone. */
+/*
+ * Sends all that waits, and these descriptors with its first byte: 0, or a negative errno and
+ * nothing was sent.
+ */
 int peer_pass(struct peer *peer, const int *fds, unsigned count);
 
-/* Sends and drains what can be, then waits for more; or it is over and freed.  Nobody uses the
- * peer afterwards. */
+/*
+ * Sends and drains what can be sent, then watches for more; or frees the peer if it is over.  The
+ * caller must not use the peer afterwards.
+ */
 void peer_settle(struct peer *peer);
 
-/* No more of it: peer_settle() will free it. */
+/* Ends the peer: peer_settle() will free it. */
 void peer_hang_up(struct peer *peer, const char *why);
 
 /*
- * A reply: false if the peer does not read those it has, and is doomed.  Else the
- * caller puts one value, and peer_replied() ends it.
+ * A reply: false if the peer does not read the replies it has; the peer is doomed then.  Else the
+ * caller puts one value, and peer_replied() ends the reply.
  */
 bool peer_may_reply(struct peer *peer);
 bool peer_reply(struct peer *peer, struct wire_writer *writer);
 void peer_replied(struct peer *peer, struct wire_writer *writer);
-/* The whole of one that says yes and nothing else. */
+/* A whole reply that says ok and nothing else. */
 void peer_reply_ok(struct peer *peer, uint32_t id);
-/* One that was made elsewhere, while no other such one waits: its memory is taken. */
+/*
+ * A reply that was made elsewhere; no other one may be in `out`.  Takes the reply's memory.
+ */
 void peer_reply_made(struct peer *peer, struct buffer *reply);
-/* What may wait in front of it, at most. */
+/* The most bytes that may wait in front of a long reply. */
 size_t peer_unsent_max(const struct peer *peer);
 void peer_refuse(struct peer *peer, const struct wire_problem *problem);
 
-/* A reply that answers `r` of what filled the problem: refused, or out of memory. */
+/* Replies to a request that failed with `r`: `problem` if it was refused, else out of memory. */
 void peer_answer_failure(struct peer *peer, uint32_t id, int r, struct wire_problem *problem);
 
 #endif

@@ -65,9 +65,9 @@ static void refill(const struct quota *quota, struct quota_account *account)
 }
 
 /*
- * An account that holds nothing is worth keeping while its bucket is not full:
- * forgetting it would hand its uid a new burst.  So accounts are swept only when
- * room is needed, and the table is as large as the uids that were here lately.
+ * An account that holds nothing is kept while its bucket is not full: otherwise its uid would get a
+ * new burst.  So accounts are swept only when room is needed, and the table is as large as the
+ * number of uids that were here lately.
  */
 static void sweep(struct quota *quota)
 {

@@ -1,9 +1,9 @@
 /*
- * Quota: what each user (uid, from the kernel) holds, and how much that may be.
+ * Quota: what each user (uid, from the kernel) holds, and the limits of that.
  *
- * One tier: everything is charged to the uid, not to a connection, so that
- * reconnecting mints nothing.  A charge comes before the work and is taken back
- * exactly once.  An account lives while it holds anything or has lately connected.
+ * There is one level: everything is charged to the uid, not to a connection, so a client gains
+ * nothing when it reconnects.  A charge is made before the work and is taken back exactly once.  An
+ * account lives while it holds anything or has lately connected.
  * Loop thread only.
  */
 #ifndef DAEMON_EDGE_QUOTA_H
@@ -14,13 +14,13 @@
 
 enum quota_kind {
         QUOTA_CONNECTIONS,
-        QUOTA_REQUESTS, /* and jobs of the scribe, until they are done */
+        QUOTA_REQUESTS, /* also jobs of the scribe, until they are done */
         QUOTA_PROMPT_BYTES,
         QUOTA_RING_BYTES,
         QUOTA_HELD_BLOCKS,
         QUOTA_HANDLES,    /* their tokens are prompt bytes */
-        QUOTA_KEPT,       /* streams that are kept ... */
-        QUOTA_KEPT_BYTES, /* ... and what their records may take */
+        QUOTA_KEPT,       /* kept streams ... */
+        QUOTA_KEPT_BYTES, /* ... and the bytes that their records may take */
         QUOTA_KIND_N,
 };
 
@@ -32,7 +32,7 @@ struct quota_conf {
 struct quota_account {
         uint32_t uid;
         uint64_t held[QUOTA_KIND_N];
-        double connects; /* tokens of its bucket */
+        double connects; /* tokens left in its token bucket for connections */
         uint64_t connects_at_ns;
 };
 
@@ -47,13 +47,16 @@ struct quota *quota_free(struct quota *quota); /* asserts that nothing is held *
 int quota_charge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
 void quota_uncharge(struct quota *quota, uint32_t uid, enum quota_kind kind, uint64_t amount);
 
-/* One more connection attempt of this uid: within its rate? */
+/*
+ * Counts one more connection attempt of this uid: 0, QUOTA_E_OVER if it is over the rate, or
+ * -ENOMEM.
+ */
 int quota_connect(struct quota *quota, uint32_t uid, uint64_t now_ns);
 
 uint64_t quota_max(const struct quota *quota, enum quota_kind kind);
 const char *quota_name(enum quota_kind kind);
 
-bool quota_holds(const struct quota *quota, uint32_t uid); /* anything at all */
+bool quota_holds(const struct quota *quota, uint32_t uid); /* true if it holds anything */
 
 /* For status: accounts that hold something, from *index on; NULL after the last. */
 const struct quota_account *quota_next(const struct quota *quota, uint32_t *index);

@@ -1,10 +1,10 @@
 /*
- * A reel: the records of one stream, in order, to be read from any of them.
+ * A reel: the log of the records of one stream, in order; readers can start at any record.
  *
- * It is as large as the longest stream that was let in can become, taken at once: so there is
- * always room for the next record, and pages that are never written cost nothing.  A record is
- * found by its number in a bounded walk, however many there are.  It does not change; who sends
- * one sets the stream in his copy.
+ * It is allocated at once, as large as the stream can become.  So there is always room for the next
+ * record, and pages that are never written cost nothing.  A record is found by its number in a
+ * bounded walk, whatever their count.  Records do not change; a sender sets the stream number in
+ * its copy.
  */
 #ifndef DAEMON_EDGE_REEL_H
 #define DAEMON_EDGE_REEL_H
@@ -17,29 +17,35 @@
 struct reel {
         uint8_t *bytes;
         size_t used, room;
-        uint32_t count, most; /* records: the next one has the number `count` */
-        size_t *marks;        /* where every REEL_STRIDE-th of them begins */
+        uint32_t count, most; /* records; the next one has the number `count` */
+        size_t *marks;        /* the offset of every REEL_STRIDE-th record */
 };
 
 #define REEL_STRIDE 256u
 
-/* What one of so many records and bytes takes, for who charges it; -EOVERFLOW: no number says it. */
+/*
+ * The bytes that a reel for this many records and bytes takes, for the charge.  0, or -EOVERFLOW:
+ * they do not fit a size_t.
+ */
 int reel_bytes(size_t room, uint32_t most, size_t *ret_bytes);
 
 /* 0 or -ENOMEM. */
 int reel_init(struct reel *reel, size_t room, uint32_t most);
 void reel_deinit(struct reel *reel);
 
-/* A copy of the record that comes next; there is room for it. */
+/* Appends a copy of the next record; there is room for it. */
 void reel_add(struct reel *reel, const struct smv_record *record);
 
-/* No more will come: what is left of the room is given back.  What it takes from now on. */
+/*
+ * No more records will come: frees the unused room.  Returns the bytes that the reel takes from now
+ * on.
+ */
 size_t reel_seal(struct reel *reel);
 
-/* Where that record begins, or will: `sequence` is at most `count`. */
+/* The offset of that record, or of the next one to come: `sequence` is at most `count`. */
 size_t reel_find(const struct reel *reel, uint32_t sequence);
 
-/* What a record takes here: its size, and what makes it a multiple of 8, which is zero. */
+/* The bytes of a record in the reel: its size, padded with zeros to a multiple of 8. */
 static inline size_t reel_step(const struct smv_record *record)
 {
         return (record->size + (size_t)SMV_RING_ALIGN - 1) & ~((size_t)SMV_RING_ALIGN - 1);

@@ -10,7 +10,7 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 
-/* The timer is set once in a while, not with every use. */
+/* A use of the handle sets only used_ns.  The timer is set again when it runs out too early. */
 static void on_timer(void *arg)
 {
         struct shelf *shelf = arg;

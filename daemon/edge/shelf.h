@@ -1,10 +1,10 @@
 /*
- * A shelf: where a handle is that outlives its connection.
+ * A shelf: the owner of a handle that outlives its connection.
  *
- * It is an owner like a connection is one (handles.h), of one handle, and has a time instead of a
- * socket: when nobody has named the handle for so long, it closes.  While something is generated
- * on it or a text for it is read, it is in use.  To name it is to renew it.
- * Loop thread only.
+ * It is an owner as a connection is one (handles.h), but of a single handle, and it has a time
+ * instead of a socket: if the handle is not named for that long, it closes.  While a request
+ * generates on the handle or a text for it is read, it is in use.  To name it is to renew it.  Loop
+ * thread only.
  */
 #ifndef DAEMON_EDGE_SHELF_H
 #define DAEMON_EDGE_SHELF_H
@@ -20,12 +20,15 @@ struct shelf {
         uint64_t keep_ns, used_ns;
 };
 
-/* For a handle that will be made with this owner, at once, and shelf_free()d if it was not: 0 or -ENOMEM. */
+/*
+ * Makes a shelf for one handle.  The caller makes the handle at once with this owner, or calls
+ * shelf_free().  0 or -ENOMEM.
+ */
 int shelf_new(struct edge *edge, uint32_t keep_ms, struct shelf **ret_shelf);
-/* Its handle has closed, or never was. */
+/* The handle has closed, or was never made. */
 void shelf_free(struct shelf *shelf);
 
-/* Somebody has named a handle of this owner; of one that is no shelf, nothing. */
+/* A client has named a handle of this owner.  Does nothing if the owner is no shelf. */
 void shelf_renew(struct handle_owner *owner);
 
 #endif

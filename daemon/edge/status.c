@@ -7,7 +7,8 @@
 #include "daemon/sys.h"
 #include "daemon/text/chat.h"
 
-#define OF_EVERYBODY    4u /* counts that are no matter of what others do */
+/* The first pairs, which every user may see. */
+#define OF_EVERYBODY    4u
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define PAIR(text, number)                                                                         \
         {                                                                                          \
@@ -16,7 +17,7 @@
 
 struct pair {
         const char *name;
-        uint32_t bytes; /* of the name: the compiler counts */
+        uint32_t bytes; /* of the name, counted by the compiler */
         uint64_t value;
 };
 
@@ -36,7 +37,10 @@ static void put_map(struct wire_writer *writer, const char *name, const struct p
         put_pairs(writer, pairs, count);
 }
 
-/* Whoever runs the daemon, and root.  To others it is their own row, and what explains why one waits. */
+/*
+ * True for root and for the user that runs the daemon.  Other users see their own row, and what
+ * explains why a request waits.
+ */
 static bool sees_all(const struct edge *edge, uint32_t viewer)
 {
         return !viewer || viewer == edge->uid;
@@ -160,7 +164,7 @@ static void put_kept(struct wire_writer *writer, const struct edge *edge)
         put_map(writer, "kept", pairs, COUNT_OF(pairs));
 }
 
-/* The next account that this viewer is shown: his own, or any. */
+/* The next account that this viewer may see: its own, or any. */
 static const struct quota_account *next_shown(const struct edge *edge, uint32_t viewer,
                                               uint32_t *index)
 {
@@ -172,7 +176,7 @@ static const struct quota_account *next_shown(const struct edge *edge, uint32_t 
         return account;
 }
 
-/* What the engine has written up of everybody. */
+/* The rows of the board: what the engine has written for all users. */
 struct written {
         const struct board_row *rows;
         uint32_t count;
@@ -186,7 +190,7 @@ static struct board_row row_of(const struct written *written, uint32_t uid)
         return (struct board_row){ .uid = uid };
 }
 
-/* ... and of those who have no account any more, but have something there. */
+/* The next row of a user whose account holds nothing, but that has blocks in the pool. */
 static const struct board_row *next_gone(const struct edge *edge, uint32_t viewer,
                                          const struct written *written, uint32_t *index)
 {
@@ -306,7 +310,7 @@ void status_put(struct edge *edge, uint32_t viewer, struct wire_writer *writer, 
                 PAIR("pid", edge->pid),
                 PAIR("uid", edge->uid),
                 PAIR("uptime_s", (sys_clock_ns() - edge->conf.started_ns) / 1000000000u),
-                /* So far it is for everybody. */
+                /* Every user may see the pairs up to here. */
                 PAIR("steps", counter_get(&stats->steps)),
                 PAIR("rows", counter_get(&stats->rows)),
                 PAIR("tokens_in", counter_get(&stats->tokens_in)),
@@ -323,7 +327,7 @@ void status_put(struct edge *edge, uint32_t viewer, struct wire_writer *writer, 
         };
         uint32_t count = COUNT_OF(pairs);
 
-        /* Without /proc they are not known, and left out. */
+        /* Without /proc the last three are not known, and left out. */
         if (!all)
                 count = OF_EVERYBODY;
         else if (holds->result)

@@ -12,7 +12,7 @@
 #include "daemon/log.h"
 #include "daemon/sys.h"
 
-#define FRAME_RECORDS (32u << 10) /* about so many bytes of records go into one frame */
+#define FRAME_RECORDS (32u << 10) /* bytes of records in one frame, about */
 
 static void list_add(struct request **list, struct request *request)
 {
@@ -39,7 +39,7 @@ static bool is_over(const struct request *request)
         return request->retired && !request->crossing;
 }
 
-/* ---- going down ---- */
+/* ---- to the engine ---- */
 
 int stream_claim(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
 {
@@ -67,8 +67,10 @@ void stream_drop(struct edge *edge, struct request *request)
         admit_forget_all(edge->admit, request);
 }
 
-/* How many stand before it, and about how long until its first token: a guess, from how long
- * others had their slots and what their prompts took. */
+/*
+ * How many requests stand before it, and about how long until its first token.  This is a guess,
+ * from how long other requests had their slots and how long their prompts took.
+ */
 static void foresee(const struct edge *edge, const struct request *request, uint64_t *ret_position,
                     uint64_t *ret_wait_ms)
 {
@@ -80,7 +82,8 @@ static void foresee(const struct edge *edge, const struct request *request, uint
         *ret_position = over > waiting + 1 ? over - 1 : waiting;
         turns = over || waiting ? *ret_position + 1 : 0;
         row_ns = counter_get(&stats->prompt_row_ns) +
-                 counter_get(&stats->prompt_far_ns) * (prompt / 2) / PACE_FAR; /* on the mean */
+                 /* The mean position of a prompt's row is half its length. */
+                 counter_get(&stats->prompt_far_ns) * (prompt / 2) / PACE_FAR;
         ns = turns * counter_get(&stats->slot_ns) / slots + prompt * row_ns;
         *ret_wait_ms = ns / 1000000;
 }
@@ -116,7 +119,10 @@ static void reply_begun(struct peer *peer, const struct request *request, const 
         peer_replied(peer, &writer);
 }
 
-/* From the mail on it is the engine's, with its siblings; so who is unwanted is looked for before. */
+/*
+ * With the mail the engine owns the request and its siblings, so the unwanted ones are collected
+ * before.
+ */
 static void submit(struct edge *edge, struct request *first)
 {
         struct request *unwanted[SMV_CHOICES_MAX];
@@ -136,7 +142,7 @@ static void submit(struct edge *edge, struct request *first)
                 stream_cancel(edge, unwanted[--count], SMV_END_CANCELLED, SMV_OK);
 }
 
-/* Over a socket the reply is in front of every record: both go through peer->out. */
+/* Over a socket the reply comes before every record, because both go through peer->out. */
 int stream_begin(struct peer *peer, struct request *request, struct wire_problem *ret_problem)
 {
         struct edge *edge = peer->edge;
@@ -188,7 +194,7 @@ void stream_cancel(struct edge *edge, struct request *request, enum smv_reason r
                                                            .what = request });
 }
 
-/* ---- coming back ---- */
+/* ---- back from the engine ---- */
 
 static void let_go(struct edge *edge, struct request *request)
 {
@@ -232,7 +238,7 @@ static int copy_record(struct buffer *to, const struct smv_record *record)
         return error_pass(r);
 }
 
-/* RETIRED was posted before its END could be seen; perhaps we have not looked since. */
+/* RETIRED was posted before the END became visible; we may not have taken it yet. */
 static struct request *ended_by(struct peer *peer, const struct smv_record *record)
 {
         struct request *request = stream_find(peer, record->stream);
@@ -243,7 +249,7 @@ static struct request *ended_by(struct peer *peer, const struct smv_record *reco
         return request;
 }
 
-/* 0, or a failure that costs the peer its connection. */
+/* 0, or an error for which the peer is hung up. */
 static int copy_records(struct peer *peer, struct buffer *to)
 {
         struct ring_reader *reader = &peer->channel->reader;

@@ -11,7 +11,8 @@
 #include "daemon/edge/work.h"
 #include "daemon/error.h"
 
-enum { TASK_E_GOES_ON = 100 }; /* beside work.h's: it is the scribe's again */
+/* Besides the outcomes of work.h: the task is with the scribe again. */
+enum { TASK_E_GOES_ON = 100 };
 
 /* ---- to the scribe ---- */
 
@@ -65,7 +66,10 @@ static void release(struct peer_task *task)
         free(task);
 }
 
-/* A text in a frame of its own comes with that; else it is a short one, and copied. */
+/*
+ * If the request owns the frame of the text, the task takes the frame; else the text is short and
+ * copied.
+ */
 static int keep_text(struct peer_task *task, struct wire_request *asked,
                      const struct wire_text *text)
 {
@@ -84,7 +88,7 @@ static int keep_text(struct peer_task *task, struct wire_request *asked,
         return error_pass(r);
 }
 
-/* The same of messages and what comes with them. */
+/* The same for messages, tools and template_vars. */
 static int keep_talk(struct peer_task *task, struct wire_request *asked)
 {
         struct wire_values *const all[] = { &task->talk.messages, &task->talk.tools,
@@ -132,7 +136,7 @@ static void post(struct peer_task *task)
         send_off(task->peer->edge, task);
 }
 
-/* A job that is no generation: it is paid for, then it goes. */
+/* Charges and posts a job that is no generation. */
 static int pay_and_post(struct peer_task *task, uint64_t bytes, struct wire_problem *ret_problem)
 {
         int r;
@@ -153,7 +157,10 @@ int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem)
         struct peer_task *task;
         int r;
 
-        /* Its jobs were counted as over, and nobody may ask for anything that it could say. */
+        /*
+         * The shutdown waits until no job is with the scribe, so no new job may be posted.  And all
+         * requests that the frame could contain are refused by then.
+         */
         if (peer->edge->phase >= EDGE_ENDING)
                 return wire_refuse(ret_problem, SMV_SHUTTING_DOWN, wire_peek_id(body, bytes - 4),
                                    NULL, "%s", peer->edge->late);
@@ -162,7 +169,7 @@ int task_read(struct peer *peer, size_t bytes, struct wire_problem *ret_problem)
                 return error_raise(-ENOMEM);
         task->reads = true;
         task->id = wire_peek_id(body, bytes - 4);
-        task->frame = *in; /* lent, until it is clear that the task goes */
+        task->frame = *in; /* lent until the task is posted */
         task->frame.start += 4;
         task->frame.end = in->start + bytes;
         buffer_init(&rest, in->max);
@@ -193,7 +200,7 @@ int task_generate(struct peer *peer, struct wire_request *asked, struct request 
                 release(task);
                 return error_pass(r);
         }
-        /* A template writes it itself, where it wants it. */
+        /* With messages the template writes the first token itself, if it wants it. */
         task->job.first_id = talks ? TRAITS_NO_TOKEN : request->model->traits.bos;
         task->ids_max = request->model->context;
         task->request = request;
@@ -229,7 +236,8 @@ int task_detokenize(struct peer *peer, struct served *served, struct wire_reques
         if (!task)
                 return error_raise(-ENOMEM);
         if (text_max > task->frame_max)
-                text_max = task->frame_max; /* a longer one is refused before it is made */
+                /* A longer text is refused before it is made. */
+                text_max = task->frame_max;
         task->job.ids = asked->memory;
         task->job.id_count = asked->token_count;
         asked->memory = NULL;
@@ -268,7 +276,7 @@ int task_history(struct peer *peer, struct handle *handle, struct wire_request *
 
         if (!task)
                 return error_raise(-ENOMEM);
-        /* What is put before a text stands in front of the first one. */
+        /* The first token (BOS) stands only before the first text of a history. */
         if (asked->op == WIRE_OPEN && !talks)
                 task->job.first_id = handle->model->traits.bos;
         task->ids_max = holder_room(peer, handle) + 1;
@@ -285,15 +293,15 @@ int task_history(struct peer *peer, struct handle *handle, struct wire_request *
         return 0;
 }
 
-/* ---- and back ---- */
+/* ---- back from the scribe ---- */
 
-/* Does it become ids that are continued, rather than shown? */
+/* True if the ids are to be continued, not shown. */
 static bool makes_prompt(const struct peer_task *task)
 {
         return task->op == WIRE_GENERATE || task->op == WIRE_OPEN;
 }
 
-/* What came of messages: with it, its parts, and the ids it may become. */
+/* The bytes of the rendered text, its parts, and the ids that it may become. */
 static size_t rendered_bytes(const struct peer_task *task)
 {
         const struct scribe_job *job = &task->job;
@@ -304,7 +312,7 @@ static size_t rendered_bytes(const struct peer_task *task)
         return bytes;
 }
 
-/* A text like any other now: it is charged, and goes to the scribe again. */
+/* The messages are a text now: charges the text, and posts it to the scribe again. */
 static int go_on(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
 {
         size_t bytes = rendered_bytes(task);
@@ -324,7 +332,7 @@ static int go_on(struct edge *edge, struct peer_task *task, struct wire_problem 
         return TASK_E_GOES_ON;
 }
 
-/* The prompt is counted: now it is known whether it fits. */
+/* The prompt is tokenized, so it is known whether it fits. */
 static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
 {
         const char *field = task->talk.messages.bytes ? "messages" : "prompt";
@@ -340,7 +348,9 @@ static int begin_stream(struct edge *edge, struct peer_task *task, struct wire_p
         return error_pass(r);
 }
 
-/* Its ids are the handle's to be charged for from now on; they are fewer than was thought. */
+/*
+ * From now on the handle is charged for the ids, which are at most as many as were charged before.
+ */
 static int fill_handle(struct edge *edge, struct peer_task *task, struct wire_problem *ret_problem)
 {
         admit_job_done(edge->admit, task->uid, task->charged);
@@ -407,7 +417,7 @@ static void unlist(struct peer_task *task)
                 task->next->prev = task->prev;
 }
 
-/* Its account is closed first: what was asked is charged on its own. */
+/* Takes back the charge of the frame first, because the request is charged separately. */
 static void frame_is_read(struct edge *edge, struct peer_task *task)
 {
         struct peer *peer = task->peer;
@@ -447,8 +457,11 @@ static void finish(struct edge *edge, struct peer_task *task)
         release(task);
 }
 
-/* One that is long waits for those before it, those that wait included, though what they waited for
- * may just have gone: what is not read is charged. */
+/*
+ * A reply that the scribe made waits for those made before it.  That includes replies that wait
+ * themselves, even if the one they waited for has just been sent.  So replies that are not read
+ * stay charged.
+ */
 static bool must_wait(const struct peer_task *task)
 {
         const struct peer *peer = task->peer;
@@ -497,9 +510,9 @@ void peer_job_done(struct edge *edge, struct scribe_job *job)
                 peer_settle(peer);
 }
 
-/* ---- while they are out ---- */
+/* ---- while a task is with the scribe ---- */
 
-/* It waits for the work, or a stream of that number does. */
+/* True if the task, or one of its streams, has this id. */
 static bool is_of(const struct peer_task *task, uint32_t id)
 {
         const struct request *request = task->request;
@@ -539,7 +552,7 @@ void task_cancel(struct peer_task *task, uint32_t stream)
                 task_call_off(task, SMV_CANCELLED);
 }
 
-/* Many megabytes, perhaps: the scribe frees them, as long as there is time for jobs. */
+/* The reply may have many megabytes.  The scribe frees it, as long as jobs are still allowed. */
 static void clear_made(struct edge *edge, struct peer_task *task)
 {
         task->peer = NULL;

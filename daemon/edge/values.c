@@ -1,6 +1,6 @@
 /*
- * Both walks keep a stack of what is open instead of recursing: the frame was scanned, so
- * no more than SMV_DEPTH_MAX containers ever are.
+ * Both walks keep a stack of the open containers instead of recursing.  The frame was scanned, so
+ * at most SMV_DEPTH_MAX containers are open.
  */
 #include "daemon/edge/values.h"
 
@@ -12,7 +12,8 @@
 #include "daemon/error.h"
 #include "daemon/utf8.h"
 
-#define VALUE_BYTES 128u /* what a value takes in an arena, beside its text */
+/* The bytes of a value in an arena, without its text. */
+#define VALUE_BYTES 128u
 #define ARENA_SPARE (1u << 20)
 
 static const char *check_item(const struct item *item, bool key)
@@ -34,7 +35,7 @@ const char *values_check(struct cursor *at, uint32_t *count)
 {
         struct {
                 uint64_t left;
-                bool map; /* then every other one, as long as `left` is even, is a key */
+                bool map; /* then an item is a key if `left` is even */
         } open[SMV_DEPTH_MAX + 1] = { { .left = 1 } };
         uint32_t depth = 0;
 
@@ -70,7 +71,7 @@ const char *values_check(struct cursor *at, uint32_t *count)
 /* A container that is being filled. */
 struct level {
         struct value container, key;
-        uint32_t left; /* items that it still wants */
+        uint32_t left; /* items that are still missing */
 };
 
 struct making {
@@ -132,7 +133,7 @@ static int add(struct level *level, struct value item)
                                   : value_list_add(&level->container, item));
 }
 
-/* The next item of the innermost container. */
+/* Makes the next item of the innermost container. */
 static int make_item(struct making *m)
 {
         struct level *level = &m->levels[m->depth];

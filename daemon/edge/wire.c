@@ -1,9 +1,8 @@
 /*
- * Reading is ours (item.c, fields.c) and not msgpack-c's: its tree takes 24 bytes
- * for an id that took one, so a frame of 8 MiB would be 192 MiB for a moment, per
- * peer.  Items borrow from the frame; only an array of ids is copied.  msgpack-c
- * writes what we send, and is the judge that the tests and the fuzzer hold the
- * reader against.
+ * We read with our own code (item.c, fields.c) and not with msgpack-c.  Its tree takes 24 bytes for
+ * an id that took one byte, so a frame of 8 MiB would need 192 MiB for a moment, per peer.  Items
+ * borrow from the frame; only an array of ids is copied. msgpack-c writes what we send.  The tests
+ * and the fuzzer compare our reader with it.
  */
 #include "daemon/edge/wire.h"
 
@@ -89,8 +88,8 @@ bool wire_scan(const uint8_t *body, size_t count)
 /* ---- requests ---- */
 
 /*
- * The value of the first pair with this key: true, and the cursor stands at it.
- * Works on bytes that were not scanned too, up to the place that is broken.
+ * Finds the value of the first pair with this key: true, and the cursor stands at the value.  Also
+ * works on bytes that were not scanned, up to the place that is broken.
  */
 static bool find(const uint8_t *body, size_t count, const char *name, struct cursor *ret_at)
 {
@@ -116,7 +115,7 @@ static bool find(const uint8_t *body, size_t count, const char *name, struct cur
         return false;
 }
 
-/* Works on bytes that were not scanned, too.  0: it is not there, or no id. */
+/* Also works on bytes that were not scanned.  0: there is no id, or it is not valid. */
 static uint32_t find_id(const uint8_t *body, size_t count)
 {
         struct cursor at;
@@ -146,7 +145,10 @@ static int refuse_missing(struct reading *in, const char *name)
         return wire_refuse(in->problem, SMV_MISSING, in->request->id, name, "%s is missing", name);
 }
 
-/* id and op first, wherever they stand: refusals carry the one, fields depend on the other. */
+/*
+ * Reads id or op before all other fields.  Refusals carry the id, and the op decides which fields
+ * are allowed.
+ */
 static int read_first(struct reading *in, const uint8_t *body, size_t count, enum wire_field number)
 {
         const struct field *field = field_at(number);
@@ -171,7 +173,7 @@ static int refuse_key(struct reading *in, const struct item *key)
                            shown);
 }
 
-/* One pair; the cursor is moved past it. */
+/* Reads one pair and moves the cursor past it. */
 static int read_pair(struct reading *in, struct cursor *cursor)
 {
         struct wire_request *request = in->request;
@@ -198,11 +200,11 @@ static int read_pair(struct reading *in, struct cursor *cursor)
 
         item_next(&in->at, &value);
         r = field->read(in, field, &value);
-        *cursor = in->at; /* whoever takes a value has read it to its end */
+        *cursor = in->at; /* the reader of the field has read the value to its end */
         return error_pass(r);
 }
 
-/* What describes a ring is for those who ask for one. */
+/* Fields that describe a ring need a transport with a ring. */
 static int check_hello(struct reading *in)
 {
         struct wire_request *request = in->request;
@@ -217,7 +219,7 @@ static int check_hello(struct reading *in)
                            "%s is of a ring; transport is socket", name);
 }
 
-/* Exactly one of these; `wanted` says which they are. */
+/* Exactly one of these fields must be given; `wanted` names them for the message. */
 static int check_one_of(struct reading *in, const enum wire_field *fields, size_t count,
                         const char *wanted)
 {
@@ -241,7 +243,7 @@ static int check_one_of(struct reading *in, const enum wire_field *fields, size_
         return 0;
 }
 
-/* What only goes with another one. */
+/* Refuses the field if it is given although it is `wrong`; `how` ends the message. */
 static int check_alone(struct reading *in, enum wire_field number, bool wrong, const char *how)
 {
         struct wire_request *request = in->request;
@@ -253,7 +255,7 @@ static int check_alone(struct reading *in, enum wire_field number, bool wrong, c
                            how);
 }
 
-/* Of a generate and an open. */
+/* Checks of generate and open. */
 static int check_start(struct reading *in)
 {
         static const enum wire_field starts[] = { WIRE_F_PROMPT, WIRE_F_TOKENS, WIRE_F_MESSAGES,
@@ -277,7 +279,7 @@ static int check_start(struct reading *in)
         return r;
 }
 
-/* Of a generate and a fork: the number of each of its streams is one. */
+/* For generate and fork: the number of each stream must fit 32 bits. */
 static int check_streams(struct reading *in)
 {
         struct wire_request *request = in->request;
@@ -305,7 +307,7 @@ static int check_generate(struct reading *in)
         return r ? r : check_streams(in);
 }
 
-/* A handle's fork is no stream, so it draws nothing. */
+/* The fork of a handle is no stream, so it has no sampling fields. */
 static int check_fork(struct reading *in)
 {
         static const enum wire_field of[] = { WIRE_F_HANDLE, WIRE_F_STREAM };
@@ -356,8 +358,9 @@ static int check_whole(struct reading *in)
                         return WIRE_E_REFUSED;
                 /* fall through */
         case WIRE_HOLD:
+                /* No client waits for tokens of this request. */
                 if (!wire_has(request, WIRE_F_CLASS))
-                        request->class = WIRE_BACKGROUND; /* nobody waits for its tokens */
+                        request->class = WIRE_BACKGROUND;
                 return 0;
         default:
                 return 0;
@@ -397,7 +400,7 @@ int wire_decode(const uint8_t *body, size_t count, struct wire_request *ret_requ
         r = read_all(&in, body, count);
         if (r) {
                 wire_release(&request);
-                ret_problem->id = request.id; /* whose answer it is, whatever failed */
+                ret_problem->id = request.id; /* for the reply, whatever failed */
                 return error_pass(r);
         }
         *ret_request = request;
@@ -424,8 +427,10 @@ static int on_bytes(void *arg, const char *bytes, size_t count)
         return writer->result ? -1 : 0;
 }
 
-/* Most of a reply is short texts and small numbers, whose heads are one byte; where there is room
- * they go in at once. */
+/*
+ * A reply is mostly short texts and small numbers, whose heads have one byte.  If the buffer has
+ * room for them, they are written directly.
+ */
 static bool has_room(const struct wire_writer *writer, size_t count)
 {
         return !writer->result && count <= writer->to->room - writer->to->end;
@@ -542,7 +547,8 @@ void wire_put_ok(struct wire_writer *writer, uint32_t id, uint32_t more)
 
 int wire_error(struct buffer *to, const struct wire_problem *problem)
 {
-        size_t message_bytes = strlen(problem->message); /* cut in mid-character, perhaps */
+        /* may be cut in the middle of a character */
+        size_t message_bytes = strlen(problem->message);
         struct wire_writer writer;
 
         wire_begin(&writer, to);

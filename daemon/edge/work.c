@@ -9,7 +9,8 @@
 #include "daemon/sys.h"
 #include "daemon/why.h"
 
-#define REPLY_HEAD_BYTES 64u /* of a reply, at most, beside what is counted */
+/* The most bytes of a reply besides the content that is counted. */
+#define REPLY_HEAD_BYTES 64u
 #define SLICE_IDS        (16u << 10)
 
 static struct peer_task *task_of(struct scribe_job *job)
@@ -99,7 +100,7 @@ static int make_conversation(struct peer_task *task, struct arena *arena,
         return error_pass(r);
 }
 
-/* Where the template wrote: there, and only there, its control tokens are found. */
+/* Notes the parts that the template wrote: control tokens are found only there. */
 static int take_parts(struct peer_task *task)
 {
         const struct rendered *rendered = &task->rendered;
@@ -165,7 +166,7 @@ int work_clear(struct scribe_job *job)
         return 0;
 }
 
-/* What msgpack makes of these ids. */
+/* The most bytes that msgpack makes of these ids, with the head of the reply. */
 static size_t ids_bytes(const uint32_t *ids, size_t count)
 {
         size_t bytes = REPLY_HEAD_BYTES;
@@ -175,8 +176,10 @@ static size_t ids_bytes(const uint32_t *ids, size_t count)
         return bytes;
 }
 
-/* Room for an answer of `bytes`, and around a long one for what its peer is sent before and after: a
- * buffer that grows is copied, which does not matter where it is short. */
+/*
+ * Begins a reply of `bytes`.  A long one gets room in front and behind for what its peer is sent
+ * before and after, because a buffer that grows is copied.  For a short one that does not matter.
+ */
 static int begin_reply(struct peer_task *task, size_t bytes, uint32_t pairs,
                        struct wire_writer *writer)
 {
@@ -261,7 +264,7 @@ int work_tokenize(struct scribe_job *job)
         return error_pass(r);
 }
 
-/* The text of these ids is measured first: a few bytes of an id may be many of its piece. */
+/* Measures the text of these ids first: an id of a few bytes may have a much longer piece. */
 static int measure(struct scribe_job *job, size_t *ret_bytes)
 {
         uint32_t vocab = tokenizer_vocab(job->tokenizer);

@@ -1,11 +1,10 @@
 /*
  * Work: what the scribe does for a peer's tasks.
  *
- * Runs on the scribe's thread, while the task is nobody else's: it touches the task
- * and what is read-only (a tokenizer, the config), never the peer.  What it finds is
- * the job's result; answers are written here, whole frames, so that the loop only
- * sends them.  Memory that the answer does not need is freed here, too: for 32 MiB of
- * ids the kernel takes milliseconds.
+ * It runs on the scribe's thread, which owns the task for that time.  It touches the task and what
+ * is read-only (a tokenizer, the config), never the peer.  Its outcome is the job's result.  Whole
+ * reply frames are written here, so that the loop only sends them.  Memory that the reply does not
+ * need is freed here, too: for 32 MiB of ids the kernel takes milliseconds.
  */
 #ifndef DAEMON_EDGE_WORK_H
 #define DAEMON_EDGE_WORK_H
@@ -13,30 +12,36 @@
 #include "daemon/text/scribe.h"
 
 enum work_outcome {
-        /* 1 and 2 are wire_decode()'s */
-        WORK_E_BAD_ID = 3, /* `bad_id` stands at `at` */
-        WORK_E_LONG = 4,   /* the answer would have `answer_bytes` */
+        /* 1 and 2 are those of wire_decode() */
+        WORK_E_BAD_ID = 3, /* `bad_id` is at index `at` */
+        WORK_E_LONG = 4,   /* the reply would have `answer_bytes` */
 };
 
-/* Of a task's frame, a request: 0 and `asked`, WIRE_E_REFUSED and `problem`, or -ENOMEM. */
+/* Decodes a task's frame: 0 and `asked`, WIRE_E_REFUSED and `problem`, or -ENOMEM. */
 int work_read(struct scribe_job *job);
 
-/* A prompt's ids; if no context could hold them, their count alone.  0, -ENOMEM, -ECANCELED. */
+/*
+ * Makes a prompt's ids; if there are too many for any context, it only counts them.  0, -ENOMEM,
+ * -ECANCELED.
+ */
 int work_prompt(struct scribe_job *job);
 
 /*
- * Messages to text, which then is the job's, with the parts that the template wrote: 0,
+ * Renders messages to text.  The text becomes the job's, with the parts that the template wrote: 0,
  * WIRE_E_REFUSED and `problem`, -ENOMEM, -ECANCELED.
  */
 int work_render(struct scribe_job *job);
 
-/* Text to ids, ids to text, and the reply: 0, an outcome above, -ENOMEM, -ECANCELED. */
+/* Text to ids, ids to text, and the reply with them: 0, an outcome above, -ENOMEM, -ECANCELED. */
 int work_tokenize(struct scribe_job *job);
 int work_detokenize(struct scribe_job *job);
-/* What messages were rendered to, and its ids, if they are wanted: the reply; the same. */
+/*
+ * Makes the reply with the rendered text, and its ids if they are wanted.  Returns as
+ * work_tokenize().
+ */
 int work_template(struct scribe_job *job);
 
-/* Nothing but to free a reply that was made for somebody who is gone. */
+/* Only frees a reply that was made for a peer that is gone. */
 int work_clear(struct scribe_job *job);
 
 #endif
