@@ -19,7 +19,7 @@
 
 struct scribe_job {
         int (*work)(struct scribe_job *job); /* runs on the scribe; returns the result */
-        atomic_bool cancelled; /* the loop may set it at any time; `work` checks it */
+        atomic_bool cancelled;               /* the loop may set it at any time; `work` checks it */
         int result;
         void *owner; /* used by the loop only */
 
