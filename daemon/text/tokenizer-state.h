@@ -25,7 +25,8 @@ struct tokenizer {
         struct wordmap *words; /* the NORMAL entries; NULL: this tokenizer never looks them up */
         struct merge_book book;
         /*
-         * users finds the USER entries, added the USER and CONTROL entries; NULL: there are none.
+         * users finds the USER entries; added finds the CONTROL entries and, unless late_users, the
+         * USER entries.  NULL: there are none.
          * late_users: USER entries are searched in a fragment after its blanks were written.
          */
         struct matcher *users, *added;
