@@ -85,8 +85,8 @@ struct rendered {
  * with one map at the same time.
  *
  * 0; -EINVAL with a sentence in *why; -ENOMEM, which *why tells, too; -ECANCELED.  After
- * raise_exception, *why is its argument unchanged, cut to why_bytes and not yet passed through
- * shown().
+ * raise_exception, *why is its argument unchanged, cut to 4096 bytes and to why_bytes, and not yet
+ * passed through shown().
  */
 int template_render(const struct template *template, struct value globals,
                     const struct template_limits *limits, const struct tm *now,

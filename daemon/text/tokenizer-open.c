@@ -139,7 +139,7 @@ static int copy_pieces(struct opening *o)
         return 0;
 }
 
-/* Finds the entries of single bytes.  Without them, or an unknown token, a text might have no ids. */
+/* Finds the entries of single bytes.  Without them and an unknown token, a text might lack ids. */
 static int find_bytes(struct opening *o)
 {
         struct tokenizer *t = o->t;

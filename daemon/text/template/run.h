@@ -2,8 +2,9 @@
  * One rendering: the state of the machine, and the budgets that everything is charged to.
  *
  * A function charges fuel in proportion to the bytes that it will copy or look at, before it does
- * so.  Therefore no filter can work for longer than there is fuel, however it is called.  Memory
- * comes from the arena and is not freed before the rendering ends.
+ * so; a few linear scans charge right after.  Therefore no filter can work for longer than there is
+ * fuel, however it is called.  Memory comes from the arena and is not freed before the rendering
+ * ends.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_RUN_H
 #define DAEMON_TEXT_TEMPLATE_RUN_H
