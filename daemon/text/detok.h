@@ -1,10 +1,10 @@
 /*
  * Detok: turns the tokens of one stream into text that may be shown.
  *
- * It holds back two things: the first bytes of an incomplete character (at most three), and
- * bytes that may be the beginning of a stop string (at most the longest stop string less one
- * byte).  It releases text in order and in whole characters.  It never releases a stop string or
- * anything after it.  Bytes that cannot be part of valid UTF-8 are released as they are.
+ * It holds back the first bytes of an incomplete character, at most three.  It also holds back
+ * bytes that may be the beginning of a stop string, at most the longest stop string less one byte.
+ * It releases text in order and in whole characters.  It never releases a stop string or anything
+ * after it.  Bytes that cannot be part of valid UTF-8 are released as they are.
  *
  * Stop strings are compared byte by byte and may cross token borders.  Where two stop strings
  * end at the same byte, the text is cut at the one that began first.  Engine thread only.  All

@@ -2,9 +2,9 @@
  * An Aho-Corasick automaton over the words spelt backwards, which reads the text from its end.
  *
  * Forwards, such an automaton knows which words end at its position.  To find the longest word
- * that begins at a position, it would have to read ahead and come back, and a word such as
- * "aaaa...b" makes that quadratic.  Backwards, it knows which words *begin* at its position, and
- * the deepest of them is the longest.
+ * that begins at a position, it would have to read ahead and come back.  A word such as "aaaa...b"
+ * makes that quadratic.  Backwards, it knows which words *begin* at its position, and the deepest
+ * of them is the longest.
  *
  * The nodes are in the order of a breadth-first walk.  So the children of a node are adjacent,
  * sorted by their byte, and the fall-back of a node has a lower index than the node.

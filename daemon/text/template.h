@@ -72,7 +72,7 @@ struct rendered_span {
 };
 
 struct rendered {
-        char *text; /* NUL-ended behind its bytes */
+        char *text; /* followed by a NUL, which `bytes` does not count */
         size_t bytes;
         struct rendered_span *spans; /* neighbouring spans differ in origin */
         size_t span_count;

@@ -5,14 +5,14 @@
  * can make it fail: every byte string has ids, in O(n log n) time at worst, and every id below
  * the vocabulary's size has a piece.
  *
- * If no id is the unknown token and nothing was normalised or stripped, the pieces of a text's
- * ids, joined, are the text, byte by byte.  There are two exceptions.  With tokenizer_leads(),
+ * If no id is the unknown token and nothing was normalised or stripped, the joined pieces of a
+ * text's ids are the text, byte by byte.  There are two exceptions.  With tokenizer_leads(),
  * one blank is in front.  SentencePiece writes a blank as U+2581, so a U+2581 in the text comes
  * back as a blank.
  *
- * Control tokens are found only in those parts of a text that the caller names, because a user's
- * text must not be able to end the user's turn.  Parts do nothing else: the text between two
- * control tokens is encoded as a whole, even if it lies in several parts.
+ * Control tokens are found only in those parts of a text that the caller names.  Otherwise the
+ * text of a user could end the user's turn.  Parts do nothing else: the text between two control
+ * tokens is encoded as a whole, even if a part begins or ends in it.
  *
  * Read-only after it is opened; any thread may use it.  An encoding allocates its working memory
  * and frees it before it returns.

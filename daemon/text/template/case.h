@@ -1,7 +1,7 @@
 /*
  * The case of letters, and which characters are printable, as in Python's str.
  *
- * It cannot tell a sigma at the end of a word from one inside it.
+ * It cannot tell a sigma at the end of a word from a sigma inside it.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_CASE_H
 #define DAEMON_TEXT_TEMPLATE_CASE_H
