@@ -8,7 +8,7 @@
 
 #include "daemon/error.h"
 
-#define NAMES  6u /* that we set ourselves, at most */
+#define NAMES  6u /* how many variables we set ourselves, at most */
 #define ABSENT "this model has no chat template"
 
 struct chat {
@@ -26,7 +26,7 @@ static int keep(const char *text, char **to)
         return *to ? 0 : error_raise(-ENOMEM);
 }
 
-/* A template with a fault is not there; the first fault is kept. */
+/* A template with a fault counts as missing; chat->missing tells the first fault. */
 static int parse(struct chat *chat, const char *name, const char *text, struct template **to)
 {
         char why[200];
@@ -142,8 +142,8 @@ static int set_vars(struct value *globals, const struct map *vars)
 }
 
 /*
- * A role that is one of these words is vouched for: templates make control tokens of it, as in
- * '<|' + message.role + '|>', and there is nothing in the word that could be another token.
+ * If a role is one of these words, we vouch for it: it becomes TEXT_OURS.  Templates make control
+ * tokens of it, as in '<|' + message.role + '|>', and no other token can be hidden in such a word.
  */
 static bool is_known_role(const struct text *role)
 {
@@ -155,7 +155,7 @@ static bool is_known_role(const struct text *role)
         return false;
 }
 
-/* The same message, its role vouched for. */
+/* Replaces a message by a copy whose role is TEXT_OURS, if the role is a known one. */
 static int vouch_for_role(struct arena *arena, struct value *message)
 {
         const struct value *role = value_member(*message, "role");
@@ -223,7 +223,7 @@ static int make_globals(const struct chat *chat, struct arena *arena,
                 r = set_vars(ret_globals, vars);
         if (!r)
                 r = value_map_end(arena, ret_globals);
-        assert(r <= 0); /* the client was kept from our names */
+        assert(r <= 0); /* the client cannot set our names: chat_sets() */
         return error_pass(r);
 }
 

@@ -1,16 +1,17 @@
 /*
- * How a model is spoken to: its chat templates, and what they are given.
+ * The chat templates of a model, and the variables that they see.
  *
- * A model has one template, or one more for conversations with tools.  Whether they can be
- * parsed is known once it is opened; a model without one that can is served all the same, and
- * chat_missing() says what a conversation is refused with.
+ * A model has one template, and possibly a second one for conversations with tools.  chat_open()
+ * parses them.  A model without a usable template is served all the same: chat_missing() returns
+ * the sentence with which a conversation is refused.
  *
- * A template sees what transformers' apply_chat_template() shows it: messages, tools,
- * documents (none), add_generation_prompt, bos_token and eos_token where the model has
- * them, and what the client sets.  bos, eos and a message's role are our own text (template.h),
- * the role if it is a usual one; all else that a client sent is given.
+ * A template sees the same variables as under transformers' apply_chat_template(): messages,
+ * tools, documents (none), add_generation_prompt, bos_token and eos_token where the model has
+ * them, and the variables that the client sets.  bos_token, eos_token and the role of a message
+ * are TEXT_OURS (template.h), the role only if it is a well-known one.  Everything else that the
+ * client sent is TEXT_GIVEN.
  *
- * Read-only after it is opened; any thread.
+ * Read-only after it is opened; any thread may use it.
  */
 #ifndef DAEMON_TEXT_CHAT_H
 #define DAEMON_TEXT_CHAT_H
@@ -23,10 +24,10 @@
 
 /* NUL-ended texts; NULL: the model has none. */
 struct chat_conf {
-        const char *plain,
-                *tools;        /* templates; tools: instead of the other, where tools are given */
-        const char *bos, *eos; /* as they are written */
-        const char *fault;     /* the files could not be read: why not */
+        /* templates; `tools` is used instead of `plain` for a conversation with tools */
+        const char *plain, *tools;
+        const char *bos, *eos; /* the spelling of these tokens in a text */
+        const char *fault;     /* why the files could not be read */
 };
 
 struct chat;
@@ -35,24 +36,27 @@ struct chat;
 int chat_open(const struct chat_conf *conf, struct chat **ret_chat);
 struct chat *chat_close(struct chat *chat); /* takes NULL */
 
-/* NULL: it can render conversations.  Else one sentence: why not.  No chat has no template. */
+/*
+ * NULL: it can render conversations.  Else one sentence that says why not.  NULL instead of a chat
+ * counts as a model without a template.
+ */
 const char *chat_missing(const struct chat *chat);
-/* The model has none, and nothing is wrong with it. */
+/* The model has no template, and no error hides one. */
 bool chat_is_absent(const struct chat *chat);
 
-/* What a template gets by that name is not for a client to set. */
+/* True if we set the variable of that name, so that a client may not set it. */
 bool chat_sets(const char *name, size_t bytes);
 
-/* `vars` sets none of those. */
+/* `vars` has no name for which chat_sets() is true. */
 struct conversation {
         struct value messages, tools, vars; /* a list, a list or none, a map or none */
         bool add_generation_prompt;
-        size_t bytes;                 /* of all that was sent */
-        bool (*cancelled)(void *arg); /* as template_limits' */
+        size_t bytes;                 /* length of everything that the client sent */
+        bool (*cancelled)(void *arg); /* as in struct template_limits */
         void *arg;
 };
 
-/* As template_render(); the arena has room left for the maps of messages once more. */
+/* As template_render().  The arena must have room for a second copy of the messages' maps. */
 int chat_render(const struct chat *chat, struct arena *arena, const struct conversation *about,
                 const struct tm *now, struct rendered *ret_rendered, char *why, size_t why_bytes);
 

@@ -1,18 +1,17 @@
 /*
- * Every feed looks at what is held and the new piece as one text, so a stop
- * string finds itself wherever the token borders lie:
+ * Every feed searches the held bytes and the new piece as one text, so it finds a stop
+ * string wherever the token borders lie:
  *
  *      0            cut                  old              n
  *      |  released  |   the next held    .                |
  *                                        |  the new piece |
  *
- * A stop string can only end inside the new piece (had it ended before, the
- * stream would be over), and it can only begin in this text: whatever was a
- * beginning of one when the text ended there was held.  Ends are tried in order,
- * so what the tokens were does not matter, only the bytes.
+ * A stop string can only end inside the new piece: if it had ended before, the stream would be
+ * over.  It can only begin in this text, because every possible beginning was held back.  Ends are
+ * tried in order, so the result depends on the bytes only, not on the tokens.
  *
- * The text begins at the border of a character, always: that is where the last
- * one was cut.  So the characters are found by walking it from its beginning.
+ * The text always begins at the border of a character, because the previous text was cut at one.
+ * So a walk from its beginning finds the characters.
  */
 #include "daemon/text/detok.h"
 #include "daemon/utf8.h"
@@ -40,7 +39,7 @@ void detok_follow(struct detok *detok, const struct detok *other)
         memcpy(detok->held, other->held, other->held_count);
 }
 
-/* The first stop string to end after `old`: true, and where it began. */
+/* Finds the stop string that ends first after `old`.  True: *ret_start is where it begins. */
 static bool find_stop(const struct detok *detok, const char *text, size_t old, size_t n,
                       size_t *ret_start)
 {
@@ -62,7 +61,7 @@ static bool find_stop(const struct detok *detok, const char *text, size_t old, s
         return false;
 }
 
-/* Where the text may turn out to be a stop string's beginning: n if nowhere. */
+/* The first place from which the rest of the text is the beginning of a stop string; n if none. */
 static size_t find_beginning(const struct detok *detok, const char *text, size_t n)
 {
         size_t at = n < SMV_STOP_BYTES_MAX ? 0 : n - (SMV_STOP_BYTES_MAX - 1);

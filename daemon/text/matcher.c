@@ -1,12 +1,13 @@
 /*
- * An Aho-Corasick automaton over the words spelt backwards, fed with the text from
- * its end.  Forwards, such an automaton knows which words end where it stands; to
- * find the longest word from a place on, it would have to read ahead and come back,
- * and "aaaa...b" among the words makes that quadratic.  Backwards it knows which
- * words *begin* where it stands, and the deepest of them is the longest.
+ * An Aho-Corasick automaton over the words spelt backwards, which reads the text from its end.
  *
- * The nodes are in the order of a breadth-first walk, so that a node's children
- * stand side by side, by their byte, and a node's fall-back stands before it.
+ * Forwards, such an automaton knows which words end at its position.  To find the longest word
+ * that begins at a position, it would have to read ahead and come back.  A word such as "aaaa...b"
+ * makes that quadratic.  Backwards, it knows which words *begin* at its position, and the deepest
+ * of them is the longest.
+ *
+ * The nodes are in the order of a breadth-first walk.  So the children of a node are adjacent,
+ * sorted by their byte, and the fall-back of a node has a lower index than the node.
  */
 #include "daemon/text/matcher.h"
 
@@ -20,9 +21,11 @@
 
 struct node {
         uint32_t first_child;
-        uint32_t fall; /* the node of the longest proper suffix of what is spelt here */
-        uint32_t id;   /* of the longest word that is a suffix of it, or UINT32_MAX */
-        uint32_t bytes;
+        /* the node of the longest proper suffix of the string of this node that has a node */
+        uint32_t fall;
+        /* of the longest word that is a suffix of the string of this node, or UINT32_MAX */
+        uint32_t id;
+        uint32_t bytes; /* of that word */
         uint16_t child_count;
         uint8_t byte;
 };
@@ -33,7 +36,7 @@ struct matcher {
         struct node nodes[];
 };
 
-/* Which words a node is the beginning of, spelt backwards. */
+/* The words, as a range, that begin with the string of a node if they are spelt backwards. */
 struct span {
         uint32_t low, high, depth;
 };
@@ -56,7 +59,7 @@ static int compare(const void *a, const void *b)
         return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The child of a node with that byte, or 0. */
+/* The child with that byte of a node, or 0. */
 static uint32_t child(const struct matcher *matcher, uint32_t state, uint8_t byte)
 {
         const struct node *node = &matcher->nodes[state];
@@ -75,7 +78,7 @@ static uint32_t child(const struct matcher *matcher, uint32_t state, uint8_t byt
         return low < end && matcher->nodes[low].byte == byte ? low : 0;
 }
 
-/* The words of a node that are longer than it, by their next byte: its children. */
+/* Makes the children of a node: one for each next byte of the words in its span. */
 static void grow(struct matcher *matcher, const struct matcher_word *words, struct span *spans,
                  uint32_t at)
 {

@@ -1,7 +1,8 @@
 /*
- * Matcher: finds added tokens in a text; the leftmost, and there the longest.
+ * Matcher: finds added tokens in a text: the leftmost, and of several there the longest.
  *
- * Linear in the text, whatever the tokens are.  Read-only after opening; any thread.
+ * Takes time linear in the text, whatever the tokens are.  Read-only after matcher_new(); any
+ * thread may use it.
  */
 #ifndef DAEMON_TEXT_MATCHER_H
 #define DAEMON_TEXT_MATCHER_H
@@ -9,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MATCHER_BYTES_MAX (1u << 20) /* of all its tokens */
+#define MATCHER_BYTES_MAX (1u << 20) /* of all its tokens together */
 
 struct matcher;
 
@@ -19,14 +20,17 @@ struct matcher_word {
         uint32_t id;
 };
 
-/* Sorts the words; where two are the same, the lower id is found.  0 or -ENOMEM. */
+/* Sorts `words`.  If two words are the same, the lower id is found.  0 or -ENOMEM. */
 int matcher_new(struct matcher_word *words, uint32_t count, struct matcher **ret_matcher);
 struct matcher *matcher_free(struct matcher *matcher); /* takes NULL */
 
-/* Goes backwards over a text, a byte at a time: the state it is in, 0 at the start. */
+/*
+ * Called for each byte of a text, from the last to the first.  Takes and returns the state, which
+ * is 0 at the start.  *steps grows by the work done.
+ */
 uint32_t matcher_step(const struct matcher *matcher, uint32_t state, char byte, uint64_t *steps);
 
-/* The longest word that begins at the byte just taken: its id, or UINT32_MAX. */
+/* The id of the longest word that begins at the byte of the last step, or UINT32_MAX. */
 uint32_t matcher_word(const struct matcher *matcher, uint32_t state, uint32_t *ret_bytes);
 
 #endif

@@ -1,14 +1,14 @@
 /*
- * A heap holds pairs as (rank, place of the left one).  When a pair merges, the two
- * pairs it was a half of change; their old items stay in the heap.  An item is good
- * if the pair that now begins at its place has its rank: whether it was put there
- * for this very pair does not matter, for it stands where that pair's own would.
+ * A heap holds pairs as (rank, place of the left symbol).  When a pair merges, the pairs on its
+ * left and right change; their old items stay in the heap.  An item is valid if the pair that now
+ * begins at its place has the item's rank.  The item may have been added for an earlier pair, but
+ * that does not matter: an item for the present pair would be equal to it.
  *
- * Every merge takes one symbol away and puts in two items at most, so no more than
- * three items a byte ever come, and two a byte are there at once.
+ * Every merge removes one symbol and adds at most two items.  So at most three items per byte are
+ * ever added, and at most two per byte are in the heap at once.
  *
- * The list of merges is looked up by entry, then by bisection among the entry's
- * pairs: no hash, so no list of merges can make it slow.
+ * A pair is looked up in the list of merges by its left entry, then by bisection among the pairs
+ * of that entry.  There is no hash table, so no list of merges can make it slow.
  */
 #include "daemon/text/merge.h"
 
@@ -31,14 +31,14 @@ static int by_right(const void *a, const void *b)
         return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* A pair that is listed twice has its first place: bisection finds the first of equals. */
+/* A pair that is listed twice has its first rank: bisection finds the first of equal pairs. */
 static int list_pairs(struct merge_book *book, const struct vocabulary *v)
 {
         book->first = calloc((size_t)v->entry_count + 2, sizeof(*book->first));
         book->pairs = calloc((size_t)v->merge_count + 1, sizeof(*book->pairs));
         if (!book->first || !book->pairs)
                 return error_raise(-ENOMEM);
-        /* first[left + 2] counts, then first[left + 1] is where the next pair of left goes. */
+        /* first[left + 2] counts; later first[left + 1] is where the next pair of `left` goes. */
         for (uint32_t i = 0; i < v->merge_count; i++)
                 book->first[v->merges[i].left + 2]++;
         for (uint32_t i = 2; i <= v->entry_count; i++)
@@ -214,7 +214,7 @@ static uint32_t find_listed(const struct task *t, uint32_t left, uint32_t right,
         return pairs[low].rank;
 }
 
-/* The rank of the pair that begins at a place, noted and put into the heap. */
+/* Finds the rank of the pair that begins at a place, stores it and adds it to the heap. */
 static void judge(const struct task *t, uint32_t place)
 {
         struct merge_work *work = t->work;
@@ -243,7 +243,7 @@ static void join(const struct task *t, uint32_t left)
 
         work->ids[left] = work->results[left];
         work->nexts[left] = behind;
-        work->ranks[right] = NO_RANK; /* no longer the beginning of anything */
+        work->ranks[right] = NO_RANK; /* no symbol begins here any more */
         if (behind < t->bytes)
                 work->befores[behind] = left;
         judge(t, left);

@@ -1,9 +1,10 @@
 /*
- * Merging: neighbours become one, the best pair first, the leftmost of equals, until
- * no pair is left.  O(n log n) in the bytes of a text, whatever they are.
+ * Merging (BPE): joins neighbouring symbols until no pair can merge.  The pair with the best
+ * rank merges first, and of equal ones the leftmost.  O(n log n) in the bytes of a text,
+ * whatever they are.
  *
- * A pair's rank is where it stands in the list of merges; without a list, where the
- * score of the entry that it makes stands among all scores.
+ * The rank of a pair is its position in the list of merges.  If there is no list, it is the
+ * position of the resulting entry when all entries are sorted by score.
  */
 #ifndef DAEMON_TEXT_MERGE_H
 #define DAEMON_TEXT_MERGE_H
@@ -20,22 +21,24 @@ struct merge_pair {
         uint32_t right, rank, result;
 };
 
-/* Which pairs merge.  Read-only once it is made. */
+/* The pairs that merge.  Read-only after merge_book_init(). */
 struct merge_book {
-        /* By a list: the pairs of a left entry are pairs[first[left] .. first[left + 1]). */
+        /* With a list of merges: a left entry has pairs[first[left] .. first[left + 1]). */
         uint32_t *first;
         struct merge_pair *pairs;
-        /* By score: the rank of every entry.  The entry is looked up by its bytes. */
+        /* Without one: the rank of every entry.  The entry is looked up by its bytes. */
         uint32_t *ranks;
-        /* Two bytes that stand side by side in some entry: a bit each. */
+        /* One bit per pair of bytes: set if they are neighbours in some entry. */
         uint64_t beside[65536 / 64];
 };
 
-/* What a vocabulary says, already checked.  0 or -ENOMEM; then there is nothing to deinit. */
+/*
+ * The vocabulary was checked before.  0 or -ENOMEM; after -ENOMEM there is nothing to deinit.
+ */
 int merge_book_init(struct merge_book *book, const struct vocabulary *vocabulary);
 void merge_book_deinit(struct merge_book *book); /* all zero is fine */
 
-/* No merge joins these two bytes: a text may be cut between them. */
+/* True if no merge joins these two bytes, so that a text may be cut between them. */
 static inline bool merge_apart(const struct merge_book *book, char a, char b)
 {
         unsigned pair = (unsigned)(uint8_t)a << 8 | (uint8_t)b;
@@ -44,23 +47,23 @@ static inline bool merge_apart(const struct merge_book *book, char a, char b)
 }
 
 /*
- * A text being merged.  A symbol is known by the place of its first byte: ids[place]
- * is its entry or VOCABULARY_NONE, nexts[place] the place behind it.  The caller
- * fills these two; bytes inside a symbol have none.
+ * A text being merged.  A symbol is identified by its place, the offset of its first byte.
+ * ids[place] is its entry or VOCABULARY_NONE; nexts[place] is the place of the next symbol.  The
+ * caller fills these two arrays.  Places inside a symbol are not filled.
  */
 struct merge_work {
         uint32_t *ids, *nexts;
         uint32_t *befores, *ranks, *results;
-        uint64_t *heap; /* the least first: rank above, place below */
+        uint64_t *heap; /* a min-heap: the rank in the high 32 bits, the place in the low ones */
         size_t heap_count, room;
         void *memory;
 };
 
-/* Room for a text of so many bytes.  0 or -ENOMEM. */
+/* Makes room for a text of `bytes` bytes.  0 or -ENOMEM. */
 int merge_work_grow(struct merge_work *work, size_t bytes);
 void merge_work_deinit(struct merge_work *work); /* all zero is fine */
 
-/* `words` are asked where the book goes by score.  0 or -ECANCELED. */
+/* `words` is used only if the book has no list of merges.  0 or -ECANCELED. */
 int merge_run(const struct merge_book *book, const struct wordmap *words, struct merge_work *work,
               const char *text, size_t bytes, struct encoding *how);
 

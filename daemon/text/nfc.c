@@ -1,9 +1,9 @@
 /*
- * Three walks: every character is decomposed as far as it goes, marks that follow
- * one another are put in the order of their classes, and what composes is composed.
+ * Three passes: decompose every character fully, sort each run of marks by class, and compose
+ * wherever possible.
  *
- * An item is a code with its class above it; a byte that is no part of UTF-8 is an
- * item too, of class 0, that composes with nothing.
+ * An item is a code with its class in the bits above.  A byte that is not part of UTF-8 is an item,
+ * too: it has class 0 and composes with nothing.
  */
 #include "daemon/text/nfc.h"
 
@@ -16,13 +16,13 @@
 #include "daemon/error.h"
 #include "daemon/text/unicode.h"
 
-#define FOREIGN     0x200000u /* above all of Unicode: a byte */
+#define FOREIGN     0x200000u /* added to a byte that is no UTF-8; above all codes of Unicode */
 #define CODE(item)  ((item)&0xFFFFFFu)
 #define CLASS(item) ((item) >> 24)
-#define SHORT       16u /* so many marks are ordered one by one */
+#define SHORT       16u /* up to this many marks are sorted by insertion */
 #define DEPTH       8u
 
-/* Codes below do not compose with each other, nor change: most texts have no others. */
+/* Codes below neither change nor compose with each other.  Most texts have no other codes. */
 #define PLAIN_END 0x300u
 
 static bool is_plain(const char *text, size_t bytes)
@@ -37,7 +37,7 @@ static bool is_plain(const char *text, size_t bytes)
         return true;
 }
 
-/* First parts decompose further; the stack holds what comes behind them. */
+/* The first part is decomposed further; the stack holds the parts that follow it. */
 static size_t decompose(uint32_t code, uint32_t *to)
 {
         uint32_t stack[DEPTH] = { code }, first, second;
@@ -93,7 +93,10 @@ static void order(uint32_t *items, size_t count, uint32_t *spare)
         }
 }
 
-/* In place.  A mark composes with the last starter unless one of its class or above is between. */
+/*
+ * In place.  A mark composes with the last starter, unless a mark of its class or above is between
+ * them.
+ */
 static size_t compose(uint32_t *items, size_t count)
 {
         size_t made = 0, starter = SIZE_MAX;

@@ -1,6 +1,6 @@
 /*
- * Each chunk has one slot where it can be.  The hash is a fast one without a secret: who makes
- * chunks collide makes his own text as slow as it would be without.
+ * Each chunk can be in one slot only.  The hash is a fast one without a secret.  A client that
+ * makes chunks collide only slows down its own text, to the speed that it has without a cache.
  */
 #include "daemon/text/recall.h"
 
@@ -52,7 +52,7 @@ static uint32_t four(const char *bytes)
         return word;
 }
 
-/* The chunk's bytes, some of them twice: nothing is read beside it. */
+/* Reads all bytes of the chunk, some of them twice, and none outside of it. */
 static uint64_t hash(const char *bytes, size_t count)
 {
         uint64_t a, b, h;

@@ -1,9 +1,9 @@
 /*
- * Recall: which ids a chunk of a text came to, for when the text says it again.
+ * Recall: a cache from chunks of a text to their token ids.
  *
- * Texts say the same words over and over, and merging is most of what encoding takes.  One
- * lives as long as one encoding: no clock tells what somebody else's text has said.  Its room is
- * fixed, and who comes takes the place of who is there: no text makes it slow.
+ * Texts repeat the same words, and most of the time of an encoding goes into merging.  A cache
+ * lives for one encoding only, so that timing tells a client nothing about the texts of others.
+ * Its size is fixed and a new chunk replaces the old one in its slot, so no text makes it slow.
  */
 #ifndef DAEMON_TEXT_RECALL_H
 #define DAEMON_TEXT_RECALL_H
@@ -11,27 +11,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RECALL_BYTES 22 /* of a chunk at most */
+/* The longest chunk that is stored, in bytes and in ids. */
+#define RECALL_BYTES 22
 #define RECALL_IDS   10
 
-struct recalled { /* one line of a cache */
+struct recalled { /* as large as one cache line of the processor */
         uint32_t ids[RECALL_IDS];
-        uint8_t id_count, byte_count; /* 0: nobody is here */
+        uint8_t id_count, byte_count; /* byte_count 0: the slot is empty */
         char bytes[RECALL_BYTES];
 };
 
 struct recall {
-        struct recalled *slots; /* NULL: too short a text to say anything twice */
+        struct recalled *slots; /* NULL: the text is too short for a cache to pay */
         uint32_t mask;
 };
 
-/* For a text of so many bytes.  0 or -ENOMEM. */
+/* For a text of `text_bytes` bytes.  0 or -ENOMEM. */
 int recall_init(struct recall *recall, size_t text_bytes);
 void recall_deinit(struct recall *recall); /* all zero is fine */
 
-/* A chunk of at least one byte.  NULL: it is not known; else until the next keep. */
+/* For a chunk of at least one byte.  NULL: not stored.  Else valid until the next recall_keep(). */
 const struct recalled *recall_find(const struct recall *recall, const char *bytes, size_t count);
-/* Does nothing if there is no room for so many of either. */
+/* Stores a chunk.  Does nothing if it has more than RECALL_BYTES bytes or RECALL_IDS ids. */
 void recall_keep(struct recall *recall, const char *bytes, size_t count, const uint32_t *ids,
                  size_t id_count);
 

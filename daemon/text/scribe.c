@@ -1,7 +1,7 @@
 /*
- * A job is done in slices, with a look at `cancelled` before each, so that a
- * peer that hangs up is not paid for any longer.  A tokenizer that must see a
- * text whole gets it in one slice, and looks for itself.
+ * A job is done in slices.  `cancelled` is checked before each slice, so that no more work is done
+ * for a peer that hung up.  A tokenizer that needs the whole text gets it in one slice, and checks
+ * `cancelled` itself.
  */
 #include "daemon/text/scribe.h"
 
@@ -28,7 +28,7 @@ static bool job_cancelled(void *job)
         return scribe_is_cancelled(job);
 }
 
-/* For no bytes at all, too: NULL would say that nothing was made. */
+/* Allocates even if count is 0, because NULL would mean an error. */
 static void *make_room(size_t count, size_t bytes)
 {
         return reallocarray(NULL, count ? count : 1, bytes);
@@ -84,7 +84,7 @@ int scribe_encode(struct scribe_job *job)
         return 0;
 }
 
-/* Adds up the pieces' bytes, and writes them if there is a place for them. */
+/* Counts the bytes of the pieces, and writes them to `text` unless it is NULL. */
 static int join_pieces(struct scribe_job *job, char *text, size_t *ret_bytes)
 {
         bool lead = tokenizer_leads(job->tokenizer);
@@ -102,7 +102,7 @@ static int join_pieces(struct scribe_job *job, char *text, size_t *ret_bytes)
                         n--;
                         lead = false;
                 } else if (n) {
-                        lead = false; /* what has no text may stand in front */
+                        lead = false; /* ids without text may come before the blank */
                 }
                 if (text)
                         memcpy(text + bytes, piece, n);

@@ -1,6 +1,5 @@
 /*
- * The expressions, alternatives in their order; the first that matches wins, not
- * the longest:
+ * The expressions.  The first alternative that matches wins, not the longest:
  *
  * GPT-2    's|'t|'re|'ve|'m|'ll|'d
  *          | ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
@@ -11,11 +10,10 @@
  *
  * Qwen-2   Llama-3's with \p{N} for \p{N}{1,3}
  *
- * A character is a letter, a number, a blank or none of these, so by its first one
- * or two characters a text has chosen its alternative, and nothing is ever taken
- * back but in a run of blanks: \s+(?!\S) leaves the last one to the word behind it,
- * and \s*[\r\n]+ ends with the last line's end in the run.  Such a run is walked at
- * most three times in all.
+ * A character is a letter, a number, a blank or none of these.  So the first one or two characters
+ * of a text decide the alternative.  Backtracking occurs only in a run of blanks: \s+(?!\S) leaves
+ * the last blank to the following word, and \s*[\r\n]+ ends with the last line end in the run.
+ * Such a run is walked at most three times in all.
  */
 #include "daemon/text/split.h"
 
@@ -24,10 +22,12 @@
 #include "daemon/text/unicode.h"
 
 struct rule {
-        bool folds;     /* contractions in capitals, too */
-        bool any_lead;  /* anything but a line's end may lead a word, not only ' ' */
-        bool lines;     /* ends of lines go with the signs, or the blanks, before them */
-        uint8_t digits; /* of a number at most, without a blank; 0: any, and ' ' may lead them */
+        bool folds; /* contractions may be in capitals */
+        /* any character but a line end, a letter or a number may lead a word, not only ' ' */
+        bool any_lead;
+        bool lines; /* line ends belong to the signs, or the blanks, before them */
+        /* of a number at most, without a blank before it; 0: any number, and ' ' may lead it */
+        uint8_t digits;
 };
 
 static const struct rule rules[SPLITTER_N] = {
@@ -38,7 +38,7 @@ static const struct rule rules[SPLITTER_N] = {
 
 struct character {
         uint32_t code;
-        uint8_t bytes; /* 0: the text is at its end */
+        uint8_t bytes; /* 0: at the end of the text */
         uint8_t kind;
 };
 
@@ -65,7 +65,7 @@ static bool ends_line(const struct character *c)
         return c->code == '\r' || c->code == '\n';
 }
 
-/* Behind all that follows of one kind, at most so many of them (0: any). */
+/* Skips characters of one kind, at most `most` of them (0: all); returns the place after them. */
 static size_t run(struct view *view, size_t at, enum unicode_kind kind, unsigned most)
 {
         unsigned count = 0;
@@ -80,7 +80,10 @@ static size_t run(struct view *view, size_t at, enum unicode_kind kind, unsigned
         }
 }
 
-/* A letter, small; U+017F, the long s, is an s to those who fold. */
+/*
+ * An ASCII character, in lower case if the rule folds; then U+017F, the long s, counts as an s.
+ * 0: any other character.
+ */
 static char small(const struct rule *rule, const struct character *c)
 {
         if (rule->folds && c->code == 0x17F)
@@ -90,7 +93,7 @@ static char small(const struct rule *rule, const struct character *c)
         return c->code < 0x80 ? (char)c->code : 0;
 }
 
-/* Behind 's 't 're 've 'm 'll 'd; 0: it is none. */
+/* The place after 's 't 're 've 'm 'll 'd; 0: there is no contraction. */
 static size_t contraction(struct view *view, const struct rule *rule)
 {
         struct character first = look(view, 1), second;

@@ -1,9 +1,9 @@
 /*
- * Splitter: cuts a text into pre-tokens, which no token crosses.
+ * Splitter: cuts a text into pre-tokens.  No token crosses the border of a pre-token.
  *
- * Makers of tokenizers write it as a regular expression; these are done by hand,
- * to the letter, in linear time on any input.  Any bytes may come in.  Pure; any
- * thread.
+ * Tokenizers define it by a regular expression.  Here each expression is written by hand in C:
+ * it gives exactly the same pre-tokens, in linear time on any input.  The input may be any bytes.
+ * Pure; any thread.
  */
 #ifndef DAEMON_TEXT_SPLIT_H
 #define DAEMON_TEXT_SPLIT_H
@@ -14,8 +14,8 @@
 #include "daemon/vocabulary.h"
 
 /*
- * How many bytes (at least one) the first pre-token of a text of at least one byte
- * has.  *steps grows by the characters that were looked at.
+ * Returns the length in bytes (at least one) of the first pre-token of a text, which has at least
+ * one byte.  *steps grows by the number of characters that were looked at.
  */
 size_t split_next(enum vocabulary_splitter splitter, const char *text, size_t bytes,
                   uint64_t *steps);

@@ -1,36 +1,37 @@
 /*
- * Chat templates: from a conversation to the prompt that a model was trained on.
+ * Chat templates: turn a conversation into a prompt of the form that the model was trained on.
  *
- * A template is Jinja, as transformers runs it: blocks trimmed and stripped on the left,
- * loop controls, `generation`, tojson that escapes nothing for HTML, raise_exception,
- * strftime_now, and no method that changes a list or a map.  What is not known here is
- * refused by name and line when the template is opened; where only the run can tell
- * (a method of a value), when it is rendered.  It does what Jinja2 does with the same
- * template and the same values, byte by byte, or fails.
+ * A template is Jinja, as transformers runs it: trim_blocks, lstrip_blocks, loop controls,
+ * `generation`, a tojson that escapes nothing for HTML, raise_exception, strftime_now, and no
+ * method that changes a list or a map.  Everything that is not known here is refused by name and
+ * line: when the template is opened, or, where only the run can tell (a method of a value), when
+ * it is rendered.  The output is the same as Jinja2's for the same template and the same values,
+ * byte by byte, or the rendering fails.
  *
- * A template is somebody else's program.  It is parsed with a limit on size and depth;
- * it is run by an interpreter of its own, on no stack but the budget's, with fuel for
- * every step and for all that a step copies or looks at, with memory and output counted.
- * Each of these ends it with a sentence that says which, in a fraction of a second.
+ * A template is a program from an untrusted source.  The parser limits its size and depth.  An
+ * interpreter of its own runs it: its stack lies in the arena that has the memory budget, never
+ * on the C stack.  Every step costs fuel, and so does everything that a step copies or looks at.
+ * Memory and output are limited, too.  Reaching any limit ends the rendering within a fraction of
+ * a second, with a sentence that names the limit.
  *
- * Where text comes from is kept.  What is rendered is spans: TEXT_OURS was written in the
- * template (or vouched for by who made the values), TEXT_GIVEN came in with the values.
+ * The origin of the text is tracked.  The output is a list of spans: TEXT_OURS was written in the
+ * template (or the code that made the values vouches for it), TEXT_GIVEN came with the values.
  * So `<|im_start|>` in the template can become its control token, and the same characters
- * in a message stay text.  The marks are exact, character by character, through
+ * in a message stay text.  The origins are exact, character by character, through
  *
  *      output, + ~ % * of strings, join, [slices], iteration, macros, block set, call
  *      strip lstrip rstrip trim, split rsplit splitlines partition, replace, case changes,
  *      removeprefix removesuffix, indent, center ljust rjust, format, first last reverse
  *
  * and the result of any other operation (tojson, the printing of lists and maps, ...) is
- * TEXT_GIVEN as a whole if anything in it was.  Numbers, true and none are nobody's text:
- * printed, they are TEXT_OURS.  Keys of a document are given, as its strings are.
+ * TEXT_GIVEN as a whole if anything in it was.  Numbers, true and none have no origin: printed,
+ * they are TEXT_OURS.  The keys of a document are TEXT_GIVEN, as its strings are.
  *
- * It can not include, extend or import; no integer has more than 64 bits (that is refused
- * by name, as it comes up); things without a text of their own (macros, generators, views)
- * are not printed.  Known to differ from Jinja2: lazy iterators are filled at once, so a
- * generator that is walked twice is full twice; `safe` and `escape` give plain strings, which
- * escape nothing that is added to them; a sigma at a word's end has the common small letter.
+ * Not supported: include, extends and import; integers of more than 64 bits (refused by name when
+ * one comes up); printing values that have no text of their own (macros, generators, views).
+ * Known differences from Jinja2: lazy iterators are filled at once, so a second loop over a
+ * generator gets all its items again; `safe` and `escape` give plain strings, so text that is
+ * added to them is not escaped; a sigma at the end of a word gets the common small letter.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_H
 #define DAEMON_TEXT_TEMPLATE_H
@@ -42,27 +43,27 @@
 #include "daemon/text/value.h"
 
 #define TEMPLATE_BYTES_MAX (1u << 20)
-#define TEMPLATE_DEPTH_MAX 64u /* of what is written within one another; of macros that call */
+#define TEMPLATE_DEPTH_MAX 64u /* of nested syntax; also of nested calls of macros */
 
 struct template;
 
 /*
- * UTF-8; the text need not live on.  0; -EINVAL with the fault and its line in *why;
- * -ENOMEM, in *why too.
+ * The text is UTF-8 and is not needed after the call.  0; -EINVAL with the fault and its line in
+ * *why; -ENOMEM, which *why tells, too.
  */
 int template_open(const char *text, size_t bytes, struct template **ret_template, char *why,
                   size_t why_bytes);
 struct template *template_close(struct template *template); /* takes NULL */
 
 struct template_limits {
-        uint64_t fuel; /* steps; one is also 64 bytes that are copied or looked at */
+        uint64_t fuel; /* in steps; copying or looking at 64 bytes costs one step */
         size_t output_bytes;
         size_t memory_bytes;
-        bool (*cancelled)(void *arg); /* asked now and then: nobody wants it any more; NULL: no */
+        bool (*cancelled)(void *arg); /* called now and then; true ends the rendering; or NULL */
         void *arg;
 };
 
-/* The usual ones, for so many bytes of values. */
+/* The default limits for values of `input_bytes` bytes. */
 struct template_limits template_limits(size_t input_bytes);
 
 struct rendered_span {
@@ -71,22 +72,25 @@ struct rendered_span {
 };
 
 struct rendered {
-        char *text; /* NUL-ended behind its bytes */
+        char *text; /* followed by a NUL, which `bytes` does not count */
         size_t bytes;
-        struct rendered_span *spans; /* neighbours differ */
+        struct rendered_span *spans; /* neighbouring spans differ in origin */
         size_t span_count;
-        uint64_t fuel; /* that it took */
+        uint64_t fuel; /* used */
 };
 
 /*
- * globals: a map: messages, tools, add_generation_prompt, bos_token, ...; what is not in it
- * is undefined.  now: local time, for strftime_now.  Any number of threads at once, over one
- * template and one map.  0; -EINVAL with a sentence in *why (what raise_exception was given,
- * as it is, cut to why_bytes and not yet shown()), -ENOMEM, in *why too; -ECANCELED.
+ * globals: a map: messages, tools, add_generation_prompt, bos_token, ...; a name that is not in it
+ * is undefined.  now: local time, for strftime_now.  Any number of threads may render one template
+ * with one map at the same time.
+ *
+ * 0; -EINVAL with a sentence in *why; -ENOMEM, which *why tells, too; -ECANCELED.  After
+ * raise_exception, *why is its argument unchanged, cut to 4096 bytes and to why_bytes, and not yet
+ * passed through shown().
  */
 int template_render(const struct template *template, struct value globals,
                     const struct template_limits *limits, const struct tm *now,
                     struct rendered *ret_rendered, char *why, size_t why_bytes);
-void rendered_free(struct rendered *rendered); /* leaves it empty; an empty one is well */
+void rendered_free(struct rendered *rendered); /* leaves it empty; an empty one is fine */
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * From a vocabulary to a tokenizer: first everything that encoding relies on is
- * checked, whoever checked it before; then the tables are built.
+ * Makes a tokenizer of a vocabulary.  It first checks everything that encoding relies on, even if
+ * other code checked it before; then it builds the tables.
  */
 #include <assert.h>
 #include <errno.h>
@@ -16,12 +16,12 @@ struct opening {
         struct tokenizer *t;
         char *why;
         size_t why_bytes;
-        uint64_t bytes; /* of all entries that have text */
+        uint64_t bytes; /* of all entries that have text, together */
 };
 
 #define refuse(o, ...) error_raise(why_say((o)->why, (o)->why_bytes, -EINVAL, __VA_ARGS__))
 
-/* Whether a token of this kind is text that a reader sees. */
+/* True if a token of this kind is text that a reader sees. */
 static bool has_text(enum entry_kind kind)
 {
         return kind != ENTRY_CONTROL && kind != ENTRY_UNKNOWN;
@@ -139,7 +139,7 @@ static int copy_pieces(struct opening *o)
         return 0;
 }
 
-/* The entries of single bytes: without them a text could not be told in ids. */
+/* Finds the entries of single bytes.  Without them and an unknown token, a text might lack ids. */
 static int find_bytes(struct opening *o)
 {
         struct tokenizer *t = o->t;
@@ -204,7 +204,7 @@ static int match(struct opening *o, bool users, bool controls, struct matcher **
                     !((e->kind == ENTRY_USER && users) || (e->kind == ENTRY_CONTROL && controls)))
                         continue;
                 words[count++] = (struct matcher_word){ e->bytes, e->count, id };
-                bytes += e->count; /* at most 2^22 times 2^10, less than 2^32 by one entry */
+                bytes += e->count; /* cannot overflow: one entry has 2^10 bytes at most */
                 if (bytes > MATCHER_BYTES_MAX) {
                         free(words);
                         return refuse(o, "its added tokens have more than %u bytes together",
@@ -255,7 +255,7 @@ int tokenizer_open(const struct vocabulary *v, uint32_t vocab, struct tokenizer 
                 .whole_wins = v->whole_wins,
                 .unknown_run = v->unknown_run,
                 .squeezes = v->squeezes,
-                /* SentencePiece itself does it so; those who came after cut first. */
+                /* SentencePiece itself does it so; newer tokenizers cut at added tokens first. */
                 .late_users = !v->merge_count && (v->blank == BLANK_FIRST || v->squeezes),
                 .vocab = vocab,
                 .entry_count = v->entry_count,

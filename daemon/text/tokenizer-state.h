@@ -1,5 +1,5 @@
 /*
- * What a tokenizer is inside: for tokenizer-open.c, which makes it, and tokenizer.c.
+ * The private state of a tokenizer: for tokenizer-open.c, which makes it, and tokenizer.c.
  */
 #ifndef DAEMON_TEXT_TOKENIZER_STATE_H
 #define DAEMON_TEXT_TOKENIZER_STATE_H
@@ -16,17 +16,18 @@ struct tokenizer {
         enum vocabulary_blank blank;
         bool blank_once, whole_wins, unknown_run, squeezes;
         uint32_t vocab, entry_count, unknown;
-        uint32_t byte_ids[256];  /* all of them, or all VOCABULARY_NONE */
-        uint32_t shortest_added; /* bytes; 0: nothing is added */
+        uint32_t byte_ids[256];  /* either all are ids, or all are VOCABULARY_NONE */
+        uint32_t shortest_added; /* bytes of the shortest added token; 0: there are none */
         size_t piece_max;
         char *bytes;           /* of all pieces, one after another */
-        uint32_t *begins;      /* in bytes: entry_count + 1 of them */
+        uint32_t *begins;      /* offsets in `bytes`: entry_count + 1 of them */
         uint8_t *strips;       /* by id */
-        struct wordmap *words; /* the NORMAL entries; NULL: nobody looks for them */
+        struct wordmap *words; /* the NORMAL entries; NULL: this tokenizer never looks them up */
         struct merge_book book;
         /*
-         * USER entries, and CONTROL beside them; NULL: there are none.  late_users: USER
-         * entries are found in a fragment once its blanks are as they should be.
+         * users finds the USER entries; added finds the CONTROL entries and, unless late_users, the
+         * USER entries.  NULL: there are none.
+         * late_users: USER entries are searched in a fragment after its blanks were written.
          */
         struct matcher *users, *added;
         bool late_users;

@@ -1,11 +1,11 @@
 /*
- * A text on its way to ids:
+ * The steps from a text to ids:
  *
- *      text        cut at added tokens: matcher.h
- *      fragment    a blank in front, normalised
- *      pre-token   by the splitter
- *      chunk       cut where no merge could join: it only makes the work small
- *      symbols     bytes or characters, merged: merge.h; or known already: recall.h
+ *      text        is cut at added tokens (matcher.h) into fragments
+ *      fragment    gets a blank in front, is normalised, and is split into pre-tokens (split.h)
+ *      pre-token   is cut into chunks where no merge can join; this only makes the work smaller
+ *      chunk       is found in the cache (recall.h), or becomes symbols
+ *      symbols     bytes or characters, which are merged (merge.h)
  */
 #include <assert.h>
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "daemon/text/unicode.h"
 
 #define TEXT_BYTES_MAX (1u << 30)
-#define BAR            0x2581u /* SentencePiece's blank, where a text has it for itself */
+#define BAR            0x2581u /* the character by which SentencePiece writes a blank */
 
 uint32_t tokenizer_vocab(const struct tokenizer *t)
 {
@@ -53,7 +53,7 @@ const char *tokenizer_piece(const struct tokenizer *t, uint32_t id, size_t *ret_
         return t->bytes + t->begins[id];
 }
 
-/* An id has a byte at least: of the text, as it is normalised, or of a blank put in. */
+/* Every id stands for at least one byte: of the normalised text, or of an inserted blank. */
 size_t tokenizer_ids_max(const struct tokenizer *t, size_t text_bytes)
 {
         size_t blanks = t->blank == BLANK_NEVER ? 0 : 1, most = text_bytes;
@@ -79,8 +79,8 @@ struct encoder {
         size_t count, room;
         bool was_unknown;
         struct merge_work work;
-        struct recall recall; /* of chunks in which nothing was foreign */
-        struct place *places; /* the last one in the text first */
+        struct recall recall; /* only of chunks in which every character had an entry */
+        struct place *places; /* from the last one in the text to the first */
         size_t place_count, place_room;
 };
 
@@ -165,7 +165,7 @@ static int encode_chunk(struct encoder *e, const char *text, size_t bytes)
         return 0;
 }
 
-/* Behind the first chunk: characters stay whole, and what a merge could join stays together. */
+/* The end of the first chunk.  No character is cut, and no two bytes that a merge might join. */
 static size_t chunk_end(const struct encoder *e, const char *text, size_t bytes)
 {
         const struct merge_book *book = &e->t->book;
@@ -227,7 +227,7 @@ static bool begins_blank(const char *text, size_t bytes)
         return code == ' ' || code == BAR;
 }
 
-/* The copy has a blank in front, if it gets one, and blanks for bars; see vocabulary.h. */
+/* Writes a copy with a blank in front, if it gets one, and blanks for bars; see vocabulary.h. */
 static size_t write_blanks(const struct tokenizer *t, const char *text, size_t bytes, bool lead,
                            char *to)
 {
@@ -250,7 +250,10 @@ static size_t write_blanks(const struct tokenizer *t, const char *text, size_t b
                 memcpy(to + count, text + at, n);
                 count += n;
         }
-        /* Here a bar is a blank, and so is the one in front: SentencePiece looks last of all. */
+        /*
+         * SentencePiece strips the end last of all, so blanks that were bars, and the one in front,
+         * are stripped, too.
+         */
         while (t->squeezes && count && to[count - 1] == ' ')
                 count--;
         return count;
@@ -276,7 +279,7 @@ static int note_place(struct encoder *e, size_t at, uint32_t bytes, uint32_t id)
 /* A matcher on its way back through a text. */
 struct walk {
         const struct matcher *matcher; /* NULL: it finds nothing */
-        uint32_t state, id, bytes;     /* of what it has found here; bytes 0: nothing */
+        uint32_t state, id, bytes;     /* id and bytes of the word found here; bytes 0: none */
 };
 
 static void walk_step(struct walk *walk, char byte, uint64_t *steps)
@@ -290,17 +293,17 @@ static void walk_step(struct walk *walk, char byte, uint64_t *steps)
                 walk->bytes = 0;
 }
 
-/* Where added tokens are looked for: users' anywhere, controls in parts of the text. */
+/* Where added tokens are searched: USER entries anywhere, CONTROL entries in parts of the text. */
 struct search {
-        const struct matcher *users, *added; /* added: users' and controls */
+        const struct matcher *users, *added; /* see tokenizer-state.h */
         const struct text_part *parts;
         size_t part_count;
 };
 
 /*
- * Two walks side by side: one sees all of the text, the other a part alone, which it enters from
- * its end as if nothing stood behind it.  So what that one finds lies in the part, and a token that
- * only begins or ends there is no token.  The longer find wins, as ever.
+ * Two walks side by side.  `anywhere` sees all of the text.  `inside` sees one part alone: it
+ * enters the part at its end, as if the text ended there.  So it finds only tokens that lie wholly
+ * in the part, not those that only begin or end there.  As always, the longer match wins.
  */
 static int find_added(struct encoder *e, const struct search *search, const char *text,
                       size_t bytes)
@@ -360,7 +363,7 @@ static size_t strip_right(const char *text, size_t at, size_t bytes)
 
 typedef int (*fragment_fn)(struct encoder *e, const char *text, size_t bytes, bool first);
 
-/* Added tokens become ids; what is between them goes to `fragment`. */
+/* Added tokens become ids; the text between them is passed to `fragment`. */
 static int cut(struct encoder *e, const struct search *search, const char *text, size_t bytes,
                fragment_fn fragment)
 {
@@ -434,7 +437,7 @@ int tokenizer_encode(const struct tokenizer *t, const char *text, size_t text_by
                              .how = how ? how : &plain,
                              .ids = ret_ids,
                              .room = tokenizer_ids_max(t, text_bytes) };
-        /* Where users' entries come late, controls alone are looked for first. */
+        /* If USER entries are searched late, then only CONTROL entries are searched here. */
         const struct search search = { .users = t->late_users ? NULL : t->users,
                                        .added = t->added,
                                        .parts = e.how->controls,

@@ -1,19 +1,21 @@
 /*
  * Text to token ids and back.
  *
- * It does what the maker of the vocabulary's own tokenizer does, id by id.  Nothing
- * fails on any input but for memory: every byte string has ids, in time that grows
- * like n log n at worst, and every id below the vocabulary's size has a piece.
- * Where no id is an unknown and nothing was normalised or stripped, the pieces of a
- * text's ids are the text, byte by byte; with tokenizer_leads(), and one blank in front;
- * and but for SentencePiece's own U+2581, which comes back as the blank that it is there.
+ * It gives the same ids as the tokenizer that the vocabulary was made for.  Only a lack of memory
+ * can make it fail: every byte string has ids, in O(n log n) time at worst, and every id below
+ * the vocabulary's size has a piece.
  *
- * A text is text: the control tokens of a chat are found only in those parts of it
- * that the caller names, because what a user writes must not end his turn.  That is all
- * that parts do: what is between two control tokens is encoded as one, whoever wrote it.
+ * If no id is the unknown token and nothing was normalised or stripped, the joined pieces of a
+ * text's ids are the text, byte by byte.  There are two exceptions.  With tokenizer_leads(),
+ * one blank is in front.  SentencePiece writes a blank as U+2581, so a U+2581 in the text comes
+ * back as a blank.
  *
- * Read-only after it is opened; any thread.  What an encoding needs to work on it
- * allocates, and frees before it returns.
+ * Control tokens are found only in those parts of a text that the caller names.  Otherwise the
+ * text of a user could end the user's turn.  Parts do nothing else: the text between two control
+ * tokens is encoded as a whole, even if a part begins or ends in it.
+ *
+ * Read-only after it is opened; any thread may use it.  An encoding allocates its working memory
+ * and frees it before it returns.
  */
 #ifndef DAEMON_TEXT_TOKENIZER_H
 #define DAEMON_TEXT_TOKENIZER_H
@@ -27,25 +29,31 @@
 struct tokenizer;
 
 /*
- * Copies what it needs of the vocabulary.  vocab: how many ids the model has; those
- * without an entry have no text.  0, -EINVAL with the fault in *why, -ENOMEM.
+ * Copies what it needs of the vocabulary.  vocab: how many ids the model has; ids without an entry
+ * have no text.  0, -EINVAL with the fault in *why, -ENOMEM.
  */
 int tokenizer_open(const struct vocabulary *vocabulary, uint32_t vocab,
                    struct tokenizer **ret_tokenizer, char *why, size_t why_bytes);
-/* The kind VOCABULARY_BYTES, from nothing.  vocab: at least 256.  0, -EINVAL or -ENOMEM. */
+/*
+ * A tokenizer of the kind VOCABULARY_BYTES, which needs no vocabulary.  vocab: at least 256.
+ * 0, -EINVAL or -ENOMEM.
+ */
 int tokenizer_open_bytes(uint32_t vocab, struct tokenizer **ret_tokenizer);
 struct tokenizer *tokenizer_close(struct tokenizer *tokenizer);
 
 uint32_t tokenizer_vocab(const struct tokenizer *tokenizer);
 size_t tokenizer_piece_max(const struct tokenizer *tokenizer); /* bytes of the longest piece */
 
-/* A text encoded in pieces, cut anywhere, has the ids it has as a whole. */
+/* True if a text that is cut anywhere and encoded part by part has the same ids as the whole. */
 bool tokenizer_divisible(const struct tokenizer *tokenizer);
 
-/* A blank is put before a text: of the pieces of a whole text, the first blank is not its own. */
+/*
+ * True if encoding puts a blank before a text.  Then the first blank in the pieces of a whole text
+ * is not part of the text.
+ */
 bool tokenizer_leads(const struct tokenizer *tokenizer);
 
-/* No text of so many bytes has more ids than this. */
+/* No text of `text_bytes` bytes has more ids than this. */
 size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes);
 
 struct text_part {
@@ -53,20 +61,20 @@ struct text_part {
 };
 static const struct text_part text_whole = { 0, SIZE_MAX };
 
-/* How a text is to be encoded, and how much work that was. */
+/* Options of an encoding, and a measure of its work. */
 struct encoding {
-        /* Control tokens, as they are written, are found where they lie wholly in one of these. */
+        /* The spelling of a control token is found if it lies wholly in one of these parts. */
         const struct text_part *controls; /* in order, apart, none empty */
         size_t control_count;
-        bool (*cancelled)(void *arg); /* asked now and then; NULL: it never is */
+        bool (*cancelled)(void *arg); /* called now and then; true ends the encoding; or NULL */
         void *arg;
-        uint64_t steps;  /* out: grows by the work done, for those who hold it against the text */
-        uint64_t looked; /* its own */
+        uint64_t steps;  /* out: grows by the work done, for callers that check it is bounded */
+        uint64_t looked; /* private: `steps` when `cancelled` was last called */
 };
 
 /*
- * ret_ids has room for tokenizer_ids_max().  how may be NULL: nothing special.  A text
- * has less than 1 GiB.  0 and their count; -ENOMEM; -ECANCELED.
+ * ret_ids has room for tokenizer_ids_max() ids.  how may be NULL: no options.  A text has less than
+ * 1 GiB.  0 and the number of ids; -ENOMEM; -ECANCELED.
  */
 int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t text_bytes,
                      struct encoding *how, uint32_t *ret_ids, size_t *ret_count);
@@ -74,7 +82,7 @@ int tokenizer_encode(const struct tokenizer *tokenizer, const char *text, size_t
 /* The bytes of one id, possibly none; they live as long as the tokenizer. */
 const char *tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, size_t *ret_bytes);
 
-/* For its parts: it is time to look, and it is cancelled. */
+/* For the modules of the tokenizer: calls `cancelled` every 65536 steps; true: cancelled. */
 static inline bool encoding_cancelled(struct encoding *how)
 {
         if (how->steps - how->looked < 1u << 16)

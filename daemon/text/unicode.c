@@ -2,11 +2,11 @@
 
 #include "daemon/utf8.h"
 
-/* Hangul syllables are arithmetic: lead, vowel and tail, 19 x 21 x 28 of them. */
+/* Hangul syllables are computed from lead, vowel and tail: there are 19 x 21 x 28 of them. */
 #define SYLLABLES 0xAC00u
 #define LEADS     0x1100u
 #define VOWELS    0x1161u
-#define TAILS     0x11A7u /* the one before the first tail: no tail */
+#define TAILS     0x11A7u /* the code before the first tail; it stands for no tail */
 #define LEAD_N    19u
 #define VOWEL_N   21u
 #define TAIL_N    28u

@@ -1,9 +1,9 @@
 /*
- * What Unicode says of a character, as far as tokenizers ask.
+ * The properties of Unicode characters that tokenizers need.
  *
- * The tables are generated (contrib/dev/unicode); the head of unicode-tables.c has
- * the version.  A byte that is no part of valid UTF-8 is a character of its own
- * that nothing is known of.  Pure functions; any thread.
+ * The tables are generated (contrib/dev/unicode); the head of unicode-tables.c has the version.
+ * A byte that is not part of valid UTF-8 counts as one character without properties.  Pure
+ * functions; any thread.
  */
 #ifndef DAEMON_TEXT_UNICODE_H
 #define DAEMON_TEXT_UNICODE_H
@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define UNICODE_INVALID UINT32_MAX /* the code of a byte that is part of no character */
+#define UNICODE_INVALID UINT32_MAX /* the code of a byte that is not part of valid UTF-8 */
 
 enum unicode_kind {
         UNICODE_OTHER,
@@ -21,7 +21,10 @@ enum unicode_kind {
         UNICODE_BLANK,  /* \s: White_Space */
 };
 
-/* At least one byte is there.  How many bytes the first character has, and its code. */
+/*
+ * For a text of at least one byte: returns how many bytes the first character has, and gives its
+ * code.
+ */
 unsigned unicode_next_long(const char *text, size_t bytes, uint32_t *ret_code); /* beyond ASCII */
 static inline unsigned unicode_next(const char *text, size_t bytes, uint32_t *ret_code)
 {
@@ -48,11 +51,17 @@ static inline enum unicode_kind unicode_kind(uint32_t code)
 
 uint8_t unicode_class(uint32_t code); /* canonical combining class */
 
-/* One step of canonical decomposition: false: it has none.  second may be 0: none. */
+/*
+ * One step of canonical decomposition.  False: the character has none.  *ret_second is 0 if it
+ * decomposes to one character.
+ */
 bool unicode_decompose(uint32_t code, uint32_t *ret_first, uint32_t *ret_second);
-uint32_t unicode_compose(uint32_t first, uint32_t second); /* 0: they do not */
+uint32_t unicode_compose(uint32_t first, uint32_t second); /* 0: they do not compose */
 
-/* The generated tables: sorted by first; pairs by code, or by first and second. */
+/*
+ * The generated tables.  Ranges are sorted by `first`, decompositions by `code`, compositions by
+ * `first` and `second`.
+ */
 struct unicode_range {
         uint32_t first, last;
         uint8_t value;

@@ -1,9 +1,9 @@
 /*
- * An arena is a list of pieces of memory, each twice the one before, so that small
- * renderings take little and large ones ask seldom.
+ * An arena is a list of pieces of memory, each twice as large as the one before.  So a small
+ * rendering takes little memory and a large one calls malloc() seldom.
  *
- * A map keeps its entries in the order they came.  One of more than a few also has their
- * places sorted by key: looking one up then takes log n, whatever keys somebody chose.
+ * A map keeps its entries in the order in which they were added.  A map of more than a few entries
+ * also has their indices sorted by key.  A lookup then takes O(log n), whatever the keys are.
  */
 #include "daemon/text/value.h"
 
@@ -88,7 +88,7 @@ void *arena_take(struct arena *arena, size_t bytes)
                 bytes = SIZE_MAX - 15;
         bytes = (bytes + 15) & ~(size_t)15;
         if (bytes > arena->left) {
-                /* What is large lies alone, and what is left of the last piece stays in use. */
+                /* A large request gets its own piece; the rest of the last piece stays in use. */
                 if (bytes > arena->next / 4) {
                         piece = arena_grow(arena, bytes);
                         return piece ? piece->bytes : NULL;
@@ -255,7 +255,7 @@ int value_key_order(struct value a, struct value b)
 
 /* ---- a map's keys ---- */
 
-/* Merges runs of `width` of places into `to`; equals stay in their order. */
+/* Merges sorted runs of `width` indices into `to`; equal keys stay in their order. */
 static void merge_runs(const struct map *map, const uint32_t *from, uint32_t *to, size_t width)
 {
         size_t count = map->count;
@@ -294,7 +294,7 @@ static uint32_t *sort_places(struct arena *arena, const struct map *map)
         return places;
 }
 
-/* Of equal keys the first keeps its place and takes the last one's value; the rest go. */
+/* Of equal keys, the first entry stays and gets the value of the last one; the others go. */
 static bool drop_twins(struct map *map, const uint32_t *places)
 {
         uint32_t kept = 0;
@@ -366,9 +366,9 @@ const struct value *value_member(struct value map, const char *key)
         return entry ? &entry->value : NULL;
 }
 
-/* ---- out of a document ---- */
+/* ---- from a document ---- */
 
-/* Integers are written without a point or an exponent. */
+/* A number is an integer if it is written without a point and an exponent. */
 static int number_from_json(const struct json *json, uint32_t node, struct value *ret_value)
 {
         const char *text = json_number(json, node);
@@ -418,7 +418,7 @@ static int map_from_json(struct arena *arena, const struct json *json, uint32_t 
         return error_pass(r ? r : value_map_end(arena, ret_value));
 }
 
-/* A document is at most JSON_DEPTH_MAX deep, and so is this. */
+/* A document is at most JSON_DEPTH_MAX deep, and so is this recursion. */
 int value_from_json(struct arena *arena, const struct json *json, uint32_t node,
                     enum text_origin origin, struct value *ret_value)
 {

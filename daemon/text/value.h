@@ -1,17 +1,17 @@
 /*
- * Values, as a template sees them: what a document says, in Python's kinds.
+ * Values as a template sees them: the content of a document, in Python's types.
  *
- * Everything lies in an arena with a byte budget and goes with it.  A value is made
- * once and never changed after, so a document can be rendered by several threads.
+ * Everything lies in an arena with a byte budget and is freed with the arena.  A value never
+ * changes after it is made, so several threads can render the same document.
  *
- * A text knows where it came from, run by run: TEXT_OURS is the template's own (and
- * what its maker vouches for: the text of a control token, a role that is one of the
- * known words); TEXT_GIVEN came in from outside.  template.h says what becomes of it.
+ * A text stores its origin, run by run.  TEXT_OURS is text of the template, and text that the
+ * maker of the value vouches for: the spelling of a control token, a well-known role.  TEXT_GIVEN
+ * came from outside.  template.h says how origins are used.
  *
- * Values lie at most VALUE_DEPTH_MAX deep within one another, by construction: who adds
- * one that is deeper is refused, so whoever walks a value may recurse.
+ * Values nest at most VALUE_DEPTH_MAX deep: adding one that would be deeper is refused, so code
+ * that walks a value may recurse.
  *
- * They can not do arithmetic, and know nothing of templates: daemon/text/template/ does.
+ * There is no arithmetic here and nothing about templates: see daemon/text/template/.
  */
 #ifndef DAEMON_TEXT_VALUE_H
 #define DAEMON_TEXT_VALUE_H
@@ -22,19 +22,22 @@
 
 #include "daemon/json.h"
 
-#define VALUE_DEPTH_MAX 80u /* a document of JSON_DEPTH_MAX, and what is put around it */
+#define VALUE_DEPTH_MAX 80u /* a document of JSON_DEPTH_MAX, and the values put around it */
 
 struct arena;
 
-/* bytes_max: what it may take from malloc() in all.  0 or -ENOMEM. */
+/* bytes_max: how many bytes it may take from malloc() in all.  0 or -ENOMEM. */
 int arena_new(size_t bytes_max, struct arena **ret_arena);
 struct arena *arena_free(struct arena *arena); /* takes NULL */
-/* Not cleared.  NULL: the budget is spent, or malloc() failed; arena_is_spent() tells which. */
+/*
+ * The memory is not cleared.  NULL: the budget is spent, or malloc() failed; arena_is_spent()
+ * tells which.
+ */
 void *arena_take(struct arena *arena, size_t bytes);
 bool arena_is_spent(const struct arena *arena);
 
 enum value_kind {
-        VALUE_UNDEFINED, /* only in templates */
+        VALUE_UNDEFINED, /* made only by templates */
         VALUE_NONE,
         VALUE_BOOL,
         VALUE_INTEGER,
@@ -42,7 +45,7 @@ enum value_kind {
         VALUE_STRING,
         VALUE_LIST,
         VALUE_MAP,
-        /* From here on: only in templates. */
+        /* From here on: made only by templates. */
         VALUE_NAMESPACE,
         VALUE_LOOP,
         VALUE_MACRO,
@@ -54,7 +57,7 @@ enum text_origin { TEXT_OURS, TEXT_GIVEN };
 
 struct value {
         uint8_t kind;
-        uint8_t flavour; /* of a list: enum list_flavour; else 0 */
+        uint8_t flavour; /* a list: enum list_flavour; other kinds: 0 */
         union {
                 bool truth;
                 int64_t integer;
@@ -66,12 +69,12 @@ struct value {
                 struct loop *loop;
                 const struct macro *macro;
                 const struct method *method;
-                const struct lack *lack; /* of what is undefined; NULL: nothing is known of it */
+                const struct lack *lack; /* VALUE_UNDEFINED: why it is; NULL: not known */
                 uint32_t function;
         };
 };
 
-/* ---- making them; 0, or -ENOMEM, the arena's budget included ---- */
+/* ---- making values: 0, or -ENOMEM, also when the arena's budget is spent ---- */
 
 static inline struct value value_none(void)
 {
@@ -90,14 +93,15 @@ static inline struct value value_float(double real)
         return (struct value){ .kind = VALUE_FLOAT, .real = real };
 }
 
-/* Copies the bytes, which should be UTF-8; a byte that is not is a character of its own. */
+/* Copies the bytes, which should be UTF-8; a byte that is not counts as one character. */
 int value_string(struct arena *arena, const char *bytes, size_t count, enum text_origin origin,
                  struct value *ret_value);
 
 /*
- * A list or a map is filled by its maker, in order, up to the room it was made for, and only
- * while nobody else knows it.  -E2BIG: what is added lies too deep.  A map is ended before
- * it is used: VALUE_E_TWICE, a key was there twice, and the last of its values stays.
+ * The code that makes a list or a map adds its items in order, at most `room` of them, before
+ * other code sees the value.  -E2BIG: it would nest deeper than VALUE_DEPTH_MAX.  Call
+ * value_map_end() before a map is used.  It returns VALUE_E_TWICE if a key was added twice; the
+ * last value of that key stays.
  */
 enum value_outcome { VALUE_E_TWICE = 1 };
 
@@ -111,43 +115,44 @@ int value_map_end(struct arena *arena, struct value *map);
 int value_map_name(struct arena *arena, struct value *map, const char *name, struct value item);
 
 /*
- * What that node of a document says; its strings and keys are all `origin`.  Integers have
- * 64 bits; a number that does not fit them, or a double, is -ERANGE.  JSON_NONE is none.
+ * The value of a node of a document.  `origin` is the origin of all its strings and keys.  Integers
+ * have 64 bits; an integer that does not fit them, or a real number that does not fit a double, is
+ * -ERANGE.  JSON_NONE gives none.
  */
 int value_from_json(struct arena *arena, const struct json *json, uint32_t node,
                     enum text_origin origin, struct value *ret_value);
 
-/* The item of a key; NULL: it is no map, or the key is not there. */
+/* The item of a key; NULL: `map` is not a map, or does not have the key. */
 const struct value *value_member(struct value map, const char *key);
 
-/* ---- what they are made of ---- */
+/* ---- the parts of values ---- */
 
-/* Where a part of a text ends, and whose it is.  Neighbours differ. */
+/* Where a run of a text ends, and its origin.  Neighbouring runs differ in origin. */
 struct text_run {
         uint32_t end;
         enum text_origin origin;
 };
 
 struct text {
-        const char *bytes; /* may have NULs */
+        const char *bytes; /* may contain NULs */
         uint32_t count;
         uint32_t run_count; /* at least 1 */
         const struct text_run *runs;
-        struct text_run whole; /* runs, if there is one */
+        struct text_run whole; /* `runs` points here if there is only one */
 };
 
 enum list_flavour {
         LIST_LIST,
         LIST_TUPLE,
         LIST_RANGE,
-        LIST_VIEW,   /* a map's keys, values or items: has a length, no [0] */
-        LIST_STREAM, /* what filters yield: neither; always true */
+        LIST_VIEW,   /* the keys, values or items of a map: has a length, but no [0] */
+        LIST_STREAM, /* the result of a filter: has no length and no [0]; always true */
 };
 
 struct list {
         uint32_t count, room;
-        uint8_t depth; /* 1: nothing in it that holds anything */
-        bool grouped;  /* of groupby: its two are called `grouper` and `list` too */
+        uint8_t depth; /* 1: contains no list and no map */
+        bool grouped;  /* made by groupby: its two items are also called `grouper` and `list` */
         struct value items[];
 };
 
@@ -158,11 +163,11 @@ struct map_entry {
 struct map {
         uint32_t count, room;
         uint8_t depth;
-        const uint32_t *sorted; /* places of entries by key; NULL: they are few */
+        const uint32_t *sorted; /* indices of entries, sorted by key; NULL: there are few */
         struct map_entry entries[];
 };
 
-/* The order of keys, and of nothing else: numbers, then strings, then the rest; 0: the same. */
+/* An order for keys only: numbers, then strings, then other kinds; 0: the same key. */
 int value_key_order(struct value a, struct value b);
 const struct map_entry *value_map_find(const struct map *map, struct value key);
 

@@ -1,8 +1,9 @@
 /*
- * Looking into values: iteration, attributes, items, slices.
+ * Access to the parts of values: iteration, attributes, items, slices.
  *
- * As in Jinja, `a.b` asks for the attribute and then for the item, `a['b']` the other way
- * round; what is not there is undefined, and what is undefined has nothing.
+ * As in Jinja, `a.b` looks for an attribute first and then for an item; `a['b']` looks for an item
+ * first.  If neither is there, the result is undefined.  Access to a part of an undefined value is
+ * an error.
  */
 #include <assert.h>
 #include <string.h>
@@ -176,7 +177,7 @@ static const struct builtins *methods_of(struct value value)
                                                                        : NULL;
 }
 
-/* 1: it has it. */
+/* 1: the value has the attribute; 0: it does not; or an error. */
 static int own_attribute(struct run *run, struct value value, const struct text *name,
                          struct value *ret_value)
 {
@@ -209,7 +210,7 @@ static int own_attribute(struct run *run, struct value value, const struct text 
         return 1;
 }
 
-/* A character's range in bytes, and the next index is one step further. */
+/* The character at an index, which counts from the end if it is negative.  1: it exists; 0. */
 static int text_item(struct run *run, const struct text *text, int64_t index,
                      struct value *ret_value)
 {
@@ -226,7 +227,7 @@ static int text_item(struct run *run, const struct text *text, int64_t index,
         return error_pass(r ? r : 1);
 }
 
-/* 1: it has it. */
+/* 1: the value has the item; 0: it does not; or an error. */
 static int own_item(struct run *run, struct value value, struct value key, struct value *ret_value)
 {
         bool whole = key.kind == VALUE_INTEGER || key.kind == VALUE_BOOL;
@@ -292,7 +293,7 @@ int value_item(struct run *run, struct value value, struct value key, struct val
         return error_pass(r < 0 ? r : r ? 0 : lacking(run, value, key, ret_value));
 }
 
-/* Digits between points are numbers, as Jinja has it. */
+/* A part of a path that has only digits is a number, as in Jinja. */
 static int path_part(struct run *run, const struct text *path, uint32_t from, uint32_t end,
                      struct value *ret_key)
 {

@@ -1,5 +1,5 @@
 /*
- * Blanks, as Python's str.strip() and \s know them.  Pure functions.
+ * Blanks: the characters that Python's str.strip() and \s match.  Pure functions.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_BLANK_H
 #define DAEMON_TEXT_TEMPLATE_BLANK_H
@@ -9,13 +9,13 @@
 
 #include "daemon/text/unicode.h"
 
-/* Unicode's, and the four separators of ASCII. */
+/* The blanks of Unicode, and the four separators of ASCII. */
 static inline bool blank_is(uint32_t code)
 {
         return unicode_kind(code) == UNICODE_BLANK || (code >= 0x1C && code <= 0x1F);
 }
 
-/* How many bytes of blanks stand in front. */
+/* How many bytes of blanks the text begins with. */
 static inline uint32_t blank_leading(const char *text, uint32_t count)
 {
         uint32_t at = 0, code;
@@ -30,7 +30,7 @@ static inline uint32_t blank_leading(const char *text, uint32_t count)
         return at;
 }
 
-/* Where the character begins that ends at `end`; end is not 0. */
+/* The start of the character that ends at `end`; end is not 0. */
 static inline uint32_t text_before(const char *text, uint32_t end)
 {
         uint32_t start = end - 1, code;

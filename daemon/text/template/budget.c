@@ -1,5 +1,5 @@
 /*
- * How a rendering ends before its end, and what is made at its budgets' cost.
+ * Errors that end a rendering early, and allocations that are charged to its budgets.
  */
 #include <errno.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "daemon/text/template/run.h"
 #include "daemon/why.h"
 
-/* ---- how it ends ---- */
+/* ---- errors ---- */
 
 int run_fail(struct run *run, const char *format, ...)
 {
@@ -100,7 +100,7 @@ int run_map(struct run *run, uint32_t room, struct value *ret_map)
         return error_pass(r ? r : made(run, value_map(run->arena, room, ret_map)));
 }
 
-/* Of a tuple that is a key; what is compared has no more than this, and nothing in it. */
+/* A tuple that is a key has at most this many parts, and no part contains other values. */
 #define KEY_PARTS 8u
 
 static bool is_key(struct value key)
@@ -115,7 +115,7 @@ static bool is_key(struct value key)
         return true;
 }
 
-/* Bytes that a comparison may look at. */
+/* How many bytes a comparison of this key may look at. */
 static uint64_t key_bytes(struct value key)
 {
         uint64_t bytes = 8;

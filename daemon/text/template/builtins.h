@@ -1,9 +1,9 @@
 /*
- * What templates find here without making it: filters, tests, functions, methods.
+ * The filters, tests, functions and methods that every template can use.
  *
- * A row says how its arguments are called, in their order; the machine puts them into
- * slots, from their places or their names, and MISSING where there is none.  A `*` at
- * the end: any more are taken as they come, and found in `all`.
+ * A row lists the names of its parameters in order.  The machine puts each argument into the slot
+ * of its parameter, by position or by name; a slot without an argument is MISSING.  A `*` at the
+ * end of the list means that further arguments are allowed; they are found in `all`.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_BUILTINS_H
 #define DAEMON_TEXT_TEMPLATE_BUILTINS_H
@@ -16,11 +16,11 @@
 
 struct run;
 
-/* As they stand in a call: those with names come last. */
+/* The arguments in the order of the call; those with names come last. */
 struct arguments {
         const struct value *values;
         uint32_t count;
-        const struct list *names; /* of the last ones; NULL: none has one */
+        const struct list *names; /* of the last arguments; NULL: none has a name */
 };
 
 struct call {
@@ -33,13 +33,13 @@ typedef int builtin_work(struct run *run, struct value self, const struct call *
 
 struct builtin {
         const char *name;
-        builtin_work *work; /* NULL: it is there in Python, and refused here by name */
+        builtin_work *work; /* NULL: Python has it, but a call is refused here by name */
         const char *parameters;
-        uint32_t least; /* that must be given */
+        uint32_t least; /* this many of the first parameters must be given */
 };
 
 struct builtins {
-        const char *what; /* they are: "filter" */
+        const char *what; /* the kind of builtin, for messages: "filter" */
         const struct builtin *rows;
         uint32_t count;
 };
@@ -47,7 +47,7 @@ struct builtins {
 extern const struct builtins filters, tests, functions, text_methods, map_methods, list_methods,
         loop_methods;
 
-/* NO_BUILTIN: there is none of that name. */
+/* The row of a name; NO_BUILTIN: there is none. */
 uint32_t builtin_find(const struct builtins *builtins, const char *name, uint32_t count);
 int builtin_call(struct run *run, const struct builtins *builtins, uint32_t row, struct value self,
                  const struct arguments *arguments, struct value *ret_value);

@@ -34,7 +34,7 @@ static int add_other(struct run *run, struct builder *to, const struct case_pair
         return error_pass(r);
 }
 
-/* What stays as it is is copied in one piece. */
+/* Characters that do not change are copied together. */
 int case_add(struct run *run, struct builder *to, const struct text *text, uint32_t from,
              uint32_t end, enum letter_case wanted)
 {

@@ -1,7 +1,7 @@
 /*
- * Letters' cases, and what is printed as it is, as Python's str knows them.
+ * The case of letters, and which characters are printable, as in Python's str.
  *
- * It can not tell a sigma at the end of a word from one inside it.
+ * It cannot tell a sigma at the end of a word from a sigma inside it.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_CASE_H
 #define DAEMON_TEXT_TEMPLATE_CASE_H
@@ -11,16 +11,16 @@
 
 enum letter_case { CASE_LOWER, CASE_UPPER, CASE_TITLE };
 
-/* The text in that case; marks go with their characters. */
+/* Adds [from, end) of a text in that case; each character keeps its origin. */
 int case_add(struct run *run, struct builder *to, const struct text *text, uint32_t from,
              uint32_t end, enum letter_case wanted);
 bool case_is_lower(uint32_t code);
 bool case_is_upper(uint32_t code);
-bool case_is_hidden(uint32_t code); /* Python's repr() escapes it */
+bool case_is_hidden(uint32_t code); /* true if Python's repr() escapes it */
 
-/* The generated tables, by code. */
+/* The generated tables, sorted by code. */
 struct case_pair {
-        uint32_t code, to[3]; /* 0: no more */
+        uint32_t code, to[3]; /* `to` ends at the first 0 */
 };
 extern const struct case_pair case_lowers[], case_uppers[], case_titles[];
 extern const uint32_t case_lower_count, case_upper_count, case_title_count;

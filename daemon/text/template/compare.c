@@ -1,12 +1,12 @@
 /*
- * What is equal, what comes first, what is in what; and sorting by that.
+ * Comparisons: equality, order, `in`; and sorting.
  */
 #include <string.h>
 
 #include "daemon/text/template/operate.h"
 #include "daemon/text/template/text.h"
 
-/* Only while both are as long as each other. */
+/* Compares the items only if both lists have the same length. */
 static int equal_lists(struct run *run, const struct list *a, const struct list *b, bool *ret_equal)
 {
         int r = 0;
@@ -33,7 +33,7 @@ static int equal_maps(struct run *run, const struct map *a, const struct map *b,
         return error_pass(r);
 }
 
-/* As deep as values are. */
+/* Recurses at most VALUE_DEPTH_MAX deep. */
 int value_equal(struct run *run, struct value a, struct value b, bool *ret_equal)
 {
         int r = run_charge(run, 1);

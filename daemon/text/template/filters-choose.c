@@ -1,5 +1,5 @@
 /*
- * Filters that ask a test, a filter or a path of each item: select, reject, map.
+ * Filters that apply a test, a filter or a path to each item: select, reject, map.
  */
 #include "daemon/text/template/filters.h"
 
@@ -9,7 +9,7 @@
 
 static const struct value missing = { .kind = MISSING };
 
-/* The rest of a call's arguments, behind the first `taken` of those without names. */
+/* The arguments of a call without the first `taken` of those that have no names. */
 static struct arguments rest(const struct arguments *all, uint32_t taken)
 {
         return (struct arguments){ all->values + taken, all->count - taken, all->names };
@@ -35,7 +35,7 @@ static int row_by_name(struct run *run, const struct builtins *builtins, struct 
                                     text_shown(name.text).text));
 }
 
-/* Whether each is chosen: by a test's name and arguments, or by being true. */
+/* Selects items by the test that the call names, or else those that are true. */
 static int choose(struct run *run, struct value self, const struct call *call, bool attribute,
                   bool wanted, struct value *ret_value)
 {
@@ -45,7 +45,7 @@ static int choose(struct run *run, struct value self, const struct call *call, b
         uint32_t count, row = 0;
         int r;
 
-        if (!value_truth(self)) /* as Jinja has it, which asks nothing more */
+        if (!value_truth(self)) /* as in Jinja, which then does not check the arguments */
                 return error_pass(run_list(run, 0, LIST_STREAM, ret_value));
         r = value_items(run, self, &items, &count);
         if (!r && attribute && !positional(all))
@@ -134,14 +134,14 @@ int filter_map(struct run *run, struct value self, const struct call *call, stru
         uint32_t count, row;
         int r;
 
-        if (!value_truth(self)) /* as Jinja has it, which asks nothing more */
+        if (!value_truth(self)) /* as in Jinja, which then does not check the arguments */
                 return error_pass(run_list(run, 0, LIST_STREAM, ret_value));
         r = value_items(run, self, &items, &count);
         if (r || !positional(all))
                 return error_pass(r ? r : map_paths(run, items, count, all, ret_value));
         arguments = rest(all, 1);
         r = row_by_name(run, &filters, all->values[0], &row);
-        /* A filter that calls filters by name could call itself that way, ever deeper. */
+        /* `map` calls filters by name, so it could call itself without a limit. */
         if (!r && filters.rows[row].work == filter_map && run->calls >= TEMPLATE_DEPTH_MAX)
                 r = run_fail(run, "'map' calls itself deeper than %u", TEMPLATE_DEPTH_MAX);
         run->calls++;

@@ -1,6 +1,6 @@
 /*
- * Filters of lists.  What they sort, group or choose by is a path into each item, and of
- * strings their small letters, unless case counts.
+ * Filters of lists.  The key by which they sort, group or choose is found by a path into each item.
+ * A key that is a string is compared in lower case, unless case counts.
  */
 #include "daemon/text/template/filters.h"
 
@@ -13,7 +13,7 @@
 
 static const struct value missing = { .kind = MISSING };
 
-/* ---- one of them, or how many ---- */
+/* ---- one item, or the number of items ---- */
 
 static int nothing(struct value *ret_value)
 {
@@ -66,7 +66,7 @@ int filter_length(struct run *run, struct value self, const struct call *call,
         return error_pass(r);
 }
 
-/* ---- the same in another order ---- */
+/* ---- the same items in another order ---- */
 
 static int make_list(struct run *run, const struct value *items, uint32_t count,
                      enum list_flavour flavour, struct value *ret_value)
@@ -127,7 +127,7 @@ int filter_items(struct run *run, struct value self, const struct call *call,
         return error_pass(r);
 }
 
-/* What something is sorted by: none of a path: itself. */
+/* The key by which an item is sorted; without a path, the item itself. */
 static int key_of(struct run *run, struct value item, struct value path, struct value otherwise,
                   bool cased, struct value *ret_key)
 {
@@ -141,7 +141,7 @@ static int key_of(struct run *run, struct value item, struct value path, struct 
         return error_pass(r);
 }
 
-/* "a,b": by both. */
+/* The keys for a path such as "a,b": a list with the key of each part. */
 static int keys_of(struct run *run, struct value item, struct value path, bool cased,
                    struct value *ret_key)
 {
@@ -229,9 +229,9 @@ int filter_dictsort(struct run *run, struct value self, const struct call *call,
         return error_pass(r ? r : list_things(run, things, count, ret_value));
 }
 
-/* ---- the same, by groups ---- */
+/* ---- the same items in groups ---- */
 
-/* Pairs of a value and the items that have it; in order of the values. */
+/* Pairs of a value and the items that have it, sorted by the value. */
 int filter_groupby(struct run *run, struct value self, const struct call *call,
                    struct value *ret_value)
 {
@@ -265,15 +265,16 @@ int filter_groupby(struct run *run, struct value self, const struct call *call,
                         r = run_list_add(run, &pair, key);
                 if (!r)
                         r = run_list_add(run, &pair, group);
+                /* the cast is safe: no other code has seen this list yet */
                 if (!r)
-                        ((struct list *)pair.list)->grouped = true; /* nobody else knows it yet */
+                        ((struct list *)pair.list)->grouped = true;
                 if (!r)
                         r = run_list_add(run, ret_value, pair);
         }
         return error_pass(r);
 }
 
-/* The first of each that are equal, in their order; each is held against all before it. */
+/* The first of all equal items, in order; each key is compared with all keys seen before. */
 int filter_unique(struct run *run, struct value self, const struct call *call,
                   struct value *ret_value)
 {
@@ -303,14 +304,15 @@ int filter_unique(struct run *run, struct value self, const struct call *call,
         return error_pass(r);
 }
 
-/* From items[from] on. */
+/* A list of `count` items from items[from] on, filled up to `room` if there is a fill value. */
 static int pack(struct run *run, const struct value *items, uint32_t from, uint32_t count,
                 uint32_t room, struct value fill, struct value *ret_list)
 {
         int r;
 
+        /* `items` may be NULL if count is 0 */
         if (count)
-                items += from; /* where there are none, there may be no items */
+                items += from;
         r = make_list(run, items, count, LIST_LIST, ret_list);
 
         if (r || is_missing(fill) || fill.kind == VALUE_NONE || room <= count)
@@ -374,7 +376,7 @@ int filter_slice(struct run *run, struct value self, const struct call *call,
         return error_pass(r);
 }
 
-/* ---- what they are together ---- */
+/* ---- all items together ---- */
 
 int filter_join(struct run *run, struct value self, const struct call *call,
                 struct value *ret_value)

@@ -24,7 +24,7 @@ static int whole_of_real(struct run *run, double real, struct value *ret_value)
         return 0;
 }
 
-/* The digits of a number as Python reads them: blanks around, single underscores within. */
+/* Copies a number's digits as Python reads them: blanks around, single underscores inside. */
 static bool number_text(const struct text *text, bool hexadecimal, char *to)
 {
         uint32_t from = blank_leading(text->bytes, text->count);
@@ -121,7 +121,7 @@ int filter_abs(struct run *run, struct value self, const struct call *call, stru
         return error_pass(value_sign(run, self, signbit(value_real(self)), ret_value));
 }
 
-/* Half to even, by decimal digits: printf does that exactly. */
+/* Rounds the exact decimal value, half to even: printf does that exactly. */
 static double round_real(double real, int64_t digits)
 {
         char text[DIGITS_MAX];

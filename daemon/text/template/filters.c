@@ -1,5 +1,5 @@
 /*
- * The table of filters, and those of texts.
+ * The table of all filters, and the filters of texts.
  */
 #include "daemon/text/template/filters.h"
 
@@ -69,7 +69,7 @@ static bool begins_word(uint32_t code)
         return blank_is(code) || (code < 0x80 && strchr("-({[<", (int)code));
 }
 
-/* A word begins behind blanks and opening brackets, and nowhere else. */
+/* A word begins only after blanks and opening brackets. */
 static int filter_title(struct run *run, struct value self, const struct call *call,
                         struct value *ret_value)
 {
@@ -129,7 +129,7 @@ static int indent_lines(struct run *run, struct value lines, const struct text *
         return error_pass(r);
 }
 
-/* A newline more is put behind the text first, as Jinja does, so that it is one line at least. */
+/* As Jinja does, first appends a newline to the text, so that it has at least one line. */
 static int filter_indent(struct run *run, struct value self, const struct call *call,
                          struct value *ret_value)
 {

@@ -1,5 +1,5 @@
 /*
- * The filters, in four files: of texts, of numbers, of lists, and those that choose.
+ * The filters, in four files: for texts, for numbers, for lists, and select, reject and map.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_FILTERS_H
 #define DAEMON_TEXT_TEMPLATE_FILTERS_H

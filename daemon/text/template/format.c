@@ -15,10 +15,10 @@
 struct formatting {
         struct run *run;
         const struct text *format;
-        uint32_t at, used; /* used: of the tuple's values */
+        uint32_t at, used; /* used: how many values of the tuple were used */
         struct value values;
         struct builder to;
-        /* Of one directive. */
+        /* The parts of one directive. */
         char flags[8], kind;
         uint32_t width;
         int precision; /* -1: not given */
@@ -133,7 +133,10 @@ static int add_shown(struct formatting *f, struct value value)
         return error_pass(r ? r : add_padded(f, text.text));
 }
 
-/* Not C's way: a sign and a prefix go with every base, and zeros fill a precision's width too. */
+/*
+ * Differs from C's printf: a sign and a prefix are allowed with every base, and the flag 0 fills
+ * the width even if a precision is given.
+ */
 static int add_whole(struct formatting *f, int64_t whole)
 {
         uint64_t size = whole < 0 ? -(uint64_t)whole : (uint64_t)whole;
@@ -163,7 +166,7 @@ static int add_whole(struct formatting *f, int64_t whole)
         return error_pass(text_add(f->run, &f->to, text, (size_t)n, TEXT_OURS));
 }
 
-/* What is left to C's own printf. */
+/* Directives for real numbers are left to C's printf. */
 static int add_real(struct formatting *f, double real)
 {
         char directive[32], text[WIDTH_MAX * 2 + 400];
@@ -227,7 +230,7 @@ int format_percent(struct run *run, const struct text *format, struct value valu
 {
         struct formatting f = { .run = run, .format = format, .values = values };
         bool tuple = values.kind == VALUE_LIST && values.flavour == LIST_TUPLE;
-        /* What could be asked by name need not be asked for. */
+        /* As in Python, values that allow [key] need not all be used. */
         bool subscripted = values.kind == VALUE_MAP || values.kind == VALUE_UNDEFINED ||
                            (values.kind == VALUE_LIST && values.flavour < LIST_VIEW && !tuple);
         int r = 0;

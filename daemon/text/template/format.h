@@ -1,5 +1,5 @@
 /*
- * `"%s of %d" % (a, b)`, as Python has it, and the filter `format`.
+ * `"%s of %d" % (a, b)`, as in Python, and the filter `format`.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_FORMAT_H
 #define DAEMON_TEXT_TEMPLATE_FORMAT_H

@@ -1,5 +1,5 @@
 /*
- * What templates call without making it: Jinja's own, and those that transformers adds.
+ * The functions that every template can call: those of Jinja, and those that transformers adds.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "daemon/text/template/text.h"
 #include "daemon/why.h"
 
-#define RANGE_MAX  100000 /* of Jinja's sandbox */
+#define RANGE_MAX  100000 /* the same limit as in Jinja's sandbox */
 #define DATE_BYTES 512u
 
 static int function_range(struct run *run, struct value self, const struct call *call,
@@ -43,7 +43,7 @@ static int function_range(struct run *run, struct value self, const struct call 
         return error_pass(r);
 }
 
-/* Pairs, or a map, and names. */
+/* Fills a map from the arguments: a list of pairs or a map, then arguments with names. */
 static int fill_map(struct run *run, const struct call *call, struct value *ret_map)
 {
         const struct arguments *all = &call->all;
@@ -107,7 +107,7 @@ static int function_namespace(struct run *run, struct value self, const struct c
         return error_pass(r);
 }
 
-/* The sentence is the template's, and goes out as it is. */
+/* The sentence comes from the template and is passed on unchanged. */
 static int function_raise_exception(struct run *run, struct value self, const struct call *call,
                                     struct value *ret_value)
 {

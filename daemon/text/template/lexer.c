@@ -109,7 +109,10 @@ static uint32_t skip_blanks(const struct lexer *lexer, uint32_t at)
         return at + blank_leading(lexer->text + at, lexer->count - at);
 }
 
-/* What is left of the text in front of a tag, whose sign stands at `sign`. */
+/*
+ * The end of the text before a tag, without the blanks that the tag strips.  sign: the character
+ * after the tag's opening bracket; prints: the tag is `{{`.
+ */
 static uint32_t cut_end(const struct lexer *lexer, uint32_t start, uint32_t end, char sign,
                         bool prints)
 {
@@ -127,8 +130,8 @@ static uint32_t cut_end(const struct lexer *lexer, uint32_t start, uint32_t end,
 }
 
 /*
- * A tag's end at `at`, with its sign and what it swallows; 0: it is none.  block: a
- * newline behind it goes, and there is `+`.
+ * If a tag ends at `at`: the place after its sign, its closing bracket and the blanks that it
+ * strips; else 0.  block: a newline after the tag is removed, unless its sign is `+`.
  */
 static uint32_t tag_end(const struct lexer *lexer, uint32_t at, const char *end, bool block)
 {
@@ -143,7 +146,7 @@ static uint32_t tag_end(const struct lexer *lexer, uint32_t at, const char *end,
         return at + (block && !keeps && at < lexer->count && lexer->text[at] == '\n');
 }
 
-/* Where the comment ends whose text begins at `start`. */
+/* Finds the end of the comment whose text begins at `start`. */
 static int find_comment_end(struct lexer *lexer, uint32_t start, uint32_t *ret_end)
 {
         for (uint32_t at = start; at < lexer->count; at++) {
@@ -164,7 +167,10 @@ static int find_comment_end(struct lexer *lexer, uint32_t start, uint32_t *ret_e
         return error_raise(refuse(lexer, "a comment has no end"));
 }
 
-/* `{%`, a sign, a word alone, up to its end; 0: this is another tag.  *ret_sign is its sign. */
+/*
+ * The place after a tag that has nothing but `word`; 0: this is another tag.  *ret_sign is the
+ * character after `{%`, which may be a sign.
+ */
 static uint32_t word_tag(const struct lexer *lexer, uint32_t at, const char *word, bool block,
                          char *ret_sign)
 {
@@ -176,7 +182,7 @@ static uint32_t word_tag(const struct lexer *lexer, uint32_t at, const char *wor
         if (!stands(lexer, at, word))
                 return 0;
         at = skip_blanks(lexer, at + (uint32_t)strlen(word));
-        /* The newline behind {% raw %} stays, and it has no +. */
+        /* The newline after {% raw %} is kept, and this tag cannot end with `+`. */
         if (!block && stands(lexer, at, "%}"))
                 return at + 2;
         return !block && at < lexer->count && lexer->text[at] == '+'
@@ -216,7 +222,7 @@ static int read_raw(struct lexer *lexer, uint32_t start, struct token *ret_token
         return error_raise(refuse(lexer, "'raw' has no 'endraw'"));
 }
 
-/* What begins at `at`, where `{` stands with one of {%# behind it. */
+/* Begins the tag, comment or raw block at `at`, which is `{{`, `{%` or `{#`. */
 static int begin_tag(struct lexer *lexer, uint32_t at, struct token *ret_token)
 {
         char kind = lexer->text[at + 1], sign;
@@ -247,7 +253,7 @@ static bool is_tag(const struct lexer *lexer, uint32_t at)
         return stands(lexer, at, "{{") || stands(lexer, at, "{%") || stands(lexer, at, "{#");
 }
 
-/* Data up to the next tag; or, where there is none before it, that tag. */
+/* The text before the next tag; or, if there is none, the beginning of that tag. */
 static int next_outside(struct lexer *lexer, struct token *ret_token)
 {
         uint32_t at = lexer->at, end;
@@ -267,7 +273,7 @@ static int next_outside(struct lexer *lexer, struct token *ret_token)
         if (end == lexer->at)
                 return error_pass(begin_tag(lexer, at, ret_token));
         *ret_token = data_token(lexer, lexer->at, end);
-        /* Blanks that were cut are not looked at again, nor is the start of the line. */
+        /* The next call must not see the stripped blanks or the start of the line again. */
         count_lines(lexer, lexer->at, at);
         lexer->at = at;
         lexer->line_starting = false;
@@ -299,7 +305,7 @@ static int read_hex(const char *from, uint32_t left, uint32_t digits, uint32_t *
         return (int)digits;
 }
 
-/* Behind the backslash; how many bytes it takes, 0: it is no escape, -1: a bad one. */
+/* After a backslash.  Returns how many bytes the escape has; 0: no escape; -1: a bad one. */
 static int read_escape(const char *from, uint32_t left, uint32_t *ret_code)
 {
         static const char plain[] = "\\\\''\"\"a\ab\bf\fn\nr\rt\tv\v";
@@ -368,7 +374,7 @@ static bool is_digit(char c)
         return c >= '0' && c <= '9';
 }
 
-/* Digits with single underscores between them, copied without; how far they go. */
+/* Copies digits without the single underscores between them; returns the place after them. */
 static uint32_t copy_digits(const struct lexer *lexer, uint32_t at, char *to, unsigned *used)
 {
         while (at < lexer->count &&
@@ -445,7 +451,7 @@ static int read_number(struct lexer *lexer, struct token *token)
         return 0;
 }
 
-/* How many bytes of a name begin at `at`. */
+/* The length in bytes of the character at `at` if it can be part of a name; else 0. */
 static unsigned name_part(const struct lexer *lexer, uint32_t at)
 {
         char c = lexer->text[at];

@@ -1,8 +1,8 @@
 /*
- * The lexer: from a template's text to tokens, one at a time.
+ * The lexer: turns the text of a template into tokens, one at a time.
  *
- * Here is all that Jinja says of blanks: `-` and `+` at tags, trim_blocks, lstrip_blocks,
- * raw, comments, one kind of newline, none at the end.
+ * All of Jinja's rules about blanks are implemented here: `-` and `+` at tags, trim_blocks,
+ * lstrip_blocks, raw, comments.  All newlines become \n, and one at the end is removed.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_LEXER_H
 #define DAEMON_TEXT_TEMPLATE_LEXER_H
@@ -17,10 +17,10 @@ enum token_kind {
         TOKEN_BLOCK_BEGIN,
         TOKEN_BLOCK_END,
         TOKEN_NAME,
-        TOKEN_STRING, /* bytes: what it means */
+        TOKEN_STRING, /* bytes: the value, with escapes replaced */
         TOKEN_INTEGER,
         TOKEN_FLOAT,
-        /* Two characters, then one. */
+        /* Operators of two characters, then those of one. */
         TOKEN_FLOOR,
         TOKEN_POWER,
         TOKEN_EQ,
@@ -60,7 +60,7 @@ struct token {
 
 struct lexer {
         struct arena *arena;
-        const char *text; /* its own copy, with newlines made one kind */
+        const char *text; /* a private copy in which every newline is \n */
         uint32_t count, at, line;
         bool in_tag, in_block, strip_next, line_starting;
         char open[TEMPLATE_DEPTH_MAX];
@@ -73,7 +73,7 @@ int lexer_open(struct lexer *lexer, struct arena *arena, const char *text, size_
                size_t why_bytes);
 int lexer_next(struct lexer *lexer, struct token *ret_token);
 
-/* How a token is called in a sentence. */
+/* The name of a kind of token in a message. */
 const char *token_name(enum token_kind kind);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Methods that cut strings.
+ * Methods that strip and split strings.
  */
 #include "daemon/text/template/methods.h"
 
@@ -33,7 +33,7 @@ int text_rstrip(struct run *run, struct value self, const struct call *call,
         return error_pass(strip_with(run, self, call, false, true, ret_value));
 }
 
-/* A text that is being split, at blanks if no separator is given; [from, end) is left. */
+/* A text that is being split, at blanks if separator is NULL; [from, end) is not split yet. */
 struct splitting {
         struct run *run;
         const struct text *text, *separator;

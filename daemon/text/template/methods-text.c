@@ -1,6 +1,6 @@
 /*
- * The methods that strings have.  Those that Python has and we do not stand in the table
- * without work, so that they are attributes all the same, and are refused by name when called.
+ * The methods of strings.  Methods of Python that we do not have are in the table without `work`:
+ * they are attributes all the same, and a call is refused by name.
  */
 #include "daemon/text/template/methods.h"
 
@@ -14,9 +14,9 @@
 
 #define COUNT(rows) (sizeof(rows) / sizeof(*(rows)))
 
-/* ---- strings: looking ---- */
+/* ---- strings: searching ---- */
 
-/* The part of a text that a method is about: [start, end) in characters, of two slots. */
+/* The part of a text that a method searches; slots 1 and 2 give it in characters. */
 static int part_of(struct run *run, const struct text *text, const struct call *call,
                    uint32_t *ret_from, uint32_t *ret_end)
 {
@@ -35,7 +35,7 @@ static int part_of(struct run *run, const struct text *text, const struct call *
         }
         if (r)
                 return error_pass(r);
-        /* Behind the end there is nothing, not even nothing. */
+        /* As in Python, a part that begins after the end does not contain the empty text either. */
         *ret_from = ends[0] > length ? TEXT_NOWHERE : text_place(text, ends[0]);
         *ret_end = text_place(text, ends[1]);
         return 0;
@@ -171,7 +171,7 @@ static int text_count(struct run *run, struct value self, const struct call *cal
         return error_pass(r);
 }
 
-/* ---- strings: what they are made of ---- */
+/* ---- strings: kinds of characters ---- */
 
 static bool code_is_digit(uint32_t code)
 {
@@ -209,7 +209,7 @@ static int all_are(struct run *run, struct value self, bool (*are)(uint32_t), bo
         return error_pass(r);
 }
 
-/* Which of the numbers beyond ASCII are digits to Python is in none of our tables. */
+/* Our tables do not say which numbers beyond ASCII are digits in Python. */
 static int text_isdigit(struct run *run, struct value self, const struct call *call,
                         struct value *ret_value)
 {
@@ -272,7 +272,7 @@ static int text_isupper(struct run *run, struct value self, const struct call *c
         return error_pass(run_charge(run, self.text->count / 8));
 }
 
-/* ---- strings: others of them ---- */
+/* ---- strings: changed copies ---- */
 
 static int text_lower(struct run *run, struct value self, const struct call *call,
                       struct value *ret_value)
@@ -295,7 +295,7 @@ static int text_capitalize(struct run *run, struct value self, const struct call
         return error_pass(string_capitalize(run, self.text, ret_value));
 }
 
-/* A letter behind one that has a case is small, any other is large. */
+/* A letter after one that has a case becomes lower case, any other becomes title case. */
 static int text_title(struct run *run, struct value self, const struct call *call,
                       struct value *ret_value)
 {
@@ -402,7 +402,7 @@ static int text_rjust(struct run *run, struct value self, const struct call *cal
         return error_pass(fill_with(run, self, call, 1, ret_value));
 }
 
-/* A `/` is an argument that has no name. */
+/* A `/` is a parameter that can only be given by position. */
 static const struct builtin text_rows[] = {
         { "strip", text_strip, "/", 0 },
         { "lstrip", text_lstrip, "/", 0 },

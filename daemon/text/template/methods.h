@@ -1,5 +1,5 @@
 /*
- * Methods of strings that stand in a file of their own.
+ * The methods of strings that are in methods-split.c.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_METHODS_H
 #define DAEMON_TEXT_TEMPLATE_METHODS_H

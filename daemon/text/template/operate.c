@@ -90,7 +90,7 @@ static int too_large(struct run *run)
         return error_raise(run_fail(run, "an integer has more than 64 bits"));
 }
 
-/* Python rounds down, C towards nothing. */
+/* Python rounds down, C towards zero. */
 static int64_t floor_whole(int64_t a, int64_t b)
 {
         return a / b - (a % b && (a < 0) != (b < 0));
@@ -214,7 +214,7 @@ static int add_lists(struct run *run, struct value a, struct value b, struct val
         return error_pass(r);
 }
 
-/* Charged as a whole before anything is made. */
+/* Charges for the whole result before it makes any of it. */
 static int repeat(struct run *run, struct value what, int64_t times, struct value *ret_value)
 {
         bool text = what.kind == VALUE_STRING;

@@ -1,6 +1,7 @@
 /*
- * Expressions.  Operators of two sides are read by climbing: an operand, then every operator
- * that binds at least as tightly as asked, with what binds more tightly on its right.
+ * Expressions.  Binary operators are parsed by precedence climbing: an operand, then every operator
+ * that binds at least as tightly as `binds`.  The right side of an operator is an expression of
+ * operators that bind more tightly.
  */
 #include "daemon/text/template/parser.h"
 
@@ -24,7 +25,7 @@ enum {
 
 static const struct operation {
         enum token_kind token;
-        const char *name; /* of one that is a word */
+        const char *name; /* of an operator that is a word; else NULL */
         uint8_t binds, op, flag;
 } operators[] = {
         { TOKEN_NAME, "or", BIND_OR, OP_JUMP_TRUE_KEEP, 0 },
@@ -66,8 +67,8 @@ static const struct operation *find_operator(const struct parser *p)
 }
 
 /*
- * `a < b < c`: b is asked once, and c only if a < b.  The stack before each comparison but the
- * last: a b, then b a b, then b (a < b); where that is false, b is dropped from under it.
+ * `a < b < c`: b is evaluated once, and c only if a < b.  For each comparison but the last, the
+ * stack is: a b, then b a b, then b (a < b).  If a < b is false, b is removed from below it.
  */
 static int parse_comparisons(struct parser *p)
 {
@@ -93,7 +94,7 @@ static int parse_comparisons(struct parser *p)
                         r = parser_emit(p, (struct instruction){ .op = OP_COMPARE, .flag = flag });
                 if (r || !next || next->binds != BIND_COMPARE)
                         break;
-                /* Those that wait for the end are a list, through what is their target later. */
+                /* The jumps without a target form a linked list through their `arg`. */
                 r = parser_op_arg(p, OP_JUMP_FALSE_KEEP, jumps);
                 jumps = parser_here(p) - 1;
         }
@@ -126,7 +127,7 @@ static int parse_concat(struct parser *p)
         return error_pass(r ? r : parser_op_arg(p, OP_CONCAT, count));
 }
 
-/* At an operator whose left side is done. */
+/* At an operator; the code of its left side is emitted. */
 static int parse_right(struct parser *p, const struct operation *o)
 {
         uint32_t jump = parser_here(p);
@@ -169,7 +170,7 @@ static int parse_binary(struct parser *p, unsigned binds)
         return error_pass(r);
 }
 
-/* Behind `value if`, whose code is [start, middle): the condition goes before it. */
+/* After `value if`.  [start, middle) is the code of the value; the condition is put before it. */
 static int parse_choice(struct parser *p, uint32_t start, uint32_t middle)
 {
         uint32_t asked, over, number;

@@ -1,5 +1,5 @@
 /*
- * Macros, and calls with a block, which is a macro without a name.
+ * Macros, and calls with a block; such a block is a macro without a name.
  */
 #include "daemon/text/template/parser.h"
 
@@ -30,7 +30,7 @@ static int add_parameter(struct parser *p, struct macro_code *macro)
         return error_pass(parser_advance(p));
 }
 
-/* `(a, b=1)`; the code of defaults becomes the beginning of the macro's own. */
+/* `(a, b=1)`.  The code of the defaults becomes the beginning of the macro's code. */
 static int parse_signature(struct parser *p, struct macro_code *macro, bool defaults)
 {
         uint32_t place, n;
@@ -90,7 +90,7 @@ static int add_macro(struct parser *p, const struct text *name, struct macro_cod
         return 0;
 }
 
-/* Whose body is parsed is known to what asks for varargs, kwargs or caller. */
+/* p->macro is the macro whose body is parsed; a use of varargs, kwargs or caller is noted there. */
 static int parse_macro_body(struct parser *p, struct macro_code *macro, bool signature,
                             const char *end)
 {
@@ -143,7 +143,7 @@ int parse_macro(struct parser *p)
         return error_pass(r ? r : parser_op_arg(p, OP_STORE, number));
 }
 
-/* The call gets one argument more: a macro of what stands in the block. */
+/* Adds one argument to the call: a macro made of the block. */
 static int add_caller(struct parser *p, struct instruction *call, struct value caller)
 {
         const struct list *old =

@@ -1,6 +1,6 @@
 /*
- * Operands: names, literals, what is in brackets, and what stands behind them: attributes,
- * subscripts, calls, filters, tests.
+ * Operands: names, literals and brackets, and the parts that follow them: attributes, subscripts,
+ * calls, filters, tests.
  */
 #include "daemon/text/template/parser.h"
 
@@ -38,7 +38,7 @@ static int parse_name_of_argument(struct parser *p, struct named *named)
         return error_pass(r ? r : parser_advance(p));
 }
 
-/* `*list` stands in front of what has names, `**map` at the end. */
+/* `*list` must come before the arguments with names, `**map` at the end. */
 static int parse_spread(struct parser *p, const struct named *named, uint8_t *flags)
 {
         uint8_t spread = p->now.kind == TOKEN_MULTIPLY ? SPREAD_LIST : SPREAD_MAP;
@@ -70,7 +70,10 @@ static int parse_argument(struct parser *p, struct named *named, uint8_t *flags)
         return error_pass(r ? r : parse_expression(p));
 }
 
-/* From `(` to `)`; leaves the values in order, and says so in the instruction. */
+/*
+ * From `(` to `)`.  Emits code that leaves the values on the stack in order, and writes their
+ * number, names and flags into the instruction.
+ */
 static int parse_arguments(struct parser *p, struct instruction *instruction)
 {
         struct named named = { .count = 0 };
@@ -116,7 +119,7 @@ static int parse_row(struct parser *p, const struct builtins *builtins,
         return error_pass(parser_advance(p));
 }
 
-/* At the name of the first filter. */
+/* Begins at the name of the first filter. */
 int parse_filters(struct parser *p)
 {
         int r;
@@ -154,7 +157,7 @@ static bool begins_operand(const struct parser *p)
 static int parse_primary(struct parser *p);
 static int parse_postfix(struct parser *p);
 
-/* Behind `is`. */
+/* Begins after `is`. */
 static int parse_test(struct parser *p)
 {
         struct instruction i = { .op = OP_TEST, .more = NO_NAMES };
@@ -178,7 +181,7 @@ static int parse_test(struct parser *p)
         return error_pass(r || !negated ? r : parser_op(p, OP_NOT));
 }
 
-/* ---- what stands behind an operand ---- */
+/* ---- attributes, subscripts and calls ---- */
 
 static int parse_call(struct parser *p)
 {
@@ -219,7 +222,7 @@ static int emit_none(struct parser *p)
         return error_pass(r ? r : parser_op_arg(p, OP_CONST, number));
 }
 
-/* One of the three parts of a slice, or none. */
+/* One of the three parts of a slice; none if it is left out. */
 static int parse_slice_part(struct parser *p)
 {
         if (p->now.kind == TOKEN_COLON || p->now.kind == TOKEN_RBRACKET ||
@@ -228,7 +231,7 @@ static int parse_slice_part(struct parser *p)
         return error_pass(parse_expression(p));
 }
 
-/* Behind `[`. */
+/* Begins after `[`. */
 static int parse_subscript(struct parser *p)
 {
         enum op op = OP_ITEM;
@@ -298,7 +301,7 @@ static int parse_filter_or_test(struct parser *p)
 
 /* ---- operands ---- */
 
-/* Adjacent strings are one. */
+/* Adjacent strings are joined. */
 static int parse_string(struct parser *p)
 {
         struct token all = p->now;
@@ -374,7 +377,7 @@ static int parse_number(struct parser *p)
         return error_pass(r ? r : parser_advance(p));
 }
 
-/* A list's elements or a dictionary's pairs, from the bracket on. */
+/* The elements of a list or the pairs of a dictionary, from the opening bracket on. */
 static int parse_elements(struct parser *p, enum token_kind end, enum op op)
 {
         uint32_t count = 0;
@@ -459,7 +462,7 @@ int parse_operand(struct parser *p, bool filtered)
         return error_pass(r || !filtered ? r : parse_filter_or_test(p));
 }
 
-/* `{% call` wants one call and nothing else. */
+/* `{% call` must be followed by one call and nothing else. */
 int parse_only_call(struct parser *p, struct instruction *ret_call)
 {
         int r = parse_operand(p, false);

@@ -1,5 +1,5 @@
 /*
- * Statements: text, what is printed, and tags.
+ * Statements: text, printed expressions, and tags.
  */
 #include "daemon/text/template/parser.h"
 
@@ -10,7 +10,7 @@
 #include "daemon/error.h"
 #include "daemon/why.h"
 
-/* ---- what is assigned to ---- */
+/* ---- the targets of assignments ---- */
 
 #define TARGETS 32u
 
@@ -19,7 +19,7 @@ struct target {
         uint32_t arg, more;
 };
 
-/* In the order in which they are done. */
+/* In the order of execution. */
 struct targets {
         struct target items[TARGETS];
         uint32_t count;
@@ -120,7 +120,7 @@ static int emit_targets(struct parser *p, const struct targets *targets)
 
 int parse_body(struct parser *p)
 {
-        int r = parser_take(p, TOKEN_COLON); /* as Python has it */
+        int r = parser_take(p, TOKEN_COLON); /* optional: `{% if a: %}` */
 
         if (r >= 0)
                 r = parser_expect(p, TOKEN_BLOCK_END);
@@ -194,7 +194,7 @@ static int parse_if(struct parser *p)
 
 /* ---- for ---- */
 
-/* The items for which the condition behind `if` is true. */
+/* `for ... if`: leaves a list of the items for which the condition is true. */
 static int parse_for_filter(struct parser *p, const struct targets *targets)
 {
         uint32_t next;
@@ -217,8 +217,9 @@ static int parse_for_filter(struct parser *p, const struct targets *targets)
 }
 
 /*
- * In Jinja `else` is for a loop of which no turn came to its end, so a break asks for that too;
- * skip: from the loop's last instruction to what a break goes to then.
+ * Sets the targets of breaks and continues.  In Jinja, the `else` of a loop runs if no turn of the
+ * loop was finished, so a break has two targets: `arg` if a turn was finished, and else `more`.
+ * next: the loop's last instruction.  skip: how far the code of `else` is behind it; 0: no `else`.
  */
 static void land_breaks(struct parser *p, uint32_t from, uint32_t next, uint32_t skip)
 {
@@ -320,7 +321,7 @@ static int parse_set(struct parser *p)
                 r = parse_tuple(p, true);
                 return error_pass(r ? r : emit_targets(p, &targets));
         }
-        /* Filters are written before the body, and done after it. */
+        /* Filters come before the body in the source, but run after it. */
         start = parser_here(p);
         taken = parser_take(p, TOKEN_PIPE);
         r = taken < 0 ? taken : taken ? parse_filters(p) : 0;
@@ -381,7 +382,7 @@ static int parse_filter_block(struct parser *p)
                             : parser_emit(p, (struct instruction){ .op = OP_PRINT, .flag = 1 }));
 }
 
-/* What an assistant said is marked for training; here it is printed. */
+/* The tag marks the words of an assistant for training; here its body is only printed. */
 static int parse_generation(struct parser *p)
 {
         return error_pass(parse_scope(p, OP_SCOPE_BEGIN, OP_SCOPE_END, "endgeneration"));
@@ -444,7 +445,7 @@ static int parse_printed(struct parser *p)
         return error_pass(r ? r : parser_expect(p, TOKEN_PRINT_END));
 }
 
-/* Up to the end, or to a name that ends a body and stands behind `{%`. */
+/* Ends at the end of the template, or at a name after `{%` that ends a body. */
 int parse_statements(struct parser *p)
 {
         uint32_t number;

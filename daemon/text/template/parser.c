@@ -88,9 +88,9 @@ int parser_enter(struct parser *p)
         return 0;
 }
 
-/* ---- what is made ---- */
+/* ---- code and constants ---- */
 
-/* Room for one more of `size` bytes; the old place is left to the arena. */
+/* Makes room for one more item of `size` bytes.  The old memory stays in the arena, unused. */
 static void *grown(struct parser *p, void *old, uint32_t count, uint32_t *room, size_t size)
 {
         void *new;
@@ -134,7 +134,7 @@ int parser_constant(struct parser *p, struct value value, uint32_t *ret_number)
         return 0;
 }
 
-/* The bytes lie in the lexer's copy, or where it wrote what they mean. */
+/* Does not copy the bytes: they live as long as the arena. */
 int parser_text(struct parser *p, const struct token *token, struct value *ret_value)
 {
         struct text *text = arena_take(p->template->arena, sizeof(*text));
@@ -175,7 +175,7 @@ int parser_swap(struct parser *p, uint32_t start, uint32_t middle)
         return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole template ---- */
 
 static int parse_all(struct parser *p)
 {
@@ -191,8 +191,8 @@ static int parse_all(struct parser *p)
 }
 
 /*
- * `a+a+a` takes about a hundred times its bytes, with what growing leaves behind.  Code that is
- * swapped and swapped again may take more, and is refused.
+ * `a+a+a` takes about a hundred times its bytes, including memory that growing leaves unused.  Code
+ * that is swapped again and again may take more, and is refused.
  */
 #define ARENA_BYTES(bytes) (((size_t)(bytes) << 8) + (1u << 20))
 

@@ -1,9 +1,8 @@
 /*
- * The parser: from tokens to code, in one pass.
+ * The parser: turns tokens into code, in one pass.
  *
- * It recurses only where something is written within something else, and counts that:
- * TEMPLATE_DEPTH_MAX.  Names of filters and tests are looked up here, so that one that is
- * not known is refused before anything is rendered.
+ * It recurses only for nested syntax, at most TEMPLATE_DEPTH_MAX deep.  It looks up the names of
+ * filters and tests, so that an unknown name is refused before anything is rendered.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_PARSER_H
 #define DAEMON_TEXT_TEMPLATE_PARSER_H
@@ -17,51 +16,51 @@ struct parser {
         struct template *template;
         uint32_t code_room, constant_room, macro_room;
         unsigned depth;
-        unsigned loops;           /* that a break may leave */
-        struct macro_code *macro; /* whose body this is */
-        uint32_t last_call;       /* where it is, if the operand just read is one */
+        unsigned loops;           /* how many enclosing loops a break may leave */
+        struct macro_code *macro; /* the macro whose body is being parsed */
+        uint32_t last_call;       /* OP_CALL of the operand just read; NO_CALL: it is no call */
         char *why;
         size_t why_bytes;
 };
 
 #define NO_CALL UINT32_MAX
 
-/* Its parts. */
+/* The parts of the grammar. */
 int parse_statements(struct parser *p);
 int parse_expression(struct parser *p);
-/* One, with its sign; filtered: and with its filters and tests. */
+/* One operand with its sign; filtered: also with its filters and tests. */
 int parse_operand(struct parser *p, bool filtered);
-/* Several with commas between them are a tuple. choices: `a if b` is one of them. */
+/* Several expressions with commas between them are a tuple.  choices: `a if b` is allowed. */
 int parse_tuple(struct parser *p, bool choices);
-/* `name(arguments) | name ...`, applied to what lies on the stack when the code is run. */
+/* `name(arguments) | name ...`, applied to the value on top of the stack when the code runs. */
 int parse_filters(struct parser *p);
 
-/* From the end of a tag to the tag that ends its body, which is left standing. */
+/* From the end of a tag to the tag that ends its body; does not take the name of that tag. */
 int parse_body(struct parser *p);
 int parse_end(struct parser *p, const char *name);
-/* The tags `macro` and `call`, behind their names. */
+/* The tags `macro` and `call`, after their names. */
 int parse_macro(struct parser *p);
 int parse_call_block(struct parser *p);
-/* A call and nothing else, whose own instruction is taken back. */
+/* One call and nothing else.  Removes its OP_CALL from the code and gives it to the caller. */
 int parse_only_call(struct parser *p, struct instruction *ret_call);
 
-/* ---- what both of them need ---- */
+/* ---- helpers for all parts of the parser ---- */
 
 __attribute__((format(printf, 2, 3))) int parser_refuse(struct parser *p, const char *format, ...);
 int parser_advance(struct parser *p);
 int parser_expect(struct parser *p, enum token_kind kind);
 bool parser_is_name(const struct parser *p, const char *name);
-/* 1: it was there and is taken; 0; or a fault. */
+/* 1: the token was there and is taken; 0: it was not there; or an error. */
 int parser_take_name(struct parser *p, const char *name);
 int parser_take(struct parser *p, enum token_kind kind);
 struct shown parser_shown(const struct token *token);
-int parser_enter(struct parser *p); /* one deeper; p->depth-- leaves it */
+int parser_enter(struct parser *p); /* goes one level deeper; the caller ends it by p->depth-- */
 
 int parser_emit(struct parser *p, struct instruction instruction);
 int parser_constant(struct parser *p, struct value value, uint32_t *ret_number);
 int parser_text(struct parser *p, const struct token *token, struct value *ret_value);
 int parser_text_constant(struct parser *p, const struct token *token, uint32_t *ret_number);
-/* Makes the jump at `from` lead to what comes next. */
+/* Makes the jump at `from` lead to the next instruction that is emitted. */
 void parser_land(struct parser *p, uint32_t from);
 /* Exchanges the code of [start, middle) and [middle, now). */
 int parser_swap(struct parser *p, uint32_t start, uint32_t middle);

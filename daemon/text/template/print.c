@@ -1,5 +1,5 @@
 /*
- * Values are no deeper than VALUE_DEPTH_MAX, so printing recurses.
+ * Printing recurses, because values are at most VALUE_DEPTH_MAX deep.
  */
 #include "daemon/text/template/print.h"
 
@@ -19,7 +19,7 @@ static int put(struct run *run, struct builder *to, const char *word)
 
 /* ---- numbers ---- */
 
-/* Python writes an exponent below -4 and from 16 on. */
+/* Python writes an exponent if it is below -4, or 16 or more. */
 void print_real(double real, char *to)
 {
         char digits[REAL_BYTES], *e, *point;
@@ -41,7 +41,7 @@ void print_real(double real, char *to)
                 return;
         }
         point = strchr(digits, '.');
-        count = point ? (int)(e - point) - 1 : 0; /* digits behind the first */
+        count = point ? (int)(e - point) - 1 : 0; /* digits after the point */
         snprintf(to, REAL_BYTES, "%.*f", count > exponent ? count - exponent : 1, real);
 }
 
@@ -80,7 +80,7 @@ static int put_code(struct run *run, struct builder *to, uint32_t code, enum tex
         return error_pass(text_add(run, to, text, strlen(text), origin));
 }
 
-/* How a character is escaped; NULL: not by a letter. */
+/* The short escape of a character; NULL: there is none. */
 static const char *repr_letter(uint32_t code, char quote)
 {
         return code == '\n'                   ? "\\n"
@@ -184,7 +184,7 @@ int print_repr(struct run *run, struct builder *to, struct value value)
         }
 }
 
-/* What holds other things is given as a whole, if anything in it is. */
+/* The text of a list or a map is TEXT_GIVEN as a whole if any part of it is. */
 int print_value(struct run *run, struct builder *to, struct value value)
 {
         struct builder all = { .bytes = NULL };

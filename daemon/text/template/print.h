@@ -1,5 +1,5 @@
 /*
- * Values as text: as Python's str() and repr() have them, and json.dumps().
+ * Values as text: Python's str(), repr() and json.dumps().
  */
 #ifndef DAEMON_TEXT_TEMPLATE_PRINT_H
 #define DAEMON_TEXT_TEMPLATE_PRINT_H
@@ -10,14 +10,14 @@
 
 int print_value(struct run *run, struct builder *to, struct value value);
 int print_repr(struct run *run, struct builder *to, struct value value);
-/* str() of it; a text is itself. */
+/* str() of a value; a text is returned as it is. */
 int print_text(struct run *run, struct value value, struct value *ret_text);
 
-/* The fewest digits that are read back as the same number, in Python's spelling. */
+/* Writes the fewest digits that read back as the same number, in Python's format. */
 void print_real(double real, char *to);
 
 struct json_style {
-        const struct text *indent; /* of one level; NULL: all in one line */
+        const struct text *indent; /* the text for one level; NULL: everything is on one line */
         const struct text *comma, *colon;
         bool ascii, sorted;
 };

@@ -1,5 +1,5 @@
 /*
- * The border: limits, what is begun and freed, and what is given out.
+ * The entry point of a rendering: its limits, its set-up and end, and its result.
  */
 #include <assert.h>
 #include <errno.h>

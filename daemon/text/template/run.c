@@ -1,5 +1,5 @@
 /*
- * The machine: one instruction after the other.
+ * The machine: executes one instruction after the other.
  */
 #include "daemon/text/template/run.h"
 
@@ -12,7 +12,7 @@
 #include "daemon/text/template/text.h"
 #include "daemon/why.h"
 
-#define STEPS_A_LOOK 1024u /* instructions between two questions whether it is still wanted */
+#define STEPS_A_LOOK 1024u /* instructions between two calls of `cancelled` */
 
 /* ---- the stack ---- */
 
@@ -44,7 +44,7 @@ static struct value *last(struct run *run, uint32_t count)
         return count ? run->stack + run->stack_count - count : NULL;
 }
 
-/* What took the last `count` values leaves this instead. */
+/* Replaces the last `count` values by this one. */
 static int leave(struct run *run, uint32_t count, struct value value)
 {
         assert(run->stack_count >= count);
@@ -337,7 +337,7 @@ static int begin_loop(struct run *run, enum frame_kind kind, struct value over)
 
 static const struct text loop_word = TEXT_WORD(loop_word, "loop");
 
-/* The variables of a turn go with it. */
+/* Each turn of a loop begins without the variables of the turn before. */
 static int begin_turn(struct run *run, struct frame *frame)
 {
         int r = 0;
@@ -379,7 +379,7 @@ static int do_for_next(struct run *run, const struct instruction *i)
                 jump(run, i);
                 return error_pass(begin_turn(run, frame));
         }
-        /* `else` stands behind the jump over it. */
+        /* The next instruction jumps over `else`; skip it if `else` is to run. */
         run->pc += i->flag && !frame->loop->finished;
         run_leave(run);
         return 0;
@@ -413,7 +413,7 @@ static int do_keep(struct run *run, const struct instruction *i)
         return error_pass(value_truth(pop(run)) ? run_list_add(run, &frame->kept, item) : 0);
 }
 
-/* Leaves what was begun within the loop; a break leaves the loop too. */
+/* Ends all frames inside the loop; a break ends the loop's frame, too. */
 static int do_break(struct run *run, const struct instruction *i)
 {
         struct loop *loop;

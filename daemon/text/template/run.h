@@ -1,9 +1,10 @@
 /*
- * One rendering: the machine's state, and the budgets that everything is charged to.
+ * One rendering: the state of the machine, and the budgets that everything is charged to.
  *
- * Whatever a function here is asked to do, it charges for first, in proportion to what it
- * will copy or look at; so no filter, however it is called, works longer than there is fuel.
- * Memory is the arena's; it is never given back before the end.
+ * A function charges fuel in proportion to the bytes that it will copy or look at, before it does
+ * so; a few linear scans charge right after.  Therefore no filter can work for longer than there is
+ * fuel, however it is called.  Memory comes from the arena and is not freed before the rendering
+ * ends.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_RUN_H
 #define DAEMON_TEXT_TEMPLATE_RUN_H
@@ -18,15 +19,15 @@ struct binding {
         struct value value;
 };
 
-/* Variables.  A name is looked for here, then in `parent`, then among globals. */
+/* Variables.  A name is looked up here, then in `parent` and above, then among the globals. */
 struct scope {
         struct scope *parent;
         struct binding *bindings;
         uint32_t count, room;
-        bool captured; /* a macro sees it */
+        bool captured; /* a macro refers to it, so it must not be reused */
 };
 
-/* Text that grows, and whose its parts are. */
+/* Text that grows, with the origin of its parts. */
 struct builder {
         char *bytes;
         struct text_run *runs;
@@ -35,7 +36,7 @@ struct builder {
 
 enum frame_kind { FRAME_SCOPE, FRAME_CAPTURE, FRAME_LOOP, FRAME_KEEP, FRAME_CALL };
 
-/* What is left behind when it ends. */
+/* The state of the machine to restore when the frame ends, and the data of the frame itself. */
 struct frame {
         enum frame_kind kind;
         uint32_t stack_count, return_to;
@@ -48,8 +49,9 @@ struct frame {
 struct loop {
         const struct value *items;
         uint32_t count, at;
-        struct value changed;   /* what loop.changed() was given last: a tuple */
-        bool skipped, finished; /* this turn by a continue; any turn without */
+        struct value changed; /* a tuple: the arguments of the last loop.changed() */
+        /* skipped: a continue ended this turn; finished: a turn ended without a continue */
+        bool skipped, finished;
 };
 
 struct macro {
@@ -70,10 +72,10 @@ struct namespace
         uint32_t count, room;
 };
 
-/* Why something is undefined. */
+/* Why a value is undefined. */
 struct lack {
         const struct text *name;
-        const char *owner; /* the type that lacks the attribute; NULL: it is a variable */
+        const char *owner; /* the type that lacks the attribute; NULL: `name` is a variable */
 };
 
 struct run {
@@ -95,9 +97,9 @@ struct run {
         size_t why_bytes;
 };
 
-/* Ends the rendering with a sentence; -EINVAL.  The line is put behind it. */
+/* Ends the rendering with a sentence and appends the line to it; returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int run_fail(struct run *run, const char *format, ...);
-/* What failed was an allocation: the budget, or the world. */
+/* After an allocation failed: -EINVAL if the budget is spent, -ENOMEM if malloc() failed. */
 int run_no_memory(struct run *run);
 int run_no_fuel(struct run *run);
 
@@ -117,29 +119,29 @@ static inline int run_charge_bytes(struct run *run, uint64_t bytes)
 /* run.c: from the first instruction to the last. */
 int run_code(struct run *run);
 
-/* NULL: *ret_r says why. */
+/* NULL: *ret_r is the error. */
 void *run_take(struct run *run, size_t bytes, int *ret_r);
-/* Room for `count` + 1 things of `size` bytes in *array; 0 or a fault. */
+/* Makes room for `count` + 1 things of `size` bytes in *array; 0 or an error. */
 int run_grow(struct run *run, void *array, uint32_t count, uint32_t *room, size_t size);
 
-/* Lists and maps whose makers run out of budget, or too deep, by name. */
+/* As value_list() and so on; an error names the limit: the budget or the depth. */
 int run_list(struct run *run, uint32_t room, enum list_flavour flavour, struct value *ret_list);
 int run_list_add(struct run *run, struct value *list, struct value item);
 int run_map(struct run *run, uint32_t room, struct value *ret_map);
 int run_map_add(struct run *run, struct value *map, struct value key, struct value item);
 int run_map_end(struct run *run, struct value *map);
-/* NULL: it is not there. */
+/* *ret_entry is NULL if the key is not there. */
 int run_map_find(struct run *run, const struct map *map, struct value key,
                  const struct map_entry **ret_entry);
 
-/* NULL: nobody has assigned to it in these scopes. */
+/* NULL: no scope has a variable of that name. */
 struct value *run_variable(struct run *run, const struct text *name, int *ret_r);
 int run_assign(struct run *run, struct scope *scope, const struct text *name, struct value value);
 int run_undefined(struct run *run, const struct text *name, const char *owner,
                   struct value *ret_value);
-/* scopes.c: what OP_CALL does, and what begins and ends a frame. */
+/* scopes.c: runs OP_CALL, and begins and ends frames. */
 int run_call(struct run *run, const struct instruction *instruction);
-/* The arguments of a call, a filter or a test, which are the last on the stack. */
+/* The arguments of a call, a filter or a test, which are the last values on the stack. */
 int run_arguments(struct run *run, const struct instruction *instruction,
                   struct arguments *ret_arguments);
 int run_enter(struct run *run, enum frame_kind kind, struct frame **ret_frame);

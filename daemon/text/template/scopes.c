@@ -1,5 +1,5 @@
 /*
- * Frames, scopes, and who is called: macros, functions, methods.
+ * Frames, scopes, and calls of macros, functions and methods.
  */
 #include <assert.h>
 #include <string.h>
@@ -99,7 +99,7 @@ int run_enter(struct run *run, enum frame_kind kind, struct frame **ret_frame)
         return 0;
 }
 
-/* A scope that no macro sees is used again. */
+/* A scope to which no macro refers is reused. */
 void run_leave(struct run *run)
 {
         const struct frame *frame;
@@ -190,7 +190,7 @@ static int bind_all(struct run *run, const struct macro_code *code,
         return error_pass(r ? r : run_assign(run, run->scope, &names_word, names));
 }
 
-/* Callee and arguments are left on the stack until the macro returns; the frame drops them. */
+/* Callee and arguments stay on the stack until the macro returns; its frame removes them. */
 static int call_macro(struct run *run, const struct macro *macro, uint32_t stacked,
                       const struct arguments *arguments)
 {
@@ -219,7 +219,7 @@ static int call_macro(struct run *run, const struct macro *macro, uint32_t stack
 
 /* ---- calls ---- */
 
-/* What a list and a map in the call add to its arguments. */
+/* Replaces `*list` and `**map` in a call by the arguments that they contain. */
 static int spread(struct run *run, const struct instruction *i, const struct value *from,
                   struct arguments *arguments)
 {
@@ -317,7 +317,7 @@ uint32_t builtin_find(const struct builtins *builtins, const char *name, uint32_
         return NO_BUILTIN;
 }
 
-/* The number of a parameter in "a b c"; NO_BUILTIN. */
+/* The index of a parameter in "a b c"; NO_BUILTIN: there is none of that name. */
 static uint32_t slot_of(const char *parameters, const struct text *name)
 {
         uint32_t slot = 0;

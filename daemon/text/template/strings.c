@@ -82,7 +82,8 @@ int string_strip(struct run *run, const struct text *text, const struct text *ch
                  bool right, struct value *ret_value)
 {
         uint64_t each = characters ? characters->count / 16 : 0;
-        int r = run_charge(run, text->count * each / 16); /* a long set is walked at each */
+        /* the set of characters is searched for each character */
+        int r = run_charge(run, text->count * each / 16);
         uint32_t from, end;
 
         if (r)
@@ -95,7 +96,7 @@ int string_strip(struct run *run, const struct text *text, const struct text *ch
 
 /* ---- replacing ---- */
 
-/* Between all characters, and at both ends. */
+/* Replaces the empty text, which is found before each character and at the end. */
 static int replace_nothing(struct run *run, const struct text *text, const struct text *new,
                            int64_t most, struct builder *to)
 {
@@ -145,7 +146,7 @@ int string_replace(struct run *run, const struct text *text, const struct text *
 
 /* ---- lines ---- */
 
-/* How many bytes end a line at `at`; 0: none do. */
+/* The length in bytes of the line end at `at`; 0: there is none. */
 static unsigned line_end(const struct text *text, uint32_t at)
 {
         uint32_t code;
@@ -245,7 +246,7 @@ bool string_is_upper(const struct text *text)
 
 /* ---- joining ---- */
 
-/* strict: as str.join() is, which takes nothing but strings. */
+/* strict: only strings are allowed, as in str.join(). */
 int string_join(struct run *run, const struct text *between, const struct value *items,
                 uint32_t count, bool strict, struct value *ret_value)
 {
@@ -278,7 +279,7 @@ static int add_fill(struct run *run, struct builder *to, const struct text *fill
         return error_pass(r);
 }
 
-/* where: -1 the text on the left, 0 in the middle, 1 on the right. */
+/* where: -1: the text is on the left; 0: in the middle; 1: on the right. */
 int string_center(struct run *run, const struct text *text, int64_t width, const struct text *fill,
                   int where, struct value *ret_value)
 {

@@ -1,25 +1,25 @@
 /*
- * What Python's strings do, for methods and for filters of the same kind.
+ * Operations of Python's strings, for the methods and for filters that do the same.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_STRINGS_H
 #define DAEMON_TEXT_TEMPLATE_STRINGS_H
 
 #include "daemon/text/template/run.h"
 
-/* The argument as a text; a fault for another kind.  Missing or none: NULL. */
+/* The argument as a text; NULL if it is MISSING or none; an error if it has another type. */
 int string_argument(struct run *run, struct value value, const struct text **ret_text);
-/* Missing: `otherwise`.  A fault for what is no integer. */
+/* `otherwise` if the argument is MISSING; an error if it is not an integer. */
 int integer_argument(struct run *run, struct value value, int64_t otherwise, int64_t *ret_integer);
-/* Missing: `otherwise`. */
+/* `otherwise` if the argument is MISSING. */
 bool truth_argument(struct value value, bool otherwise);
 
-/* characters: NULL: blanks. */
+/* Strips these characters; NULL: blanks. */
 int string_strip(struct run *run, const struct text *text, const struct text *characters, bool left,
                  bool right, struct value *ret_value);
-/* most: -1: as often as it is found. */
+/* Replaces `most` occurrences at most; -1: all. */
 int string_replace(struct run *run, const struct text *text, const struct text *old,
                    const struct text *new, int64_t most, struct value *ret_value);
-/* Lines without their ends, or with them. */
+/* The lines of a text; ends: with their line ends. */
 int string_lines(struct run *run, const struct text *text, bool ends, struct value *ret_list);
 int string_in_case(struct run *run, const struct text *text, int how, struct value *ret_value);
 int string_capitalize(struct run *run, const struct text *text, struct value *ret_value);

@@ -1,5 +1,5 @@
 /*
- * The tests behind `is`.
+ * The tests that can follow `is`.
  */
 #include <math.h>
 
@@ -66,7 +66,7 @@ COMPARISON(test_gt, COMPARE_GT)
 COMPARISON(test_ge, COMPARE_GE)
 COMPARISON(test_in, COMPARE_IN)
 
-/* What is left when it is divided. */
+/* Tests the remainder of a division. */
 static int divided(struct run *run, struct value self, struct value by, int64_t wanted,
                    struct value *ret_value)
 {
@@ -101,7 +101,10 @@ static int test_divisibleby(struct run *run, struct value self, const struct cal
         return error_pass(divided(run, self, call->slots[0], 0, ret_value));
 }
 
-/* The same thing, not an equal one; of small things Python has one each. */
+/*
+ * Identity instead of equality for lists and all later kinds.  Other kinds are compared by value,
+ * because Python has only one object for a small value.
+ */
 static int test_sameas(struct run *run, struct value self, const struct call *call,
                        struct value *ret_value)
 {

@@ -56,7 +56,7 @@ int text_add(struct run *run, struct builder *to, const char *bytes, size_t coun
         return 0;
 }
 
-/* The number of the run that has the byte; of the last, for the end. */
+/* The index of the run that contains the byte; for the end of the text, that of the last run. */
 static uint32_t run_at(const struct text *text, uint32_t place)
 {
         uint32_t low = 0, high = text->run_count - 1;
@@ -185,7 +185,7 @@ int text_ours(struct run *run, const char *bytes, size_t count, struct value *re
         return 0;
 }
 
-/* ---- looking ---- */
+/* ---- searching ---- */
 
 int text_length(struct run *run, const struct text *text, uint32_t *ret_length)
 {
@@ -223,7 +223,7 @@ uint32_t text_find(const struct text *text, const struct text *wanted, uint32_t 
         return found ? (uint32_t)(found - text->bytes) : TEXT_NOWHERE;
 }
 
-/* Text times wanted at worst: callers charge for that. */
+/* Takes time O(text * wanted) at worst; callers charge for that. */
 uint32_t text_find_last(const struct text *text, const struct text *wanted, uint32_t from,
                         uint32_t end)
 {

@@ -1,8 +1,8 @@
 /*
- * Text with its marks: building it, cutting it, looking into it.
+ * Text with its origins: building it, cutting it, searching it.
  *
- * Places are bytes; Python counts characters, so whoever has Python's numbers turns them
- * with text_place().  A cut shares the bytes of what it was cut from.
+ * Places in a text are byte offsets.  Python counts characters: convert its indices with
+ * text_place().  A slice shares the bytes of the text that it was cut from.
  */
 #ifndef DAEMON_TEXT_TEMPLATE_TEXT_H
 #define DAEMON_TEXT_TEMPLATE_TEXT_H
@@ -11,45 +11,45 @@
 
 #define TEXT_NOWHERE UINT32_MAX
 
-/* What a constant of ours begins as: static const struct text name = TEXT_WORD(name, "...") */
+/* The initializer of a constant text: static const struct text name = TEXT_WORD(name, "...") */
 #define TEXT_WORD(itself, word)                                                                    \
         {                                                                                          \
                 .bytes = word, .count = sizeof(word) - 1, .run_count = 1, .runs = &(itself).whole, \
                 .whole = { sizeof(word) - 1, TEXT_OURS },                                          \
         }
 
-/* They charge for what they copy. */
+/* These charge fuel for the bytes that they copy. */
 int text_add(struct run *run, struct builder *to, const char *bytes, size_t count,
              enum text_origin origin);
 int text_add_slice(struct run *run, struct builder *to, const struct text *text, uint32_t from,
                    uint32_t end);
 int text_add_all(struct run *run, struct builder *to, const struct text *text);
 int text_add_code(struct run *run, struct builder *to, uint32_t code, enum text_origin origin);
-/* The builder is not to be used after it. */
+/* Makes a text of the builder, which must not be used afterwards. */
 int text_end(struct run *run, struct builder *from, struct value *ret_value);
-/* The same, and all of it is given if anything in it is. */
+/* The same, but all of the text is TEXT_GIVEN if any part of it is. */
 int text_end_as_one(struct run *run, struct builder *from, struct value *ret_value);
 
 int text_slice(struct run *run, const struct text *text, uint32_t from, uint32_t end,
                struct value *ret_value);
 int text_ours(struct run *run, const char *bytes, size_t count, struct value *ret_value);
 
-/* Whose the byte at a place is. */
+/* The origin of the byte at a place. */
 enum text_origin text_origin_at(const struct text *text, uint32_t place);
 
-/* Characters; charged for. */
+/* The number of characters; charges fuel. */
 int text_length(struct run *run, const struct text *text, uint32_t *ret_length);
-/* Where character `index` begins; the end, if there are not so many. */
+/* Where character `index` begins; the end of the text if it has fewer characters. */
 uint32_t text_place(const struct text *text, int64_t index);
 
-/* The first, or last, place of a text in [from, end) of another; TEXT_NOWHERE. */
+/* The first or last place of `wanted` in [from, end) of a text; TEXT_NOWHERE if there is none. */
 uint32_t text_find(const struct text *text, const struct text *wanted, uint32_t from, uint32_t end);
 uint32_t text_find_last(const struct text *text, const struct text *wanted, uint32_t from,
                         uint32_t end);
 bool text_same(const struct text *a, const struct text *b);
 bool text_is(const struct text *text, const char *name);
 
-/* For sentences: the beginning of it, as a C string. */
+/* The beginning of a text, as a C string that may be shown in a message. */
 struct shown text_shown(const struct text *text);
 
 #endif
