@@ -58,7 +58,7 @@ static enum smv_code let_in(struct edge *edge, uint32_t uid, const char **ret_wh
         }
         r = quota_charge(edge->quota, uid, QUOTA_CONNECTIONS, 1);
         if (r) {
-                *ret_why = "this user has as many connections as he may have";
+                *ret_why = "this user has as many connections as uid_connections allows";
                 return r < 0 ? SMV_NO_MEMORY : SMV_QUOTA;
         }
         return SMV_OK;
