@@ -1,4 +1,4 @@
-/* Who asks, and what would come of it alone. */
+/* Submits requests, and computes the results that each would have alone. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
@@ -89,7 +89,10 @@ bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint
         return said || was_said_in(sim, PREFIX_EVERYONE, cell);
 }
 
-/* What its user may be told of from now on: all that it is and will be. */
+/*
+ * Notes all token sequences of this request, present and future, that its user may be told
+ * about from now on.
+ */
 static void say_all(struct sim *sim, const struct sim_request *request)
 {
         for (uint32_t at = 0; at < request->core.prompt_count + request->core.max_tokens; at++) {

@@ -1,4 +1,7 @@
-/* The auditor of rows: each is the next of its request, and what it reads is known or named. */
+/*
+ * The auditor of rows: each is the next row of its request, and each token it reads is known or
+ * named.
+ */
 #include "tests/sim/sim.h"
 
 /* Why no more was found: it is where that ends, and true of what the same user has said. */
@@ -21,9 +24,9 @@ static void audit_divergence(struct sim *sim, const struct sim_request *owner)
 }
 
 /*
- * A row of one who begins, or comes back after it was parked: what stands before it
- * was found.  The last row of what is known is computed in any case, without being
- * written if all was found.
+ * A row of a request that begins, or comes back after it was parked: the positions before it
+ * were found.  The last known position is computed in any case, but is not written if all was
+ * found.
  */
 static void audit_beginning(struct sim *sim, struct sim_request *owner, const struct plan_row *row)
 {
