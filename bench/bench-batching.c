@@ -1,10 +1,10 @@
 /*
- * Static, dynamic and continuous batching, over the same hour of somebody's production:
+ * Static, dynamic and continuous batching, over the same hour of a production trace:
  *
  *      bench-batching [OPTIONS] SAMOVARD MODEL TRACE [FLAG OF SAMOVARD ...] > RESULTS
  *
  * Results are lines of CSV, one for each request of each run, below lines `# name: value` that
- * tell what was measured where.  contrib/dev/batching.py makes a table and a picture of them;
+ * describe the measurement.  contrib/dev/batching.py makes a table and a picture of them;
  * docs/bench.md explains both.
  */
 #include <errno.h>
@@ -84,7 +84,7 @@ static void add_policy(const struct bench *bench, uint32_t policy, struct flags 
         add_flag(flags, "--batch-window-ms", flags->window);
 }
 
-/* As many slots for everyone, and limits that nobody meets. */
+/* The same number of slots for all policies, and limits that are never reached. */
 static void make_flags(const struct bench *bench, uint32_t policy, struct flags *flags)
 {
         *flags = (struct flags){ .count = 0 };

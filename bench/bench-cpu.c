@@ -3,10 +3,10 @@
  *
  *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] FILE
  *
- * Whole steps of a model, as the engine runs them, and right before each what the machine gives
- * just then: memory read, products.  From these follows how long the step would take if it did
- * nothing but read its bytes, or nothing but multiply, whichever is longer: that is the ceiling.
- * docs/bench.md explains the table.
+ * It runs whole steps of a model, as the engine does.  Right before each it measures the
+ * machine's current peak: memory reads and products.  From these follows how long the step
+ * would take if it did nothing but read its bytes, or nothing but multiply.  The longer time
+ * gives the ceiling.  docs/bench.md explains the table.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
 
 static const char rates[] = "tokens/s, and percent of what the machine gives";
 
-/* What a step does for each row, and for each row that is wanted. */
+/* The work of a step, of each row, and of each row that is wanted. */
 struct work {
         double weights;      /* bytes, once */
         double kv;           /* bytes, for each position before a row's */

@@ -1,16 +1,18 @@
 /*
  * Every operator of the cpu backend against ref, and against itself.
  *
- * Against ref, operators get random inputs of odd shapes.  How far the two may be apart is known
- * beforehand: rows are rounded to bytes or to bfloats before they are multiplied with weights that are
- * blocks or bfloats (kernels/cpu/acts.h), and sums are of floats.  What that makes of a product is what
- * products_off() says; through norms, turns and activations it is followed here.
+ * Against ref, operators get random inputs of odd shapes.  The allowed difference is computed
+ * beforehand.  Rows are rounded to bytes or to bfloats before they are multiplied with weights
+ * that are blocks or bfloats (kernels/cpu/acts.h), and sums are of floats.  products_off()
+ * gives the error of a product.  The tests follow that error through norms, rotations and
+ * activations.
  *
- * Against itself, for every instruction set this machine has and for 1, 2 and 3 threads,
- * the same inputs must give the same bits: but for products with bfloats, whose bits are those of a
- * kind of sets (world.h).
+ * Against itself, for every instruction set of this machine and for 1, 2 and 3 threads, the
+ * same inputs must give the same bits.  Products with bfloats are an exception: their bits are
+ * equal within a kind of sets (world.h).
  *
- * With less than one for SMV_TEST_SCALE every third shape and type, say, from any on.
+ * With SMV_TEST_SCALE below 1 only every third shape and type, for example, is tested, from a
+ * random first one on.
  */
 #include "tests/kernels/world.h"
 #include "tests/scale.h"
@@ -239,7 +241,10 @@ static void head_near(const struct pair *p, uint32_t row, uint32_t position, uin
                 is = tile_number(&p->is_kv, p->k->layout, page, 1, kv_head, is_v, line, d);
                 should = tile_number(&p->should_kv, KV_LAYOUT_NATURAL, page, 1, kv_head, is_v, line,
                                      d);
-                /* each rounded by half a unit, of what may itself be off; so may a scale, by its largest */
+                /*
+                 * Each is rounded by half a unit of a value that is itself off by the slack.  A
+                 * scale is off by that of its largest number, too.
+                 */
                 slack += unit_of(&p->should_kv, page, kv_head, is_v, line, fabs(should) + slack);
                 if (KV_HAS_SCALES(s->kv))
                         slack += most / 127;
@@ -505,7 +510,10 @@ static struct shape random_shape(uint32_t i)
         };
 }
 
-/* Of so many: *ret_first, and each that is the result after the one before. */
+/*
+ * Selects some of `n` cases: *ret_first, and from there on every case at a distance of the
+ * result.
+ */
 static uint32_t every(uint32_t n, uint32_t *ret_first)
 {
         uint32_t most = scaled(n, n), step = (n + most / 2) / most;

@@ -1,10 +1,11 @@
 /*
- * Picking from what head() made in the same step, of any backend: `test-pick-head ref`, `test-pick-head cpu`.  While a
- * backend makes logits it may note what picking would look for; so here are all the ways in which such notes could be
- * somebody else's.  What is picked is held against the definition (line.h) for the logits that get() shows.
+ * Picking from logits that head() made in the same step, with any backend: `test-pick-head
+ * ref`, `test-pick-head cpu`.  While a backend makes logits it may keep notes for the pick.
+ * The tests cover all ways in which such notes could belong to other logits.  Picks are
+ * compared with the definition (line.h) for the logits that get() returns.
  *
- * Column c of the matrix holds the logits that row c is to have: x has 4 there and 0 elsewhere.  One that is
- * masked is 4 times a number that is too large for that.
+ * Column c of the matrix holds the logits of row c: x has 4 there and 0 elsewhere.  A masked
+ * logit is 4 times a number so large that the product overflows.
  */
 #include <stdio.h>
 #include <time.h>
@@ -318,7 +319,7 @@ static void one_logit_that_is_put_after_head_counts(void **state)
                 picks_make(picks, 6, vocab);
                 begin(s, first_six, picks, 6);
                 run_head(s, s->b.logits, 0);
-                if (i % 4 == 1) /* who was the largest is it no longer */
+                if (i % 4 == 1) /* the row's largest logit is no longer the largest */
                         at = largest_of(s, row);
                 s->b.k->put(s->b.k, s->b.logits + row * vocab + at, &values[i % 4], 1);
                 expect_picks(s, s->b.logits, vocab, picks, 6);
@@ -349,7 +350,7 @@ static void rows_that_are_put_after_head_count(void **state)
         stage_clear(s);
 }
 
-/* What is put before head() is overwritten; what is put elsewhere has nothing to do with it. */
+/* Numbers put before head() are overwritten, and numbers put elsewhere have no effect. */
 static void what_is_put_before_head_or_elsewhere_does_not_count(void **state)
 {
         static const uint32_t vocab = 1000;
@@ -395,8 +396,9 @@ static void logits_in_another_buffer_count(void **state)
 }
 
 /*
- * They lie there still: the same rows for fewer, the second row as the first, and rows that are shorter; and
- * nobody knows any more what they weigh, at temperatures that those rows did not have.
+ * Later steps pick from the same logits: the same rows for fewer picks, the second row as the
+ * first, and shorter rows.  The backend no longer has notes of their weights at temperatures
+ * that those rows did not use.
  */
 static void later_steps_pick_from_logits_of_an_earlier_head(void **state)
 {

@@ -1,6 +1,6 @@
 /*
- * The reference operators against numbers worked out another way: literals where
- * a hand can do it, else the formula of kernels.h in long double.
+ * The reference operators against numbers computed in another way: literals where they can be
+ * worked out by hand, else the formula of kernels.h in long double.
  */
 #include "tests/kernels/ref-bench.h"
 

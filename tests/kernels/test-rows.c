@@ -1,4 +1,4 @@
-/* What the backends share: numbers of files and pages, random draws, memory, pages, steps. */
+/* Code shared by the backends: numbers of files and pages, random draws, memory, pages, steps. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -177,7 +177,7 @@ static void parts_of(enum row_type type, const uint8_t *file_row, uint32_t colum
         }
 }
 
-/* Of those that can have so many columns. */
+/* A random type of those that can have this many columns. */
 static enum row_type random_type(uint32_t columns)
 {
         enum row_type type;
@@ -316,10 +316,10 @@ void products(const struct host *h, const struct host_mat *w, const float *x, bo
 }
 
 /*
- * What each number of x is off by, once it is rounded.  A bfloat has 8 bits, so it is off by 2^-8 of itself
- * at most, and by half of the smallest one.  A byte is off by half of the 127th part of the largest of
- * 32, and as floats find it and multiply by it by some units of that in the last place.  What is no
- * larger than 2^-100 may become 0.
+ * The rounding error of each number of x.  A bfloat has 8 bits, so it is off by at most 2^-8 of
+ * itself, plus half of the smallest one.  A byte is off by half of 1/127 of the largest of 32
+ * numbers, plus some units of that in the last place, since a float holds the scale and
+ * multiplies by it.  A number up to 2^-100 may become 0.
  */
 static void x_off(enum row_type type, const double *x, uint32_t columns, double *ret_off)
 {
