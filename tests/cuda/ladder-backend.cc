@@ -1,5 +1,6 @@
 /*
- * Rungs that open the backend as the daemon does, and run the toy model (toy.h) beside the backend "ref".
+ * Rungs that open the backend as the daemon does, and run the toy model (toy.h) beside the
+ * backend "ref".
  */
 #include "tests/cuda/ladder.h"
 

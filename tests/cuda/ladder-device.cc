@@ -1,6 +1,6 @@
 /*
- * Rungs that need no model: the device (device.h), the instructions (lane.h), one product (linear.h).
- * Numbers are small integers, so that every result is exact.
+ * Rungs that need no model: the device (device.h), the instructions (lane.h), one product
+ * (linear.h).  Numbers are small integers, so that every result is exact.
  */
 #include "tests/cuda/ladder.h"
 
@@ -128,7 +128,10 @@ struct add_args {
         uint32_t plus;
 };
 
-/* Each block passes its numbers through all of its shared memory, of which the last part is used. */
+/*
+ * Each block passes its numbers through shared memory: add through its beginning, add_far
+ * through the end of a large one.
+ */
 static KERNEL(THREADS) add(add_args a)
 {
         uint32_t i = blockIdx.x * THREADS + threadIdx.x;

@@ -1,10 +1,11 @@
 /*
- * On a GPU, too, a row's bits do not depend on its company.
+ * A row's bits do not depend on the other rows of its step on a GPU, either.
  *
- * A small model of two layers is run from token to logits, one row at a time: that is what every
- * position should give.  Then the same sequence is run in runs of other lengths, beside other
- * sequences, and with its last row run again on pages that are not written: the same bits every time.
- * Also where others are no numbers at all, be they other sequences or what comes behind in its own.
+ * A small model of two layers is run from token to logits, one row at a time.  This gives the
+ * expected result of every position.  Then the same sequence is run in runs of other lengths,
+ * beside other sequences, and with its last row run again on pages that are not written.  The
+ * bits must be the same every time.  This also holds if other sequences, or later positions of
+ * the same one, are not finite.
  */
 #include "tests/cuda/backend-rig.h"
 

@@ -1,6 +1,7 @@
 /*
- * Heads on the emulator: queries, and pages of every type, against the words of page.h in double.  Where
- * nothing turns and nothing is normed they are the same bits, byte for byte of the whole pool.
+ * Heads on the emulator: queries, and pages of every type, against the description of page.h in
+ * double.  Without rotation and norm the bits must be equal, byte for byte, over the whole
+ * pool.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,7 +26,7 @@ using std::vector;
 
 static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8, KV_FP8 };
 
-/* What is put on a stream is done at once. */
+/* A launch that is put on a stream runs at once. */
 int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
                       const void *args, size_t)
 {

@@ -1,4 +1,7 @@
-/* File rows as they are packed for products, number by number, by the words of linear.h. */
+/*
+ * File rows as they are packed for products, compared number by number with the description in
+ * linear.h.
+ */
 #include "tests/cuda/linear-rig.h"
 
 #include <vector>
@@ -160,7 +163,7 @@ static void packed_rows_are_no_larger_than_in_their_file(void **)
                 }
 }
 
-/* In whatever place it is, with either sign; of the blocks beside it, the scales are what they were. */
+/* In any place and with either sign.  The scales of the blocks beside it stay the same. */
 static void a_code_that_is_no_number_makes_the_scale_of_its_block_none(void **)
 {
         enum { COLUMNS = 384 };

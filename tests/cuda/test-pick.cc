@@ -1,8 +1,8 @@
 /*
- * Drawing on the device, held against the ref backend's own pick, row by row, under every
- * schedule.  Where the two part, rounding must have decided: the definition, worked out in long
- * double (line.h) with its borders moved by 1e-12, must come to the same token.  Random numbers come
- * from a seed that is printed; SEED=... repeats a run.
+ * Draws on the device, compared with the ref backend's own pick, row by row, under every
+ * schedule.  Where the two differ, rounding must be the cause: the definition, computed in long
+ * double (line.h) with its borders moved by 1e-12, must give the same token.  Random numbers
+ * come from a seed that is printed; SEED=... repeats a run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -77,7 +77,7 @@ static int bench_close(void **)
         return 0;
 }
 
-/* What pick.h is about, on the host: rows and picks of a step, and room for what comes of it. */
+/* The inputs of pick.h on the host: rows and picks of a step, and room for the results. */
 struct rows {
         uint32_t vocab, wants;
         float *logits;
@@ -172,7 +172,7 @@ static void expect_untouched(const void *at, size_t bytes)
                 assert_int_equal(((const uint8_t *)at)[i], POISON);
 }
 
-/* What nobody asked for. */
+/* Results that were not requested stay untouched. */
 static void expect_the_rest_untouched(const rows *r)
 {
         for (uint32_t i = 0; i < WANTS; i++) {
@@ -418,7 +418,10 @@ static void equals_are_drawn_by_their_ids(void **)
         }
 }
 
-/* The most draw says who is the last that is kept: one who is likelier, or the highest of his equals. */
+/*
+ * The highest draw picks the kept token with the highest id, which is kept - 1: the likelier
+ * token, or the last of the equals that are kept.
+ */
 static void expect_kept(const float *logits, uint32_t vocab, uint32_t kept, float top_p)
 {
         pick picks[] = { plain_pick(1), plain_pick(1) };
@@ -526,8 +529,9 @@ static void tokens_come_as_often_as_their_chances_say(void **)
 }
 
 /*
- * Likelier ones have lower ids, so that a draw of nearly 1 is for the last that top_p keeps.  The last in
- * line is given the chance with which top_p is reached by 2e-12 of the whole before or behind a border.
+ * Likelier tokens have lower ids, so a draw of nearly 1 picks the last one that top_p keeps.
+ * The last one gets a chance with which top_p is reached 2e-12 of the whole before or behind a
+ * border.
  */
 static void put_top_p_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
 {

@@ -1,9 +1,10 @@
 /*
- * Products of many rows, by the library's stand-in and the kernels around it, against sums in double.
- * The device is pretended, and runs what it is given at once.
+ * Products of many rows, by the library's stand-in and the kernels around it, against sums in
+ * double.  The device is a stand-in that runs launches at once.
  *
- * Scratch is as large as wide_room() says, with what nobody should write behind it; rows of x past those
- * that there are hold garbage of one kind or another, which is multiplied and shows nowhere.
+ * Scratch is as large as wide_room() says, with guard bytes behind it that must stay unchanged.
+ * Rows of x past the valid ones hold garbage of various kinds, which is multiplied and must not
+ * show in any result.
  */
 #include "tests/cuda/rig.h"
 
@@ -178,7 +179,7 @@ static void pack(world *world, row_type type)
         free(floats);
 }
 
-/* A matrix, and so many rows of numbers. */
+/* A matrix, and `n` rows of numbers. */
 static world new_world(row_type type, linear_epilogue epilogue, uint32_t columns, uint32_t n,
                        uint32_t rows, bool bias)
 {
@@ -243,8 +244,8 @@ static void run_once(const linear_args *a, const wide_scratch *scratch)
 }
 
 /*
- * What comes of the first `count` rows in a bucket of `rows_max`, under all schedules the same: y, or
- * out.  All of x past count is `garbage`.
+ * The result for the first `count` rows in a bucket of `rows_max`: y, or out.  It must be the
+ * same under all schedules.  All of x past count is `garbage`.
  */
 static uint8_t *run(world *world, uint32_t rows_max, uint32_t count, uint16_t garbage)
 {
@@ -359,7 +360,7 @@ static void check(const world *world, const uint8_t *y, uint32_t count)
 static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_F8_E4M3,
                                   ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
 
-/* So many columns, or as many as its blocks have. */
+/* This many columns, rounded up to whole blocks. */
 static uint32_t whole(row_type type, uint32_t columns)
 {
         bool is_blocks = type == ROW_Q4_K || type == ROW_Q5_K || type == ROW_Q6_K;

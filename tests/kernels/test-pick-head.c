@@ -336,8 +336,8 @@ static void rows_that_are_put_after_head_count(void **state)
 
         stage_set(s, vocab);
         for (uint32_t i = 0; i < 6; i++) {
-                uint32_t from =
-                        i == 5 ? 500 : i * 500; /* from the middle of one to that of another */
+                /* from the middle of one row to that of another */
+                uint32_t from = i == 5 ? 500 : i * 500;
 
                 picks_make(picks, 6, vocab);
                 for (uint32_t r = 0; r < 3; r++)

@@ -429,8 +429,9 @@ static void put_token_numbers(struct bench *b, struct mat **ret_table)
         float *host = malloc(VOCAB * 2 * sizeof(*host));
 
         assert_non_null(host);
+        /* a token's row says which token it is */
         for (uint32_t i = 0; i < VOCAB * 2; i++)
-                host[i] = (float)(i / 2); /* a token's row says which token it is */
+                host[i] = (float)(i / 2);
         assert_int_equal(b->k->mat_new(b->k, &shape, ret_table), 0);
         b->k->weights_put(b->k, *ret_table, 0, 0, VOCAB, host);
         free(host);

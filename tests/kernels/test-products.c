@@ -455,8 +455,9 @@ static void infect_weights(const struct isa *isa, struct panel *p, const struct 
         uint8_t *at = p->file + row * p->row_bytes;
         float out[TOKENS * PANEL];
 
+        /* it has no code for a number that is not finite */
         if (p->type == ROW_MXFP4)
-                return; /* it cannot write one */
+                return;
         if (block_format(p->type)) {
                 uint32_t scale, bytes;
 

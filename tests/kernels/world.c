@@ -211,8 +211,9 @@ static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
                 for (size_t i = 0; !blocks && i < (size_t)rows[p] * columns; i++) {
                         float f = random_float();
 
+                        /* a subnormal half */
                         if (random_below(16) == 0)
-                                f *= 0x1p-18f; /* a subnormal half */
+                                f *= 0x1p-18f;
                         number_put(type, m->file[p] + i * number, f);
                 }
                 for (uint32_t r = 0; r < rows[p]; r++, w += columns, parts_at += columns) {
