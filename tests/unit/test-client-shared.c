@@ -1,6 +1,6 @@
 /*
- * libsamovar and memory that somebody else made: what is taken, what is not, and what it means
- * when it lies, is emptied, or its maker is gone.
+ * libsamovar and shared memory that another process made: which memory it accepts, which it
+ * refuses, and what happens if the memory holds false values, is emptied, or its maker is gone.
  */
 #include "tests/unit/client-ring-rig.h"
 

@@ -1,6 +1,7 @@
 /*
- * A good model, cut short at many places and with many a bit turned over: every reader of
- * its files refuses it with a printable sentence, or finds nothing wrong, and keeps nothing.
+ * A good model, cut short at many places and with many single bits flipped.  Every reader of
+ * its files either refuses it with a printable sentence or finds nothing wrong, and keeps
+ * nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>

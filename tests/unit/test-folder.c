@@ -1,7 +1,7 @@
 /*
- * A model in a folder says what it says in one file: the same tensors, copied byte
- * for byte into shards, give the same logits to the last bit.  And its two ends,
- * the embedding and the head, may be stored in every way that files have them.
+ * A model in a folder gives the same results as in one file: the same tensors, copied byte for
+ * byte into shards, give the same logits to the last bit.  The embedding and the head may be
+ * stored in every way that files use.
  */
 #include <errno.h>
 #include <setjmp.h>

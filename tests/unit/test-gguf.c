@@ -359,7 +359,7 @@ static void every_type_of_blocks_is_a_row_type_with_its_bytes(void **state)
         }
 }
 
-/* What an array or a string is read as must not depend on who asks. */
+/* The type that an array or a string is read as must not depend on the caller. */
 static void what_is_of_another_type_is_not_given(void **state)
 {
         static const struct raw pairs[] = {

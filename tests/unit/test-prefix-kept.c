@@ -1,5 +1,6 @@
 /*
- * What the prefix index keeps, evicts and takes the names of; and what it dies of.
+ * The blocks that the prefix index caches and evicts, and the names that it takes away.  Also the
+ * errors that abort it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -98,7 +99,7 @@ static void the_leaf_that_was_dropped_longest_ago_goes_first(void **state)
                         texts[i] = put(1, words[i]);
                 for (uint32_t i = 0; i < 5; i++)
                         let_go(&texts[drops[i]]);
-                /* Who is held once more is as if it were dropped last. */
+                /* A block that is held again counts as dropped last. */
                 prefix_hold(&prefix, texts[drops[again]].blocks[0]);
                 let_go(&texts[drops[again]]);
                 for (uint32_t i = 0; i < 5; i++)

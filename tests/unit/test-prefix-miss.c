@@ -1,6 +1,6 @@
 /*
- * Why a prompt was found no further: where what is known goes on otherwise, and how.  The
- * positions and tokens here are counted by hand.
+ * Why a prompt was found no further: where the known text diverges, and how.  The positions and
+ * tokens here are counted by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -219,7 +219,7 @@ static void what_was_evicted_or_spoilt_is_not_told(void **state)
         close_pool();
 }
 
-/* What follows another generation of a block follows another block. */
+/* A text behind another generation of a block is a text behind another block. */
 static void a_parent_of_another_generation_has_nothing_to_tell(void **state)
 {
         struct text text;

@@ -1,5 +1,5 @@
 /*
- * What the prefix index finds, by which names; and the hash that it names by.
+ * Which names the prefix index finds, and the hash that names are made with.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,7 +163,7 @@ static void of_those_that_begin_alike_the_longest_is_found(void **state)
         }
 }
 
-/* ... but only so many are looked at: the newest, and each that is whole, are found. */
+/* ... but only a limited number is examined: the newest one, and every whole match, are found. */
 static void of_very_many_that_begin_alike_the_newest_is_found(void **state)
 {
         struct text first, text = { .count = 0 };
@@ -381,7 +381,7 @@ static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
         close_pool();
 }
 
-/* Who was told and kept his own may name it when the first has gone. */
+/* A user that was told of the other block and kept its own may name it once the first has gone. */
 static void when_the_first_has_gone_the_second_has_the_name(void **state)
 {
         struct text text, mine = { .count = 1 };

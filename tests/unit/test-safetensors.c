@@ -25,7 +25,7 @@ static char why[256];
 
 static const struct {
         const char *fault;
-        const char *message; /* must be in it */
+        const char *message; /* the message must contain this */
         const char *header;
         uint64_t length;     /* 0: as it is */
         uint64_t file_bytes; /* pretended; 0: what there is */

@@ -1,6 +1,6 @@
 /*
- * With a tokenizer of the test's own, which counts how often it is asked and can
- * cancel the job it is working for: daemon/text/tokenizer.c must not be linked.
+ * The scribe, with the test's own tokenizer, which counts its calls and can cancel the job that
+ * it works for.  daemon/text/tokenizer.c must not be linked.
  */
 #include "daemon/text/scribe.h"
 

@@ -1,5 +1,5 @@
 /*
- * What Jinja2 has nothing to say of: whose text it is, what is refused by name, and budgets.
+ * Behaviour that Jinja2 does not define: the origin of text, refusals by name, and budgets.
  */
 #include "tests/unit/template-rig.h"
 

@@ -98,9 +98,8 @@ static void a_loop_that_was_told_is_not_told_again(void **state)
 }
 
 /*
- * The whole road: an engine that publishes and raises, this thread as the loop
- * that lowers, drains and sleeps.  A record for which no WAKE comes is found by
- * the deadline.
+ * The whole path: an engine that publishes and raises, and this thread as the loop that lowers,
+ * drains and sleeps.  A record without its WAKE shows at the deadline.
  */
 #define RECORDS 100000u
 

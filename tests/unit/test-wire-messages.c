@@ -1,6 +1,6 @@
 /*
- * Conversations on the wire: what of msgpack they may have in them, and that each fault is
- * told by the field's name and the place.
+ * Conversations on the wire: which msgpack types they may contain, and that each fault is
+ * reported with the field's name and the place.
  */
 #include <setjmp.h>
 #include <stdarg.h>

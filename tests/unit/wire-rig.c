@@ -57,7 +57,10 @@ const uint8_t *body_bytes(struct body *body, size_t *ret_count)
         return body->buffer.bytes + body->buffer.start + 4;
 }
 
-/* Decodes and frees the body; a refusal is a whole one, an acceptance is released. */
+/*
+ * Decodes and frees the body.  A refusal must be complete; the request of an acceptance is
+ * released.
+ */
 int judge(struct body *body, struct wire_request *ret_request, struct wire_problem *ret_problem)
 {
         size_t count;
