@@ -61,7 +61,7 @@ static enum peak_kind kind_of(enum row_type type)
         }
 }
 
-/* The table of tokens is not read, but for a row, where the head is another. */
+/* The table of tokens is not read, except for one row, if the head is another matrix. */
 static void learn_work(const struct checkpoint *checkpoint, const struct traits *t)
 {
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
@@ -94,7 +94,10 @@ static void look_at_machine(void)
                 b.multiply[kind] = peaks_multiply(b.peaks, (enum peak_kind)kind);
 }
 
-/* Seconds that a step cannot do without; `positions`: of all rows, what they attend to. */
+/*
+ * The least seconds that a step needs; `positions`: the positions that all rows attend to,
+ * added up.
+ */
 static double least(double rows, double wants, double positions, double kv_bytes,
                     const char **ret_what)
 {

@@ -168,7 +168,7 @@ static void take_gap(const struct smv_event *event)
         }
 }
 
-/* Takes what comes until then, or until this stream has ended. */
+/* Takes events until then, or until this stream has ended. */
 static void listen_until(double end, uint32_t stream)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };

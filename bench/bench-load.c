@@ -57,7 +57,10 @@ static uint64_t held_kib(const char *name)
         return kib;
 }
 
-/* Of all threads, the kernel's for us counted: what a machine with other work cannot blur. */
+/*
+ * CPU seconds of all threads, including the kernel's work for them.  Other load on the machine
+ * does not change it much.
+ */
 static double cpu_seconds(void)
 {
         struct rusage usage;
@@ -114,7 +117,7 @@ static void load(const char *path, enum load_way way, uint32_t threads)
         figures->extra_kib = held_kib("VmHWM:") - held_kib("VmRSS:");
 }
 
-/* A process of its own, whose memory is gone when it has ended; true in it. */
+/* Forks a process, whose memory is freed when it ends; returns true in the child. */
 static bool apart(void)
 {
         pid_t pid;

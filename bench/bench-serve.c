@@ -37,7 +37,7 @@ struct course { /* of one client in a wave, in seconds after the wave began */
 };
 
 struct wave {
-        uint32_t clients, shared, prompt, tokens; /* prompt: besides what they share */
+        uint32_t clients, shared, prompt, tokens; /* prompt: without the shared tokens */
         double seconds;                           /* all of it */
         struct course courses[CLIENTS];
 };

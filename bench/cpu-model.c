@@ -202,7 +202,7 @@ static uint32_t positions_of(const struct cpu_model *m, uint32_t slot)
         }
 }
 
-/* Tables of all slots; and once the prompt has been read, what is in them. */
+/* Sets the tables of all slots; once the prompt has been read, also the contents of pages. */
 static int tell_pages(struct cpu_model *m, bool copied)
 {
         uint32_t count = m->first_page[SLOTS], from = m->first_page[SLOT_PROMPT];

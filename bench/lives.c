@@ -131,7 +131,7 @@ static void wait_for_tokens(struct shared *shared, uint32_t number, uint64_t cou
 /* ---- dying ---- */
 
 struct death {
-        uint32_t dead_ns; /* until the kernel has closed what it held */
+        uint32_t dead_ns; /* until the kernel has closed its descriptors */
         uint32_t out_ns;  /* until nothing runs any more */
         uint64_t steps;   /* that were begun meanwhile */
 };

@@ -164,7 +164,7 @@ static void put_text(struct buffer *to, uint32_t id, size_t bytes)
         end(&writer);
 }
 
-/* ---- what an attacker repeats ---- */
+/* ---- messages that an attacker repeats ---- */
 
 static void put_nothing(struct buffer *to)
 {
@@ -238,7 +238,7 @@ static int reach(void)
         return fd;
 }
 
-/* All of it, while what comes is thrown away; false: hung up. */
+/* Sends all of it, while replies are thrown away; false: the daemon hung up. */
 static bool pour(int fd, const struct buffer *all)
 {
         static char waste[256 << 10];

@@ -186,7 +186,7 @@ static void climb_shared(const char *)
         close_world(&w);
 }
 
-/* a to b and back, again and again: each kernel reads what the one before it wrote. */
+/* a to b and back, again and again: each kernel reads the results of the one before. */
 static void put_chain(world *w, bool early)
 {
         for (uint32_t i = 0; i < CHAIN; i++)
@@ -211,7 +211,7 @@ static void climb_graph(const char *)
 {
         world w = open_world();
 
-        put_chain(&w, false); /* what a kernel needs for its first launch is made before */
+        put_chain(&w, false); /* allocations for a kernel's first launch are made before */
         replay_chain(&w, false);
         printf("a recording of %u kernels, replayed three times\n", CHAIN);
         close_world(&w);

@@ -38,7 +38,7 @@ struct block {
         block *next;
 };
 static block *blocks;
-static uint8_t *chunk; /* what is left of the last one */
+static uint8_t *chunk; /* the rest of the last one */
 static size_t chunk_left;
 
 static void check_for_one_address(void)

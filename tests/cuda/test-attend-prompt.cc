@@ -177,7 +177,7 @@ static vector<seen_run> few(void)
         return { { 0, 40, 1, 50 }, { 0, 5, 2, 290 } };
 }
 
-/* ---- what it computes ---- */
+/* ---- results ---- */
 
 static void runs_of_any_length_see_any_past_and_themselves(void **)
 {

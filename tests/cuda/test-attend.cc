@@ -144,7 +144,7 @@ static void check(const world *w, vector<seen_run> runs)
         compare(&first);
 }
 
-/* One row in each slot, of a context that is told. */
+/* One row in each slot, with a given context. */
 static vector<seen_run> decodes(vector<uint32_t> contexts)
 {
         vector<seen_run> runs;
@@ -169,7 +169,7 @@ static vector<seen_run> some(void)
         return { { 0, 1, 3, 30 }, { 0, 6, 1, 252 }, { 0, 1, 2, 0 }, { 0, 9, 6, 12 } };
 }
 
-/* ---- what it computes ---- */
+/* ---- results ---- */
 
 static void decodes_see_their_context_of_any_length(void **)
 {

@@ -129,7 +129,7 @@ static void turn_head(const struct shape *s, const double *head, double *off)
         }
 }
 
-/* A number of a tile, and by how much it may be off for being what it is. */
+/* A number of a tile, and its rounding error by its type. */
 static double number_in(const struct kv *kv, const uint8_t *tile, uint32_t line, uint32_t d,
                         double *ret_unit)
 {
@@ -143,7 +143,10 @@ static double number_in(const struct kv *kv, const uint8_t *tile, uint32_t line,
                 return number;
         if (kv->shape.type == KV_FP8) {
                 number = (double)e4m3_to_float(tile[at]) * kv_scales(kv, tile)[line];
-                /* half a unit of what it was, which is at most 16/15 of what it is */
+                /*
+                 * Half a unit of the number before rounding, which is at most 16/15 of the
+                 * rounded one.
+                 */
                 *ret_unit = fabs(number) / 15 + kv_scales(kv, tile)[line] * 0x1p-10;
                 return number;
         }
@@ -403,7 +406,7 @@ static void check_attention(struct pair *p, const float *x)
         a_should = fetch(&p->should, p->should.a, q);
         attend_near(p, is, a_is, a_should);
 
-        /* x is what it was */
+        /* x has its value from before. */
         p->should.k->put(p->should.k, p->should.a, a_is, q);
         model_project(&p->is, p->is.o, p->is.a);
         model_project(&p->should, p->should.o, p->should.a);
@@ -481,7 +484,7 @@ static void compare_shape(const struct shape *s)
         struct pair p = { 0 };
         size_t most;
 
-        gpu = cuda_open(&conf); /* one that has seen no other shape */
+        gpu = cuda_open(&conf); /* a backend that has seen no other shape */
         host_make(&p.host, s);
         most = p.host.qkv.rows + p.host.gate.rows + s->vocab + s->columns;
         p.sums = malloc(most * sizeof(*p.sums));

@@ -140,7 +140,7 @@ static void run_beside(struct model *m, bool sound, struct result *r)
         }
 }
 
-/* All at once, and from a row on there are no numbers: what came before does not see it. */
+/* All rows at once, and those from one row on are not finite: earlier rows must not see that. */
 static void run_until(struct model *m, uint32_t sound, struct result *r)
 {
         static const struct chunk all = { 0, 0, LENGTH };
@@ -148,7 +148,7 @@ static void run_until(struct model *m, uint32_t sound, struct result *r)
         forward(m, &all, 1, sound, r);
 }
 
-/* The last position once more, from what is in the pages; they stay as they are. */
+/* The last position once more, from the KV in the pages, which stay unchanged. */
 static void run_again(struct model *m, struct result *r)
 {
         static const struct chunk again = { 0, LENGTH - 1, 1, .again = true };

@@ -193,8 +193,9 @@ struct links {
 };
 
 /*
- * Loads bring, steps work on it, loads take it away, five times over.  True: it came out right.
- * The host waits for loads only, which knows of steps only what it followed.
+ * Loads bring numbers, steps work on them, loads take them away, five times.  True: the result
+ * was right.  The host waits only for the stream of loads, which waits for steps only by
+ * moments that it followed.
  */
 static bool pass_on(uint64_t seed, links links)
 {
@@ -462,7 +463,7 @@ static void freeing_waits_for_what_was_put_before(void **)
         }
 }
 
-/* ---- what a program should not survive ---- */
+/* ---- mistakes that must end the program ---- */
 
 static void deed_replay_on_freed_memory(void)
 {

@@ -149,7 +149,7 @@ static bool is_right(void (*kernel)(work_args), size_t shared_bytes, const uint3
 
 enum mistake { NONE, FIRST_BARRIER, SECOND_BARRIER, WAIT_TOO_FEW, WRITTEN_UNDER_WAY, NO_WAIT };
 
-/* Sums over steps of what the thread opposite has brought. */
+/* Sums over steps of the numbers that the opposite thread has brought. */
 template <mistake M> static KERNEL(THREADS) exchange(work_args a)
 {
         uint32_t *board = (uint32_t *)shared(), sum = 0;

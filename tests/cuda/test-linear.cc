@@ -27,7 +27,7 @@ struct world {
         row_type type;
         uint32_t columns, parts, count, y_rows;
         double *w;  /* (parts, n, columns) */
-        float *was; /* what y was: LINEAR_ADD */
+        float *was; /* the values of y before: LINEAR_ADD */
         size_t y_bytes;
 };
 
@@ -160,9 +160,9 @@ static void *run(world *world, uint32_t rows_max, uint32_t count)
         return first;
 }
 
-/* ---- what comes out, by the book ---- */
+/* ---- expected results ---- */
 
-/* ... and how much was added up to get there: what rounding is relative to. */
+/* ... and the sum of absolute terms, to which rounding is relative. */
 static double sum_of(const world *world, uint32_t part, uint32_t row, uint32_t n, double *ret_size)
 {
         const linear_args *a = &world->a;
@@ -197,7 +197,7 @@ static void check_number(const world *world, const void *y, uint32_t row, uint32
 
                 want = at * up;
                 got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
-                /* neither activation is steeper than 1.13 */
+                /* No activation is steeper than 1.13. */
                 allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
                           1e-30;
         } else {

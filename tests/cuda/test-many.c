@@ -161,7 +161,7 @@ static size_t bytes_of(size_t i)
         return (size_t)counts[i] * shape.vocab * sizeof(float);
 }
 
-/* Root mean squares: the difference's, of what it should be. */
+/* Root mean squares: that of the difference, relative to that of the expected values. */
 static void assert_near(const float *is, const float *should, uint32_t rows, double near)
 {
         double off = 0, all = 0;

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-/* Number k of a packed row, by the words of linear.h: bits, and what comes of them. */
+/* Number k of a packed row, by the description in linear.h: its bits, and its value. */
 static uint32_t bits_in(const uint8_t *from, size_t first, unsigned count)
 {
         uint32_t bits = 0;
@@ -67,7 +67,7 @@ static float packed_number(linear_format format, const uint8_t *row, const uint1
         }
 }
 
-/* Neither neighbour is closer, and of two that are as close it is the even one. */
+/* No neighbour is closer, and in a tie the even one is taken. */
 static bool is_nearest(float is, float of)
 {
         uint16_t bits = (uint16_t)(float_bits(is) >> 16);

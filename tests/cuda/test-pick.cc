@@ -18,7 +18,7 @@
 #define POISON    0xa5
 #define NEAR      1e-12L
 
-/* ---- a device that does at once what is put on it ---- */
+/* ---- a device that runs work at once ---- */
 
 static unsigned launches;
 
@@ -31,7 +31,7 @@ int device_launch_raw(device *, stream stream, const launch *launch, const void 
         return 0;
 }
 
-/* ---- what the ref backend says ---- */
+/* ---- the ref backend's picks ---- */
 
 struct bench {
         struct kernels *k;
@@ -198,7 +198,7 @@ static bool rounding_decides(const float *logits, uint32_t vocab, const pick *pi
         return line_allows(&drawn, pick, token, &by);
 }
 
-/* Of one row, what the device says against what ref says. */
+/* Compares the device's result for one row with ref's. */
 static void compare(const float *logits, uint32_t vocab, const pick *pick, uint32_t token,
                     uint32_t expected, const logprob *told, const logprob *told_expected)
 {
@@ -226,7 +226,7 @@ static void compare(const float *logits, uint32_t vocab, const pick *pick, uint3
         }
 }
 
-/* Under all schedules the same bits, and those of ref. */
+/* The bits must be the same under all schedules, and equal to ref's. */
 static void check(rows *r)
 {
         rows *expected = rows_new(r->vocab, r->wants);
@@ -447,8 +447,8 @@ static void where_a_cut_ends_among_equals_the_lowest_ids_are_kept(void **)
 }
 
 /*
- * A likely token and many that are not.  The last one is given the chance with which the whole is
- * so much that some draw is by 2e-12 on this or that side of the border behind another one.
+ * A likely token and many unlikely ones.  The last one gets a chance that changes the whole.
+ * Some draw then lies 2e-12 before or behind the border behind another token.
  */
 static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
 {

@@ -97,7 +97,7 @@ struct world {
         linear_args a;
         uint32_t columns, parts;
         size_t w_bytes, w_scales, x_count;
-        double *w; /* (parts, n, columns): what the library is to multiply */
+        double *w; /* (parts, n, columns): the numbers that the library is to multiply */
         float *was;
         size_t scratch; /* bytes of each kind */
 };
@@ -122,7 +122,7 @@ static void roll_e4m3(uint32_t columns, uint8_t *row)
         }
 }
 
-/* Blocks of any bytes, but for the halves that multiply them. */
+/* Blocks of random bytes, except for the halves that multiply them. */
 static void roll_row(row_type type, uint32_t columns, uint8_t *row)
 {
         size_t block = type == ROW_Q8_0 ? 34 : type == ROW_Q4_0 ? 18 : row_bytes(type, 256);
@@ -288,9 +288,9 @@ static uint8_t *run(world *world, uint32_t rows_max, uint32_t count, uint16_t ga
         return first;
 }
 
-/* ---- what comes out, by the book ---- */
+/* ---- expected results ---- */
 
-/* ... and how much was added up to get there: what rounding is relative to. */
+/* ... and the sum of absolute terms, to which rounding is relative. */
 static double sum_of(const world *world, uint32_t part, uint32_t row, uint32_t n, double *ret_size)
 {
         const linear_args *a = &world->a;
@@ -326,7 +326,7 @@ static void check_number(const world *world, const uint8_t *y, uint32_t row, uin
 
                 want = at * up;
                 got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
-                /* neither activation is steeper than 1.13 */
+                /* No activation is steeper than 1.13. */
                 allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
                           1e-30;
         } else {
@@ -476,7 +476,8 @@ static void what_scratch_has_no_room_for_goes_in_pieces(void **)
         try_pieces(ROW_Q8_0, LINEAR_STORE, 64, 300, 150 * 64 * 2, 3); /* whole tiles: 128 */
         try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 32 * 70 * 4, 3);
         try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 1, 5);
-        try_pieces(ROW_Q4_0, LINEAR_GATE, 128, 37, 16 * 128 * 2, 5); /* weights are what is short */
+        /* room for weights is the limit */
+        try_pieces(ROW_Q4_0, LINEAR_GATE, 128, 37, 16 * 128 * 2, 5);
         try_pieces(ROW_Q8_0, LINEAR_GATE, 64, 37, 48 * 70 * 4, 2);
         for (row_type type : { ROW_F8_E4M3, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
                 try_pieces(type, LINEAR_ADD, 256, 37, 16 * 256 * 2, 3);

@@ -79,7 +79,7 @@ const float *context_ask(const struct context *c, uint32_t slot, uint32_t positi
         return c->q + (position + slot * 13) % ASKS * context_width(c);
 }
 
-/* ---- what a backend has of it ---- */
+/* ---- a backend's copy of it ---- */
 
 static float *floats_load(struct seat *s, const float *host, size_t count)
 {

@@ -97,7 +97,7 @@ static void the_tightest_group_around_counts(void **state)
         assert_int_equal(cores("0::/a/b/c\n"), 2);
 }
 
-/* It is told its name outside, but has its own folder at the top. */
+/* The container gets its name as seen from outside, but finds its own folder at the top. */
 static void a_container_finds_its_limit(void **state)
 {
         (void)state;

@@ -70,7 +70,7 @@ static void end(struct context *c)
         context_free(c);
 }
 
-struct spoil { /* what was written where it makes others other than they are alone */
+struct spoil { /* numbers written at places where they must make rows differ */
         uint32_t position;
         bool is_v;
         uint32_t kv_head, d;
@@ -85,7 +85,7 @@ static bool sees(const struct context *c, const struct spoil *spoil, uint32_t ow
                (!spoil->is_v || spoil->d == d || KV_HAS_SCALES(c->type));
 }
 
-/* As alone, but for what has seen `spoil`, which is not finite. */
+/* Rows must be as they are alone, except for those that see `spoil`, which are not finite. */
 static void are_as_alone(struct seat *s, const struct context *c, const struct chunk *chunks,
                          uint32_t count, const struct spoil *spoil)
 {
@@ -209,7 +209,7 @@ static void row_has_the_same_bits_beside_others_and_from_pages_in_any_order(void
         }
 }
 
-/* ---- what a row may not see ---- */
+/* ---- positions that a row must not see ---- */
 
 static const float bads[] = { NAN, INFINITY, -INFINITY, 3e38f };
 #define BADS 4u

@@ -40,7 +40,7 @@ static int close_seats(void **state)
         return 0;
 }
 
-struct extent { /* of what a context has: the longest key of all heads, and the largest value */
+struct extent { /* bounds of a context: the longest key of all heads, and the largest value */
         double key, value;
 };
 
@@ -98,7 +98,7 @@ static void row_is_near(const struct context *c, const struct extent *e, const s
         }
 }
 
-/* All seats are asked for the row at `own`, and each is held against ref. */
+/* Computes the row at `own` on all seats, and compares each with ref. */
 static void row_agrees(const struct context *c, const struct extent *e, uint32_t own)
 {
         float *should = malloc(context_width(c) * sizeof(*should));
@@ -137,7 +137,7 @@ static void leave_all(void)
 static const uint32_t owns[] = { 0,   1,    15,   16,   17,   62,   63,   64,   65,   127,
                                  128, 1022, 1023, 1024, 1025, 2047, 2048, 2049, 2050, 3100 };
 
-/* `count` rows, each when what it sees is written and nothing else is. */
+/* Checks `count` rows, each when all positions that it sees are written and no others. */
 static void rows_agree(const struct context *c, uint32_t count)
 {
         struct extent e = extent_of(c);

@@ -66,7 +66,7 @@ static double tile_number(const struct kv *kv, enum kv_layout layout, uint32_t p
         return number_in(kv, tile, at, line);
 }
 
-/* By how much numbers of nearly the same float may differ: units of what it became. */
+/* By how much two roundings of nearly the same float may differ: units of the rounded number. */
 static double unit_of(const struct kv *kv, uint32_t page, uint32_t head, uint32_t is_v,
                       uint32_t line, double number)
 {
@@ -79,7 +79,7 @@ static double unit_of(const struct kv *kv, uint32_t page, uint32_t head, uint32_
                 return fabs(number) * 0x1p-7;
         case KV_INT8:
                 return kv_scales(kv, tile)[line];
-        case KV_FP8: /* of what it was, which is at most 16/15 of what it became */
+        case KV_FP8: /* of the number before rounding, which is at most 16/15 of the rounded one */
                 return fabs(number) * 2 / 15 + kv_scales(kv, tile)[line] * 0x1p-9;
         case KV_F32:
                 break;
@@ -340,7 +340,7 @@ static void project_near(const struct pair *p, uint32_t row, double *sums, doubl
                      off[i] + (1 + fabs(sums[i])) * SLACK(0));
 }
 
-/* act(g) is no larger than g, nor much steeper. */
+/* act(g) is no larger than g, and not much steeper. */
 static void gate_near(const struct pair *p, uint32_t row, double *sums, double *abs, double *off)
 {
         const struct host *h = p->host;
@@ -401,7 +401,10 @@ static void same_bits(const char *what, const struct kernels *k, uint32_t thread
                 fail_msg("%s of %s with %u threads has other bits", what, k->name, threads);
 }
 
-/* `a` of a set and `b` of one of kind 0 or of its own: what has to be the same is. */
+/*
+ * `a` of a set, and `b` of one of kind 0 or of its own kind: compares the results that must be
+ * equal.
+ */
 static void operators_same(const struct host *h, uint32_t set, bool own_kind, size_t page_bytes,
                            const struct outputs *a, const struct outputs *b)
 {
@@ -424,7 +427,7 @@ static void operators_same(const struct host *h, uint32_t set, bool own_kind, si
                           row * s->vocab);
 }
 
-/* The first set of a kind is held against ref, and all of that kind have its bits. */
+/* The first set of a kind is compared with ref, and all others of that kind have the same bits. */
 static void sets_compare(const struct host *h, const struct inputs *in,
                          const struct outputs *should, const struct kv *kv)
 {

@@ -104,7 +104,7 @@ static void run_beside(struct model *m, struct result *r)
 
 static const struct chunk again = { 0, LENGTH - 1, 1, .again = true };
 
-/* The last position once more, from what is in the pages. */
+/* The last position once more, from the KV in the pages. */
 static void run_again(struct model *m, struct result *r)
 {
         memset(r->logits + (LENGTH - 1) * m->host->s.vocab, 0, m->host->s.vocab * sizeof(float));

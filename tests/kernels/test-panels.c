@@ -224,7 +224,7 @@ static void row_changes_no_bit_of_another(void **state)
                         put_row(&w, row);
                         rows_come_back(&w);
                         memcpy(before, w.panel, w.panel_bytes);
-                        put_row(&w, row); /* once more: nothing is added to what was there */
+                        put_row(&w, row); /* once more: the row is replaced, not added */
                         assert_memory_equal(before, w.panel, w.panel_bytes);
                         free(before);
                         weights_free(&w);
@@ -273,7 +273,7 @@ static uint32_t dword(const uint8_t *quads, uint32_t row)
         return u;
 }
 
-/* Codes of 32 columns: [quad][row][4] and what the header says of it. */
+/* Codes of 32 columns: [quad][row][4], as the header describes them. */
 static uint32_t bytes_code(const uint8_t *at, uint32_t row, uint32_t column)
 {
         return at[column / 4 * 128 + row * 4 + column % 4];

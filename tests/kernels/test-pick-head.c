@@ -123,7 +123,7 @@ static void run_head(struct stage *s, float *logits, float softcap)
         assert_int_equal(s->b.k->head(s->b.k, &op, logits, s->x), 0);
 }
 
-/* Picks, ends the step and looks at what was picked and told. */
+/* Picks, ends the step, and checks the picks and the reported numbers. */
 static void expect_picks(struct stage *s, const float *logits, uint32_t vocab,
                          const struct pick *picks, uint32_t count)
 {
@@ -235,7 +235,7 @@ static void logprobs_are_of_what_head_made(void **state)
         }
 }
 
-/* ---- what is not finite ---- */
+/* ---- numbers that are not finite ---- */
 
 /* A weight that is no number makes the logit of its token none, in all rows. */
 static void a_weight_that_is_not_finite_is_seen_in_all_rows(void **state)

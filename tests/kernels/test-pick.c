@@ -73,7 +73,7 @@ static void the_largest_is_found_wherever_it_stands(void **state)
         }
 }
 
-/* ---- what is not finite ---- */
+/* ---- numbers that are not finite ---- */
 
 static void logits_that_are_not_finite_are_never_picked_from(void **state)
 {
@@ -202,7 +202,7 @@ static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **stat
         struct pick pick = pick_plain(1e-38f);
 
         assert_int_equal(ever(*state, logits, 4, pick), 2);
-        pick.temperature = 1e-45f; /* what divides by it is infinite */
+        pick.temperature = 1e-45f; /* a quotient by it is infinite */
         assert_int_equal(ever(*state, logits, 4, pick), 2);
         pick.temperature = 3e38f;
         assert_int_equal(ever(*state, logits, 4, pick), 15);
@@ -466,7 +466,7 @@ static void the_next_step_runs_on_picks_of_the_two_before(void **state)
         b->k->mat_free(b->k, table);
 }
 
-/* Cuts and temperature move what is picked, and nothing of what is told. */
+/* Cuts and temperature change the pick, but not the reported log probabilities. */
 static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
 {
         static float logits[VOCAB];

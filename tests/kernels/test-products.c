@@ -166,13 +166,13 @@ static void product_of(const struct isa *isa, const struct panel *p, const struc
         free(sums);
 }
 
-/* ---- what a product is ---- */
+/* ---- the value of a product ---- */
 
 struct sum {
         double sum, off;
 };
 
-/* The sum so far, rounded; what was added had been off by `off`. */
+/* The sum so far, rounded; the added term is off by `off`. */
 static void sum_add(struct sum *s, double term, double off)
 {
         s->sum += term;

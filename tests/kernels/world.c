@@ -123,7 +123,7 @@ static void e4m3_put(uint8_t *to)
                         to[i] ^= 1;
 }
 
-/* Whole blocks of anything, but for the scales, which are small numbers. */
+/* Whole blocks of random bytes, except for the scales, which are small numbers. */
 static void blocks_put(enum row_type type, uint8_t *to, size_t count)
 {
         static const struct {

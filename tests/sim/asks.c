@@ -35,8 +35,8 @@ uint32_t sim_token_after(uint64_t cell)
 }
 
 /*
- * Its whole life, alone.  Texts differ two by two in their first block only: what
- * follows are the same tokens behind another block.
+ * Its whole life, alone.  Each text differs from its pair in the first block only, so later
+ * blocks have the same tokens behind another block.
  */
 static void foretell(struct sim_request *request, const struct sim_ask *ask, uint64_t seed)
 {
@@ -54,7 +54,7 @@ static void foretell(struct sim_request *request, const struct sim_ask *ask, uin
         }
 }
 
-/* Two that may be taken for one only loosen what is expected. */
+/* If two are taken for the same by chance, the check only becomes less strict. */
 static bool is_new_beginning(struct sim *sim, uint32_t uid, uint32_t token)
 {
         uint64_t bit = sim_mix((uint64_t)uid << 32 | token) % SIM_BEGINNINGS;

@@ -127,7 +127,10 @@ static void audit_found_page(struct sim *sim, struct sim_request *owner,
                  owner->block_count);
 }
 
-/* A block is in page tables of one user only, in order; what is written is in one of all. */
+/*
+ * A found block is of the same user, or public, and pages come in order.  A block that is
+ * written is in a single page table.
+ */
 void audit_pages(struct sim *sim)
 {
         const struct plan *plan = &sim->plan;

@@ -249,7 +249,7 @@ struct walk_charge walk_then(const struct walk *walk, const struct sim_request *
         return charge;
 }
 
-/* ---- what is told of users ---- */
+/* ---- reports about users ---- */
 
 static uint32_t blocks_of(uint64_t parts) /* rounded up */
 {

@@ -109,7 +109,10 @@ bool walk_is_passed(const struct walk *walk, uint32_t uid)
         return false;
 }
 
-/* Beside rows in flight, and those of this plan whose owners were asked before the line. */
+/*
+ * Room beside rows in flight, and beside rows of this plan whose owners were asked before the
+ * line.
+ */
 static bool has_room(const struct sim *sim, const struct sim_request *request)
 {
         uint64_t bytes = audit_charged(sim, request->channel) + request->core.record_bytes_max;
@@ -126,8 +129,8 @@ static bool has_room(const struct sim *sim, const struct sim_request *request)
 }
 
 /*
- * It was parked, and is stalled.  Where what was asked before the line took the room, it
- * may have been asked in between: then it says itself what it was told.
+ * It was parked, and is stalled.  If requests asked before the line took the room, it may have
+ * been asked in between; then its own state says so.
  */
 static bool is_stuck(const struct walk *walk, const struct sim_request *request)
 {

@@ -28,7 +28,7 @@ enum {
         SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY = 4,
         /* requests that come back and had no row: how much was found is unknown */
         UNSEEN_ARE_SHORT = 8,
-        SHORT_ONES_FIT_AS_THEY_ARE = 16,  /* into what is left */
+        SHORT_ONES_FIT_AS_THEY_ARE = 16,  /* into the rest of the rows */
         WHAT_HAS_NO_ROOM_COUNTS_NOT = 32, /* towards the half */
         READINGS = 64,
 };
@@ -51,9 +51,13 @@ struct deal {
         uint32_t count, rows;
         unsigned reading;
         enum request_class class;
-        uint32_t left, of; /* rows; those of which a quarter is short and a half is for these */
-        uint32_t taken;    /* by short ones */
-        bool ended;        /* no more of them are */
+        /*
+         * left: rows to give out; of: the rows of which a quarter is short, and a half goes to
+         * short ones
+         */
+        uint32_t left, of;
+        uint32_t taken; /* by short ones */
+        bool ended;     /* no more of them are */
 };
 
 /* It had a slot, and was asked before any request was let in. */
@@ -221,7 +225,7 @@ static bool deals_short(struct deal deal, uint32_t at)
         return deals_short(deal, at + 1); /* others of its set were before it */
 }
 
-/* Is what this class and those after it got as this reading has it? */
+/* Whether this reading explains the rows of this class and of those after it. */
 static bool deals_class(struct deal deal, int class)
 {
         if (class == REQUEST_CLASS_N)

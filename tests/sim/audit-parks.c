@@ -14,7 +14,7 @@ static bool is_victim(const struct sim_request *request, struct sim_request *con
         return false;
 }
 
-/* Tails that are held to be copied, and those of plans in flight, are blocks beside all else. */
+/* Tails that are held to be copied, and those of plans in flight, need blocks of their own. */
 static uint32_t count_tails(const struct walk *walk)
 {
         struct sim *sim = walk->sim;

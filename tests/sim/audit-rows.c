@@ -4,7 +4,10 @@
  */
 #include "tests/sim/sim.h"
 
-/* Why no more was found: it is where that ends, and true of what the same user has said. */
+/*
+ * The reported divergence must lie where the found part ends, and must be true of the same
+ * user's texts.
+ */
 static void audit_divergence(struct sim *sim, const struct sim_request *owner)
 {
         const struct sequence *sequence = &owner->core.sequence;
@@ -50,7 +53,7 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
                 audit_divergence(sim, owner);
 }
 
-/* A token that the host knows is sent along; one that it cannot know is named. */
+/* A token that the host knows is sent along; otherwise the row that makes it is named. */
 static void audit_token(struct sim *sim, const struct plan_row *row,
                         const struct sim_request *owner)
 {

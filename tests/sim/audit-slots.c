@@ -155,7 +155,7 @@ static bool walk_let_in(const struct walk *before, struct sim_request *next, str
         return walk_on(&walk, ret_walk);
 }
 
-#define GROUP_MOST 6u /* stalled that long, whose choices are tried */
+#define GROUP_MOST 6u /* stalled that long, of which every choice is tried */
 
 /*
  * The possible choices among requests that gave way.  They are taken in their order, as many as
@@ -248,8 +248,8 @@ static bool has_public(const struct walk *walk, const struct sim_request *reques
 }
 
 /*
- * Those gave way, and by that it is too much for its user after all: they have no longer part in
- * what is public, or took back what they were about to publish.
+ * The victims gave way, and just by that it became too much for its user: they no longer share
+ * public blocks, or they took back what they were about to publish.
  */
 static bool walk_in_vain(const struct walk *before, struct sim_request *next,
                          struct sim_request *const *victims, uint32_t count, struct walk *ret_walk)

@@ -337,7 +337,10 @@ static bool anybody_is_stalled(const struct sim *sim)
         return sim->plan.stalled > 0;
 }
 
-/* One token: its record goes into the ring, for which there must be room; then it is told. */
+/*
+ * One token: its record goes into the ring, for which there must be room; then the scheduler
+ * gets the result.
+ */
 static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row)
 {
         struct sim_row *result = &flight->rows[row];

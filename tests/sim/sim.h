@@ -169,7 +169,7 @@ struct sim {
         struct sched *sched;
         struct plan plan;
         uint64_t now_ns;
-        uint64_t step_ns, row_ns; /* what a step costs, and each row of it */
+        uint64_t step_ns, row_ns; /* the time of a step, and of each row in it */
         /* ... and each row of a prompt, for each 1024 positions before it */
         uint64_t far_ns;
         uint64_t lag_ns;  /* extra time that the next step takes */

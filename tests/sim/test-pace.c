@@ -134,7 +134,7 @@ static void decodes_wait_for_prompts_no_longer_than_the_gap(void **state)
         end();
 }
 
-/* The first chunk is made without knowing what it takes, the others are not. */
+/* The first chunk is made before the cost of rows is known, the later ones after that. */
 static void the_gap_is_kept_from_the_second_chunk_on(void **state)
 {
         (void)state;
@@ -233,7 +233,7 @@ static void a_slow_step_now_and_then_does_not_throttle_the_others(void **state)
         end();
 }
 
-/* Each third: then prompts go on at half of what they might have. */
+/* Every third plan is slow: then prompts go on with half of the time that they might have. */
 static void where_most_is_late_prompts_are_read_all_the_same(void **state)
 {
         (void)state;

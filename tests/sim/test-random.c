@@ -32,12 +32,12 @@ static struct moods {
         uint32_t users;
         /* alike: of 100 requests, those that begin like one of the `texts` texts */
         uint32_t alike, texts;
-        uint32_t verdicts;  /* of 100 requests, those that end before their time */
-        uint32_t publishes; /* ... and of these, those that are to be public */
-        uint32_t reads;     /* of 100 requests, those that are read and no more */
+        uint32_t verdicts;  /* of 100 requests, those that get a verdict before their end */
+        uint32_t publishes; /* ... and of these, those that are published */
+        uint32_t reads;     /* of 100 requests, those that only read */
         uint32_t classes;   /* of 100 requests, those that are of any class but the first */
         uint32_t twins;     /* of 100 requests, those that come twice */
-        uint32_t deadlines; /* of 100 requests, those that have one */
+        uint32_t deadlines; /* of 100 requests, those that have a deadline */
         uint32_t held;      /* steps before there is a model */
         bool split;         /* plans are asked for between the results of another */
 } moods;
@@ -105,7 +105,7 @@ static bool is_in_use(const struct sim *sim, uint32_t anchor)
         return false;
 }
 
-/* Odd anchors are for what is held, even ones for what is published, one at a time. */
+/* Odd anchors pin a history, even ones publish it, one at a time. */
 static void anchor(struct sim *sim, struct sim_ask *ask)
 {
         uint32_t number = sim_below(sim, sim->conf.prefix.anchors + 1);
@@ -118,7 +118,7 @@ static void anchor(struct sim *sim, struct sim_ask *ask)
                 ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
 }
 
-/* The last of what has come; NULL: it does not fit, or there is no place. */
+/* The last request that came; NULL: it does not fit, or there is no place. */
 static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_class class)
 {
         struct sim_request *first = NULL, *request;
@@ -308,7 +308,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         moods.users = 1 + sim_below(&dice, USERS_MAX);
         moods.alike = sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
         moods.texts = 1 + sim_below(&dice, 4);
-        if (moods.alike && sim_below(&dice, 2)) { /* room for what is shared to stay */
+        if (moods.alike && sim_below(&dice, 2)) { /* room for shared blocks to stay */
                 conf.slots += 4;
                 conf.rows += 20;
                 conf.blocks += 60;
@@ -574,7 +574,7 @@ static void lives(uint32_t depth)
         tell(&sum, depth,
              (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9);
         assert_true(sum.steps > 0);
-        if (seeds < 100 || first > 1 || only) /* others may lack what is rare */
+        if (seeds < 100 || first > 1 || only) /* smaller runs may miss rare events */
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
         assert_true(sum.divergences && sum.parked && sum.resumed && sum.late && sum.found_public);

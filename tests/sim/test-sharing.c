@@ -213,7 +213,10 @@ static void a_tail_for_which_there_is_no_block_is_computed_again(void **state)
         sim_close(&sim);
 }
 
-/* As it begins: so much of it was found, and there it leaves what is known.  Then it ends. */
+/*
+ * When it begins: this much of it was found, and there it diverges from the known text.  Then
+ * it ends.
+ */
 static void expect_told(const struct sim_request *request, uint32_t found, uint32_t at,
                         uint32_t known)
 {

@@ -33,7 +33,7 @@ static struct sim_request *ask(const char *name, uint32_t prompt, uint32_t most)
         return ask_on(0, name, prompt, most);
 }
 
-/* Of a class behind the others: served last, so the line stands as they came. */
+/* Of a class behind the others, so it is served last.  The line keeps the order of arrival. */
 static struct sim_request *ask_after(const char *name, uint32_t prompt, uint32_t most)
 {
         return sim_submit(&sim, &(struct sim_ask){ .name = name,

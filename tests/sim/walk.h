@@ -37,7 +37,7 @@ struct walk {
         struct walk_spot spots[SIM_REQUESTS];
         struct walk_event events[3 * SIM_REQUESTS];
         uint32_t event_count;
-        uint32_t let_in;     /* so many */
+        uint32_t let_in;     /* the number of requests let in */
         uint32_t let_in_max; /* of a batch; otherwise the number of slots */
         uint64_t turns;
         bool open;                          /* another way may have led here, in another order */
@@ -53,7 +53,7 @@ struct walk {
 
 #define walk_spot(walk, r) (&(walk)->spots[(r) - (walk)->sim->requests])
 
-/* audit-slots.c: as the books stand. */
+/* audit-slots.c: begins with the books as they are. */
 void walk_begin(struct walk *walk, struct sim *sim);
 
 bool walk_waits(const struct walk *walk, const struct sim_request *request);
@@ -86,7 +86,7 @@ struct walk_charge walk_then(const struct walk *walk, const struct sim_request *
  * request begins like another that is being read.
  */
 struct sim_request *walk_next(const struct walk *walk, bool *ret_doubtful);
-/* What comes of it, if its user has so many parts of blocks then. */
+/* The result of its admission if its user then has this many parts of blocks. */
 enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *request,
                             uint64_t then);
 enum walk_answer walk_is_over(const struct walk *walk, const struct sim_request *request);

@@ -531,7 +531,7 @@ static void choices_are_counted_up_over_a_family(void **state)
         assert_memory_equal(first->stops[0], "END", 3);
         assert_ptr_not_equal(first->stops[0], parent->stops[0]);
         assert_int_equal(first->tokens_max, parent->tokens_max);
-        assert_int_equal(first->max_tokens, 0); /* the engine says what is left */
+        assert_int_equal(first->max_tokens, 0); /* the engine reports the rest */
         assert_memory_equal(first->sequence.tokens, some_ids, 12);
 
         fork = forking(4, 0);

@@ -91,7 +91,7 @@ static void expect_token(struct ringer *r, const struct smv_event *e, uint32_t n
         assert_memory_equal(e->text, words_of(n), e->text_bytes);
 }
 
-/* The whole story; `timeout` 0 polls in turns. */
+/* Reads the whole scenario; `timeout` 0 polls in turns. */
 static unsigned read_story(struct smv_connect o, size_t batch, int timeout)
 {
         struct smv_event e = { SMV_SIZE(smv_event) };
@@ -344,7 +344,7 @@ static void room_is_given_back_by_the_quarter_and_the_stalled_daemon_told(void *
         close_ring(&r);
 }
 
-/* The daemon reads nothing for a while: what it must know waits, and goes out when it can. */
+/* The daemon reads nothing for a while: messages to it wait, and go out when there is room. */
 static void resume_waits_for_room_on_the_socket(void **state)
 {
         static uint8_t sent[1u << 22];

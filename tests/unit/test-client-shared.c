@@ -451,7 +451,7 @@ static void ring_that_lies_is_the_end_but_not_of_what_came_before(void **state)
         }
 }
 
-/* Whatever stands there: no crash, no hang, and one END for each stream that began. */
+/* Whatever the bytes are: no crash, no hang, and one END for each stream that began. */
 static void mutated_rings_end_every_stream_once(void **state)
 {
         uint64_t draw = 20261121;

@@ -313,7 +313,7 @@ static void flags_win_over_the_file(void **state)
         assert_int_equal(READ(&c, "--config", "/dev/zero"), -EINVAL);
 }
 
-/* Hostile texts: no crash, and what is refused is told in one line. */
+/* Hostile texts: no crash, and a refusal is one line. */
 static void random_files_are_read_or_refused(void **state)
 {
         static const char *const pieces[] = {

@@ -129,7 +129,10 @@ static size_t read_golden(const char *name, char *ret_bytes)
         return count;
 }
 
-/* Codes, their scales and what says so are three files, and a fourth says where they are. */
+/*
+ * Codes, their scales and the file that describes them are three files, and a fourth says where
+ * they are.
+ */
 static void
 weights_of_eight_bits_are_refused_wherever_they_are_cut_and_no_bit_does_harm(void **state)
 {

@@ -154,7 +154,7 @@ static void run(struct rig *rig, float *ret_logits)
         assert_int_equal(rig_run(rig, &part, 1, tokens, ret_logits), 0);
 }
 
-/* The rig's model again, from the folder; the traits stay, but for `tied`. */
+/* The rig's model again, from the folder; the traits stay, except for `tied`. */
 static int open_again(struct rig *rig, const struct ends *ends, bool tied)
 {
         struct model_conf conf = { .rows_max = RIG_ROWS, .wants_max = RIG_ROWS, .kv = KV_F32 };

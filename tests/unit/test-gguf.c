@@ -43,7 +43,7 @@ static const struct {
         const char *fault;
         const char *message; /* must be in it */
         struct recipe recipe;
-        uint64_t file_bytes; /* pretended; 0: what there is */
+        uint64_t file_bytes; /* pretended; 0: the real size */
 } faults[] = {
         { "another magic", "does not begin with 'GGUF'", { .magic = "GGML" } },
         { "a magic backwards", "does not begin with 'GGUF'", { .magic = "FUGG" } },
@@ -428,7 +428,7 @@ static void as_many_as_there_may_be_are_read_in_no_time(void **state)
         free(bytes);
 }
 
-/* Accepted or refused, never worse; and what is accepted lies inside the file. */
+/* Accepted or refused, never worse; and accepted values lie inside the file. */
 static void flipped_bits_do_no_harm(void **state)
 {
         uint64_t random = 1;

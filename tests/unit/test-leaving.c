@@ -9,7 +9,7 @@ static bool is_open(int fd)
         return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* The rest of what it was sent, then the end. */
+/* The rest of the bytes sent to it, then the end. */
 static void expect_hang_up(struct ringer *ringer)
 {
         msgpack_unpacked frame;

@@ -200,7 +200,7 @@ static void directory_and_socket_are_as_open_as_asked_whatever_the_umask(void **
         }
 }
 
-/* Before each call that is made meanwhile: what is there is no more open than this. */
+/* Checked before each system call in between: the socket is no more open than this. */
 struct watched {
         unsigned mode, gid, calls;
         bool listens;

@@ -228,7 +228,7 @@ static void a_conversation_may_be_cancelled_at_every_step(void **state)
         end_talk(talk);
 }
 
-/* It has done its work when the cancel comes: what it made is thrown away. */
+/* The job is done when the cancel comes: its result is thrown away. */
 static void a_rendered_conversation_that_nobody_wants_goes_no_further(void **state)
 {
         struct talk *talk = *state;

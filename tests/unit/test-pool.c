@@ -223,12 +223,13 @@ static void layers_in_both_have_as_many_blocks_as_either_has_room_for(void **sta
         conf.host.there = 800 * MIB;        /* a quarter of it */
         conf.host.weights = 300 * MIB;
         assert_int_equal(plan(&conf), 100);
-        conf.host.weights = 560 * MIB; /* what is left of it */
+        conf.host.weights = 560 * MIB; /* the rest of it */
         assert_int_equal(plan(&conf), 70);
         conf.own.weights += 300 * MIB;
         assert_int_equal(plan(&conf), 50);
         conf = both();
-        conf.own.there = 1000 * GIB; /* all sequences at full length, but for the machine */
+        /* all sequences at full length, if the machine had the memory */
+        conf.own.there = 1000 * GIB;
         assert_int_equal(plan(&conf), 1000);
         conf.host.there = 1000 * GIB;
         assert_int_equal(plan(&conf), 6400);

@@ -63,7 +63,8 @@ static void what_two_hold_counts_once(void **state)
         (void)state;
         open_limited(4, 0);
         text = put(1, YOU "a");
-        put(1, YOU "a"); /* it takes what is there, and for the part of a block one of its own */
+        /* it takes the existing block, and for the part of a block one of its own */
+        put(1, YOU "a");
         prefix_hold(&prefix, text.blocks[0]);
         expect_owned(1, 3, 0);
         close_pool();
@@ -116,7 +117,7 @@ static void what_is_spoilt_is_kept_no_more(void **state)
         close_pool();
 }
 
-/* Though what the other has is older.  Then both keep one, and the older goes. */
+/* Even though the other's block is older.  Then both keep one, and the older one goes. */
 static void who_keeps_more_than_his_part_gives_way_first(void **state)
 {
         struct text older, one, two;

@@ -183,7 +183,10 @@ static void what_is_revoked_is_found_by_nobody(void **state)
         close_pool();
 }
 
-/* One that begins with the other: what both have published stays until neither does. */
+/*
+ * One text begins with the other: the part that both have published stays until both have
+ * revoked it.
+ */
 static void what_two_have_published_stays_until_both_revoke(void **state)
 {
         (void)state;

@@ -37,7 +37,7 @@ static const uint64_t domains[DOMAINS] = { 1000, 0, PREFIX_EVERYONE, UINT32_MAX 
 /* The known facts about a block. */
 struct record {
         bool named, dealt;
-        uint64_t domain;                /* whose it is, once it was dealt */
+        uint64_t domain;                /* its owner, once it was given out */
         uint32_t text[TEXT_MAX], count; /* from the beginning, so far as it was named */
         uint32_t holders;
         uint64_t dropped, since; /* its last drop, its first name: both counted */
@@ -118,7 +118,10 @@ static uint32_t model_alike(const struct record *record, uint64_t domain, const 
         return same - begin;
 }
 
-/* Tokens that this text and what is known in a block, from the beginning on, have in common. */
+/*
+ * The number of tokens that this text and a block's known text have in common, from the
+ * beginning on.
+ */
 static uint32_t model_common(const struct record *record, uint64_t domain, const uint32_t *text,
                              uint32_t count)
 {
@@ -132,9 +135,10 @@ static uint32_t model_common(const struct record *record, uint64_t domain, const
 }
 
 /*
- * Where a text leaves what is known: its longest beginning that is known is followed, in some
- * block, by another token than its own.  Returns that position, or 0: it ends there, or nothing
- * more is known, or nothing at all.  Of several blocks, the one that was named last.
+ * Where a text diverges from the known texts.  Its longest known beginning is followed, in some
+ * block, by another token than its own.  Returns that position.  Returns 0 if the text ends
+ * there, or if nothing more or nothing at all is known.  Of several blocks, the one that was
+ * named last counts.
  */
 static uint32_t model_diverges(uint64_t domain, const uint32_t *text, uint32_t count,
                                uint32_t *ret_known)
@@ -674,7 +678,7 @@ static void the_index_knows_what_a_list_knows(void **state)
                      UINT64_MAX);
         assert_true(deeds.steps >= 200000);
         assert_true(deeds.wholes > 5000 && deeds.tails > 5000 && deeds.ties > 1000);
-        assert_true(deeds.across > 5000); /* what another domain knows was asked for */
+        assert_true(deeds.across > 5000); /* queries about another domain's blocks */
         assert_true(deeds.evictions > 10000 && deeds.inner_evictions > 5000);
         assert_true(deeds.same > 500 && deeds.instead > 250);
         assert_true(deeds.spoilt > 500 && deeds.nameless > 500);

@@ -234,7 +234,7 @@ static void a_full_ring_says_so_and_forgets_nothing(void **state)
         close_ring(&m);
 }
 
-/* Whatever the offset, the fill and the sizes: what ring_room() promised can be written. */
+/* For any offset, fill and sizes: the room that ring_room() promised can be written. */
 static void the_room_that_was_promised_is_there(void **state)
 {
         uint64_t random = 5, room, before;
@@ -385,7 +385,7 @@ static void lying_records_are_refused(void **state)
         expect_number(&m.reader, 5, 1008);
         ring_release(&m.reader);
 
-        /* a record that reaches beyond what was published */
+        /* A record that reaches beyond the published bytes. */
         assert_int_equal(put_number(&m.writer, 6, 100), 0);
         ring_publish(&m.writer);
         m.page->tail -= 8;

@@ -52,7 +52,8 @@ bool tokenizer_leads(const struct tokenizer *tokenizer)
 
 size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes)
 {
-        return tokenizer->greedy ? SIZE_MAX / 64 : text_bytes; /* no one has so much memory */
+        /* more memory than any machine has */
+        return tokenizer->greedy ? SIZE_MAX / 64 : text_bytes;
 }
 
 static void one_call(struct tokenizer *tokenizer, uint32_t number)

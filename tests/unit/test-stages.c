@@ -105,7 +105,7 @@ static void every_split_has_the_bits_of_the_whole(void **state)
         }
 }
 
-/* Opened again, by what the rig says now, and not loaded. */
+/* Opened again with the rig's present settings, and not loaded. */
 static void reopen(struct rig *rig, uint32_t host_layers)
 {
         struct model_conf conf = { .rows_max = RIG_ROWS,
@@ -362,7 +362,7 @@ static void copies_of_pages_are_made_in_both(void **state)
         }
 }
 
-/* ---- loading, and what may fail ---- */
+/* ---- loading, and its failures ---- */
 
 static const struct tensor *tensor_of(const struct rig *rig, const char *name)
 {

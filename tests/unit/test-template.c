@@ -8,7 +8,7 @@
 
 /* ---- whose text it is ---- */
 
-/* Spans as text: what was given stands in angle brackets. */
+/* Spans as text: text from the values stands in angle brackets. */
 static void marks_are(const char *text, const char *values, const char *expected)
 {
         char got[1024] = "";
@@ -97,7 +97,7 @@ static void what_the_maker_of_values_vouches_for_is_the_templates_own(void **sta
         arena_free(arena);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void refused(const char *text, bool opened, const char *why)
 {

@@ -70,7 +70,7 @@ static void an_entry_that_no_merge_makes_wins_only_where_the_whole_does(void **s
                 rig_add(&rig, "tea", ENTRY_UNUSED, 0);
                 t = rig_open(&rig);
                 rig_expect(t, "a tea", false, whole ? "a| tea" : "a| |te|a");
-                rig_expect(t, "tea", false, "te|a"); /* what is unused is made of no text */
+                rig_expect(t, "tea", false, "te|a"); /* an unused entry is never made of text */
                 rig_expect(t, " teas", false, " |te|a|s");
                 tokenizer_close(t);
         }
@@ -306,7 +306,7 @@ static void any_bytes_come_back(void **state)
 
 #define WORDS 40000u
 
-/* " " and what follows; the nth word of a long text is one of some hundred, or a new one. */
+/* A blank and a word; the nth word of a long text is one of some hundred, or a new one. */
 static size_t write_word(char *to, uint64_t *seed)
 {
         static const char *const letters[] = { "a", "a", "a", "a", "a", "a",        "b",    "b",

@@ -145,7 +145,7 @@ static void no_record_stays_unseen(void **state)
                 ring_release(&w.channel->reader);
         }
         pthread_join(engine, NULL);
-        /* a WAKE for what was seen already may still be under way */
+        /* A WAKE for records that were seen already may still be under way. */
         mailbox_post(w.inbox, &(struct mail){ .kind = MAIL_STOPPED });
         for (struct mail mail = take(&w); mail.kind != MAIL_STOPPED; mail = take(&w))
                 assert_int_equal(mail.kind, MAIL_WAKE);

@@ -272,7 +272,7 @@ static uint32_t threads_now(void)
         return holds.threads;
 }
 
-/* ---- stories ---- */
+/* ---- scenarios ---- */
 
 static void every_way_brings_each_row_once_whatever_the_threads(void **state)
 {
@@ -424,7 +424,7 @@ static void scales_that_cannot_be_read_are_told_by_their_own_name(void **state)
         }
 }
 
-/* One that takes the first rows of a tensor, and no others. */
+/* A backend that takes the first rows of a tensor, and no others. */
 static int lose_rows(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows)
 {

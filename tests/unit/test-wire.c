@@ -13,7 +13,7 @@
 
 #include "tests/unit/wire-rig.h"
 
-/* ---- what comes out ---- */
+/* ---- decoded requests ---- */
 
 static void what_is_not_given_has_its_default(void **state)
 {

@@ -184,7 +184,7 @@ bool is_of_ring(const struct wire_row *row)
         return row->field == WIRE_F_DOORBELL || row->field == WIRE_F_RING_BYTES;
 }
 
-/* A whole request, but for the value of the row's field, which the caller puts. */
+/* A whole request, except for the value of the row's field, which the caller puts. */
 struct wire_writer *begin_value(struct body *body, const struct wire_row *row)
 {
         begin_without(body, op_of(row), row->field, is_of_ring(row) ? 2 : 1);
