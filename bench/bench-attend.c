@@ -3,11 +3,11 @@
  *
  *      bench-attend [--isa NAME] [--threads N] [--kv TYPE] [-r ROUNDS] [SHAPE]
  *
- * All layers of a model's attention, one after the other, so that K and V come from memory, on pages as
- * the product has them: permuted, with all layers and heads of 16 positions in each.  Right before each
- * figure, what the machine gives: of reading for streams, of products of floats for prompts.  A
- * shape with 17 layers is there for the strides: those of 16 are powers of two.  SHAPE is a part of the
- * names of those that are wanted.
+ * All layers of a model's attention run one after the other, so that K and V come from memory.
+ * Pages are as in the product: permuted, with all layers and heads of 16 positions in each.
+ * Right before each figure the machine's peak is measured: of reading for streams, of products
+ * of floats for prompts.  A shape with 17 layers is there for its strides, since those of 16
+ * are powers of two.  SHAPE selects the shapes whose names contain it.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /*
- * Static, dynamic and continuous batching, over the same hour of somebody's production:
+ * Static, dynamic and continuous batching, over the same hour of a production trace:
  *
  *      bench-batching [OPTIONS] SAMOVARD MODEL TRACE [FLAG OF SAMOVARD ...] > RESULTS
  *
  * Results are lines of CSV, one for each request of each run, below lines `# name: value` that
- * tell what was measured where.  contrib/dev/batching.py makes a table and a picture of them;
+ * describe the measurement.  contrib/dev/batching.py makes a table and a picture of them;
  * docs/bench.md explains both.
  */
 #include <errno.h>
@@ -30,14 +30,14 @@ static const char *const policies[] = { "continuous", "dynamic", "static" };
 #define POLICIES 3u
 
 struct bench {
-        /* what was asked */
+        /* From the command line. */
         const char *program, *model, *path;
         char **more; /* flags for samovard, NULL-ended */
         uint32_t first, count, rounds, batch, window_ms, load_count;
         double loads[LOADS_MAX], divisor, capacity;
         uint64_t seed;
 
-        /* what there is */
+        /* Found at the start. */
         uint32_t policy_count, context, vocab;
         char kv_bytes[FLAG_BYTES];
         struct trace trace;
@@ -84,7 +84,7 @@ static void add_policy(const struct bench *bench, uint32_t policy, struct flags 
         add_flag(flags, "--batch-window-ms", flags->window);
 }
 
-/* As many slots for everyone, and limits that nobody meets. */
+/* The same number of slots for all policies, and limits that are never reached. */
 static void make_flags(const struct bench *bench, uint32_t policy, struct flags *flags)
 {
         *flags = (struct flags){ .count = 0 };
@@ -154,7 +154,7 @@ static void run(const struct bench *bench, uint32_t policy, const struct trace *
         own_daemon_stop();
 }
 
-/* ---- what the machine can do ---- */
+/* ---- the machine's limits ---- */
 
 static uint64_t told(const char *json, const char *name)
 {
@@ -169,8 +169,8 @@ static uint64_t told(const char *json, const char *name)
 }
 
 /*
- * Memory shall not decide what runs: the pool has a full context for each slot.  KV of f32 would
- * take what is asked for here; the usual f16 takes half of it.
+ * Memory must not limit the runs: the pool has a full context for each slot.  The size
+ * requested here is enough for KV of f32; the usual f16 takes half of it.
  */
 static void look_at_model(struct bench *bench)
 {
@@ -230,7 +230,7 @@ static double find_capacity(const struct bench *bench)
         return most / at;
 }
 
-/* ---- what is told ---- */
+/* ---- output ---- */
 
 static void tell_machine(void)
 {

@@ -3,10 +3,10 @@
  *
  *      bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] FILE
  *
- * Whole steps of a model, as the engine runs them, and right before each what the machine gives
- * just then: memory read, products.  From these follows how long the step would take if it did
- * nothing but read its bytes, or nothing but multiply, whichever is longer: that is the ceiling.
- * docs/bench.md explains the table.
+ * It runs whole steps of a model, as the engine does.  Right before each it measures the
+ * machine's current peak: memory reads and products.  From these follows how long the step
+ * would take if it did nothing but read its bytes, or nothing but multiply.  The longer time
+ * gives the ceiling.  docs/bench.md explains the table.
  */
 #include <getopt.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@
 
 static const char rates[] = "tokens/s, and percent of what the machine gives";
 
-/* What a step does for each row, and for each row that is wanted. */
+/* The work of a step, of each row, and of each row that is wanted. */
 struct work {
         double weights;      /* bytes, once */
         double kv;           /* bytes, for each position before a row's */
@@ -61,7 +61,7 @@ static enum peak_kind kind_of(enum row_type type)
         }
 }
 
-/* The table of tokens is not read, but for a row, where the head is another. */
+/* The table of tokens is not read, except for one row, if the head is another matrix. */
 static void learn_work(const struct checkpoint *checkpoint, const struct traits *t)
 {
         const struct tensor_table *table = checkpoint_tensors(checkpoint);
@@ -94,7 +94,10 @@ static void look_at_machine(void)
                 b.multiply[kind] = peaks_multiply(b.peaks, (enum peak_kind)kind);
 }
 
-/* Seconds that a step cannot do without; `positions`: of all rows, what they attend to. */
+/*
+ * The least seconds that a step needs; `positions`: the positions that all rows attend to,
+ * added up.
+ */
 static double least(double rows, double wants, double positions, double kv_bytes,
                     const char **ret_what)
 {

@@ -1,19 +1,21 @@
 /*
- * What a long prompt does to those who are being served:
+ * How a long prompt delays the streams that are being served:
  *
  *      bench-gap [-r ROUNDS] [-s STREAMS] SAMOVARD MODEL [FLAG OF SAMOVARD ...]
  *
- * Some streams run; the gaps between their tokens are taken as they are alone, and
- * while a prompt as long as the context is read, in turns.  The bound that --gap-ms
- * promises is the larger of twice the gap alone and --gap-ms, both at their 99th
- * percentile; what it costs is how much slower the prompt is read than alone.  A daemon of
- * its own for each setting and round, settings in turns, so that what else the machine does
- * falls on all.  It has read no prompt before its first is measured: how it learns is part
- * of it, and so is waking the client, who sees the gaps.
+ * Some streams run.  The gaps between their tokens are measured alternately without a prompt,
+ * and while a prompt as long as the context is read.  The bound that --gap-ms promises is the
+ * larger of twice the gap alone and --gap-ms, both at their 99th percentile.  The cost is how
+ * much slower the prompt is read than alone.
  *
- * What else the machine does makes gaps longer as well.  So there is a second figure for
- * each: "ours" is a gap less what threads of the daemon waited for a processor in it.  Two that
- * waited at once are counted twice, so that is the least that it can have been.
+ * Each setting and round has its own daemon, and settings alternate, so that other load on the
+ * machine affects all of them.  A daemon has read no prompt before its first one is measured,
+ * so the time in which it learns is included.  So is the time to wake the client, which
+ * measures the gaps.
+ *
+ * Other load makes gaps longer as well.  So there is a second figure for each: "ours" is a gap
+ * without the time that threads of the daemon waited for a processor in it.  If two wait at
+ * once, both times are subtracted, so this figure is a lower bound.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -166,7 +168,7 @@ static void take_gap(const struct smv_event *event)
         }
 }
 
-/* Takes what comes until then, or until this stream has ended. */
+/* Takes events until then, or until this stream has ended. */
 static void listen_until(double end, uint32_t stream)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };

@@ -1,8 +1,11 @@
 /*
- * How long weights take from their files into the cpu backend: bench-load [-r ROUNDS] [-t THREADS] FILE
+ * How long it takes to load weights from their files into the cpu backend:
  *
- * Every way of reading, with the file in the page cache and dropped from it.  Each load is a process
- * of its own, which tells what it has held besides the weights.  docs/bench.md explains the table.
+ *      bench-load [-r ROUNDS] [-t THREADS] FILE
+ *
+ * It measures every way of reading, with the file in the page cache and dropped from it.  Each
+ * load is a separate process, which reports how much memory it held besides the weights.
+ * docs/bench.md explains the table.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,8 +28,8 @@
 
 struct figures {
         double seconds, cpu_seconds;
-        uint64_t bytes,
-                extra_kib; /* loaded; held at the worst, less what is held when it is done */
+        /* loaded; the peak of memory held, less the memory held when it is done */
+        uint64_t bytes, extra_kib;
         int result;
         char why[256];
 };
@@ -54,7 +57,10 @@ static uint64_t held_kib(const char *name)
         return kib;
 }
 
-/* Of all threads, the kernel's for us counted: what a machine with other work cannot blur. */
+/*
+ * CPU seconds of all threads, including the kernel's work for them.  Other load on the machine
+ * does not change it much.
+ */
 static double cpu_seconds(void)
 {
         struct rusage usage;
@@ -111,7 +117,7 @@ static void load(const char *path, enum load_way way, uint32_t threads)
         figures->extra_kib = held_kib("VmHWM:") - held_kib("VmRSS:");
 }
 
-/* A process of its own, whose memory is gone when it has ended; true in it. */
+/* Forks a process, whose memory is freed when it ends; returns true in the child. */
 static bool apart(void)
 {
         pid_t pid;
@@ -205,7 +211,7 @@ static void round_of(const char *path, uint32_t threads, bool is_cold)
         close(fd);
 }
 
-/* What no way of loading is spared.  The file is in the page cache. */
+/* The costs that no way of loading avoids.  The file is in the page cache. */
 static void round_of_parts(const char *path, uint32_t threads)
 {
         static const char group[] = "warm, what no load can do without, GB/s";

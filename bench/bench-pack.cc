@@ -1,9 +1,10 @@
 /*
- * How fast one thread lays rows of a file the way a backend wants them: bench-pack [-r ROUNDS]
+ * How fast one thread packs rows of a file into a backend's layout: bench-pack [-r ROUNDS]
  *
- * Gigabytes of the file a second of the thread's own time, so that who else computes here takes
- * no part; for the cpu's panels and for a GPU's rows, which are made on the host, by turns.  Rows of 4096 numbers,
- * 64 at a time: from the cache and into it, so that it is the work that is measured.
+ * Figures are gigabytes of the file per second of the thread's own CPU time, so other load on
+ * the machine does not count.  The cpu's panels and a GPU's rows, which are packed on the host,
+ * are measured in turns.  Rows have 4096 numbers, and 64 are packed at a time: from the cache
+ * and into it, so that only the work of packing is measured.
  */
 #include <getopt.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * What the ring costs and what it saves: bench-ring [-r ROUNDS] [-s SCALE] [PART ...]
+ * The costs and savings of the ring: bench-ring [-r ROUNDS] [-s SCALE] [PART ...]
  *
  * Parts: latency, fanout, connect, kill, threads, turns, fork; all of them, if none is named.
- * Its table is explained in docs/bench.md.
+ * docs/bench.md explains its table.
  */
 #include <arpa/inet.h>
 #include <errno.h>

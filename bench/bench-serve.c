@@ -1,13 +1,13 @@
 /*
- * Eight clients at once, as they see it:
+ * Eight clients at once, measured from their side:
  *
  *      bench-serve [-r ROUNDS] SAMOVARD MODEL [FLAG OF SAMOVARD ...]
  *
- * And a ninth, who comes and goes while the eight are being served.
+ * A ninth client comes and goes while the eight are being served.
  *
- * A daemon of its own, eight connections.  Prompts are token ids drawn at random, so none is known
- * from before but where that is what is measured.  contrib/bench/cpu asks another server for the
- * same, and takes the rows by their names.
+ * The daemon is started by the program, with eight connections.  Prompts are token ids drawn at
+ * random, so none is cached unless caching is measured.  contrib/bench/cpu runs the same
+ * requests on another server, and takes the rows by their names.
  */
 #include <errno.h>
 #include <poll.h>
@@ -37,7 +37,7 @@ struct course { /* of one client in a wave, in seconds after the wave began */
 };
 
 struct wave {
-        uint32_t clients, shared, prompt, tokens; /* prompt: besides what they share */
+        uint32_t clients, shared, prompt, tokens; /* prompt: without the shared tokens */
         double seconds;                           /* all of it */
         struct course courses[CLIENTS];
 };
@@ -135,7 +135,7 @@ static void begin(struct wave *w)
                 ask(w, i);
 }
 
-/* Until each has so many tokens, or his END. */
+/* Waits until each stream has this many tokens, or its END. */
 static void wait_for(struct wave *w, uint32_t tokens)
 {
         struct pollfd fds[CLIENTS];

@@ -1,8 +1,9 @@
 /*
  * How fast texts become ids, and ids texts: bench-text [-r ROUNDS] VOCABULARY TEXT
  *
- * The whole of a file by one call, on one thread.  VOCABULARY is any file that --tokenizer takes; the
- * splitter is the one that it names.  contrib/bench/text asks another program for the same.
+ * The whole file is converted by one call, on one thread.  VOCABULARY is any file that
+ * --tokenizer takes; the splitter is the one that it names.  contrib/bench/text runs the same
+ * conversion with another program.
  */
 #include <stdio.h>
 #include <stdlib.h>

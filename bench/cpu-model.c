@@ -47,7 +47,10 @@ static void must(int r, const char *what)
         exit(1);
 }
 
-/* One more token of `batch` slots from this one on, fed by the step before unless it is the first. */
+/*
+ * Decodes one more token in each of `batch` slots from this one on.  Its input is the result of
+ * the step before, unless this is the first step.
+ */
 static void decode_step(struct cpu_model *m, uint32_t slot, uint32_t batch, uint32_t position,
                         bool first)
 {
@@ -199,7 +202,7 @@ static uint32_t positions_of(const struct cpu_model *m, uint32_t slot)
         }
 }
 
-/* Tables of all slots; and once the prompt has been read, what is in them. */
+/* Sets the tables of all slots; once the prompt has been read, also the contents of pages. */
 static int tell_pages(struct cpu_model *m, bool copied)
 {
         uint32_t count = m->first_page[SLOTS], from = m->first_page[SLOT_PROMPT];
@@ -234,7 +237,10 @@ static float throw(uint32_t * dice)
         return (float)(*dice >> 8) * 0x1p-23f - 1;
 }
 
-/* Each logit is the sum of 64 throws, some of them the other way round: a bell of sorts, 3.5 wide. */
+/*
+ * Each logit is the sum of 64 random numbers, some of them negated.  This gives a bell curve of
+ * width 3.5.
+ */
 static int make_head(struct cpu_model *m)
 {
         const uint32_t vocab = m->traits.vocab;

@@ -11,7 +11,7 @@ struct meeting {
         uint32_t all;
 };
 
-/* Who comes waits for the others, so none of them can do two items. */
+/* Each thread waits for the others, so that no thread can run two items. */
 static void meet(void *arg, uint32_t thread, uint32_t item)
 {
         struct meeting *m = arg;

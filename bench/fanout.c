@@ -1,9 +1,9 @@
 /*
- * What a step's tokens cost the engine's thread: one for each of N streams, to readers
- * that sleep between steps, each in a process of its own.
+ * The cost of a step's tokens for the engine's thread: one token for each of N streams, to
+ * readers that sleep between steps.  Each reader is a separate process.
  *
- * The rings are the daemon's: publish_token() for each stream, then publish_flush(),
- * with a waker.  Beside them, what a server without rings would do on that thread.
+ * The rings are the daemon's: publish_token() for each stream, then publish_flush(), with a
+ * waker.  For comparison it also measures the work of a server without rings on that thread.
  */
 #include <pthread.h>
 #include <signal.h>

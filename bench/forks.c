@@ -1,10 +1,11 @@
 /*
  * A stream of 4,000 tokens is forked into eight.
  *
- * Over the road, whose model has no numbers, so what is left is what a fork itself costs.  The model
- * stamps each position: the forks' first tokens are made in the step that makes the parent's
- * next one, and how much longer that step took than those before it is what the fork held everybody
- * up.  The client times its call, and what the forks say first.
+ * It runs over the road, whose model has no numbers, so only the cost of the fork itself
+ * remains.  The model stamps each position.  The forks' first tokens are made in the same step
+ * as the parent's next token.  The extra time of that step, compared with those before it, is
+ * the delay that the fork causes for all streams.  The client measures the time of its call and
+ * of the forks' first records.
  */
 #include <samovar/client.h>
 

@@ -1,10 +1,10 @@
 /*
- * From the moment the engine has a token to the moment its reader has it.
+ * The time from the moment the engine has a token to the moment its reader has it.
  *
- * Through the road: the null model stamps the token's position, the client subtracts
- * when smv_next() has returned.  Beside it, in the same shape: a ring whose writer
- * rings by itself, without a waker between; a Unix stream; TCP with as many bytes as an
- * event stream's line has.
+ * The token goes through the road: the null model stamps its position, and the client subtracts
+ * when smv_next() has returned.  Three other transports are measured in the same way: a ring
+ * whose writer rings the doorbell itself, without a waker between; a Unix stream; and TCP with
+ * as many bytes as a line of an event stream.
  */
 #include <samovar/client.h>
 
@@ -239,7 +239,7 @@ static void go_plain(struct shared *shared, const struct path *path, const struc
 
 /* ---- rounds ---- */
 
-/* Runs only where nobody else would, and so keeps a processor from sleeping. */
+/* Runs only when the processor would be idle, and so keeps it from sleeping. */
 static int stay_awake(int cpu)
 {
         const struct sched_param none = { 0 };

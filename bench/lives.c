@@ -1,7 +1,8 @@
 /*
- * What happens once in the life of a connection, and what it costs the daemon while it
- * lasts: from connecting until the ring can be read, from a client's violent death until
- * its streams are out of the batch; and the time of the threads that are not the engine.
+ * Events that happen once in the life of a connection, and its costs for the daemon while it
+ * lasts.  It measures the time from connecting until the ring can be read, the time from a
+ * client's kill until its streams are out of the batch, and the CPU time of threads other than
+ * the engine.
  */
 #include <samovar/client.h>
 
@@ -18,7 +19,7 @@
 
 #define SAMPLES_MAX 4096u
 #define CLIENTS     16u
-#define LONG        100000u /* tokens: more than anybody waits for */
+#define LONG        100000u /* tokens: more than any client waits for */
 
 struct shared {
         struct road_facts road;
@@ -130,7 +131,7 @@ static void wait_for_tokens(struct shared *shared, uint32_t number, uint64_t cou
 /* ---- dying ---- */
 
 struct death {
-        uint32_t dead_ns; /* until the kernel has closed what it held */
+        uint32_t dead_ns; /* until the kernel has closed its descriptors */
         uint32_t out_ns;  /* until nothing runs any more */
         uint64_t steps;   /* that were begun meanwhile */
 };
@@ -155,8 +156,9 @@ static void kill_one(struct shared *shared, struct death *ret_death)
         kill(pid, SIGKILL);
         (void)!read(ends[0], &byte, 1);
         ret_death->dead_ns = (uint32_t)(sys_clock_ns() - from);
+        /* spinning would take a processor from the threads that are measured */
         while (counter_get(&stats->running))
-                usleep(5); /* to spin would take a processor from those who are measured */
+                usleep(5);
         ret_death->out_ns = (uint32_t)(sys_clock_ns() - from);
         ret_death->steps = counter_get(&stats->steps) - steps;
 

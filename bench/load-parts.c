@@ -8,7 +8,8 @@
 #include "kernels/cpu/crew.h"
 #include "kernels/memory.h"
 
-#define PIECE ((size_t)2 << 20) /* a large page; and what stays in a cache while it is read into */
+/* a large page; small enough to stay in a cache while it is read into */
+#define PIECE ((size_t)2 << 20)
 #define PAGE  4096u
 
 struct parts {

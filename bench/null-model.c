@@ -15,7 +15,7 @@
 
 #define SLOW_NS  900000000u
 #define LOST_NS  10000000000u
-#define SLOW_MAX 20u /* enough to know */
+#define SLOW_MAX 20u /* enough for a diagnosis */
 #define FLIGHTS  2u
 
 struct flight {
@@ -138,7 +138,7 @@ static void meet(struct model *model)
                 counter_set(&facts->slowest_ns, took);
         if (took >= LOST_NS) {
                 counter_add(&facts->lost, 1);
-                kill(getpid(), SIGUSR1); /* the road prints where everybody stands ... */
+                kill(getpid(), SIGUSR1); /* the road prints the position of every ring ... */
                 sleep_ns(200000000);     /* ... which is this */
         } else if (took > SLOW_NS) {
                 counter_add(&facts->slow_meetings, 1);

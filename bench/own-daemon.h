@@ -1,6 +1,6 @@
 /*
- * A samovard of one's own: a process on a socket in a directory of its own.  One at a time; it
- * dies with the program that started it.
+ * A private samovard: a process with a socket in its own directory.  There is one at a time,
+ * and it dies with the program that started it.
  */
 #ifndef BENCH_OWN_DAEMON_H
 #define BENCH_OWN_DAEMON_H
@@ -9,20 +9,26 @@
 
 #include <samovar/client.h>
 
-/* Flags end with NULL and have no --socket.  0 and a connection, or a negative errno and why. */
+/*
+ * Flags end with NULL and must not contain --socket.  0 and a connection, or a negative errno
+ * and the reason.
+ */
 int own_daemon_start(const char *program, const char *const *flags, struct smv_client **ret_client,
                      char *why, size_t why_bytes);
 
-/* Closes the connection, ends the process in order, removes the directory.  None: nothing. */
+/*
+ * Closes the connection, shuts the process down in order, removes the directory.  Does nothing
+ * if there is no daemon.
+ */
 void own_daemon_stop(void);
 
-/* Where it is found, for those who connect as well. */
+/* The path of its socket, for further clients. */
 const char *own_daemon_socket(void);
 
-/* Its process; 0: there is none. */
+/* Its process id; 0: there is none. */
 int own_daemon_pid(void);
 
-/* Does it take these flags?  Asked of `samovard FLAGS --version`. */
+/* Whether the program accepts these flags.  Runs `samovard FLAGS --version` to find out. */
 int own_daemon_knows(const char *program, const char *const *flags);
 
 #endif

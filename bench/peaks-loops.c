@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-#define CHAINS 12u /* sums that do not wait for each other: more than are in flight anywhere */
+#define CHAINS 12u /* independent sums: more than any processor has in flight */
 #define AHEAD  4096
 
 /*
@@ -145,7 +145,7 @@ static const struct choice {
 
 #else
 
-/* What the compiler makes of it. */
+/* Compiled by whatever instructions the compiler chooses. */
 typedef float floats __attribute__((vector_size(16)));
 typedef int16_t shorts __attribute__((vector_size(16)));
 

@@ -10,7 +10,7 @@
 #include "daemon/sys.h"
 #include "kernels/cpu/crew.h"
 
-#define PIECE      ((size_t)2 << 20) /* that a thread reads before it looks for the next */
+#define PIECE      ((size_t)2 << 20) /* bytes that a thread reads before it takes the next piece */
 #define LEAST_NS   20000000u
 #define ROUNDS     20000u /* of a loop of products, between two looks */
 #define PIECES_MAX 64u

@@ -37,7 +37,7 @@ static void sleep_ns(uint64_t ns)
         (void)nanosleep(&time, NULL);
 }
 
-/* Whatever wakes it, the ring is looked at next. */
+/* The caller checks the ring after any wake-up, whatever its cause. */
 static void sleep_once(struct reader *reader)
 {
         const struct timespec second = { .tv_sec = 1 };

@@ -1,7 +1,7 @@
 /*
- * A reader of a ring that is no client: the library's sleep without the library, for
- * rings that were made without a daemon.  In a process of its own, forked after the
- * channel was made.
+ * A reader of a ring that is not a client.  It sleeps as the client library does, but works
+ * without the library, for rings that were made without a daemon.  It runs in its own process,
+ * forked after the channel was made.
  */
 #ifndef BENCH_READER_H
 #define BENCH_READER_H
@@ -14,10 +14,10 @@ struct reader {
         int socket; /* the other end of the channel's; -1: none */
 };
 
-/* Maps what a client would be given.  0, or a negative errno. */
+/* Maps the segments that a client would be given.  0, or a negative errno. */
 int reader_open(struct reader *reader, const struct channel *channel, int socket);
 
-/* The next record, lent until the next call.  Sleeps for it; NULL: the ring is no good. */
+/* The next record, valid until the next call.  Sleeps until it comes; NULL: the ring is corrupt. */
 const struct smv_record *reader_next(struct reader *reader);
 
 #endif

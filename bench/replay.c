@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#define SILENCE_S 300.0 /* of a daemon that has something to do */
+#define SILENCE_S 300.0 /* seconds without a record while the daemon has work */
 
 struct course {
         struct replay *replay;

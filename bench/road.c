@@ -36,7 +36,10 @@ struct road {
         struct scribe *scribe;
 };
 
-/* A stall is not counted by anybody: the linker puts this before the ring's (meson.build). */
+/*
+ * ring_stall() does not count stalls, so the linker puts this function in front of it
+ * (meson.build).
+ */
 static struct road_facts *counting;
 int __real_ring_stall(struct ring_writer *writer);
 int __wrap_ring_stall(struct ring_writer *writer);
@@ -50,7 +53,7 @@ int __wrap_ring_stall(struct ring_writer *writer)
         return moved;
 }
 
-/* Limits that nobody here shall meet. */
+/* Limits so high that no bench reaches them. */
 static int set_config(struct road *road, const struct road_conf *conf)
 {
         struct config *config = &road->config;

@@ -1,14 +1,13 @@
 /*
  * The road: the whole daemon without its numbers.
  *
- * Edge and listener, scribe, engine and waker are the product's own, put together
- * as main.c does, over a null model (null-model.h).  So everything between a token
- * that was picked and the client that reads it runs as it does in life, only at
- * millions of tokens a second, and under a sanitizer in one program.
+ * Edge and listener, scribe, engine and waker are the product's own, put together as main.c
+ * does, over a null model (null-model.h).  So everything between a picked token and the client
+ * that reads it runs as in production, only at millions of tokens a second, and under a
+ * sanitizer in one program.
  *
- * The caller's thread is the loop.  SIGTERM ends it in order, from any thread or
- * process; SIGUSR1 prints where every ring stands, which is what one wants to know
- * when nothing moves.
+ * The caller's thread runs the loop.  SIGTERM, from any thread or process, shuts it down in
+ * order.  SIGUSR1 prints the position of every ring, which helps when nothing moves.
  */
 #ifndef BENCH_ROAD_H
 #define BENCH_ROAD_H
@@ -19,21 +18,23 @@
 
 struct road;
 
-/* In memory that outlives the road and is shared with those who look. */
+/* In memory that outlives the road and is shared with its observers. */
 struct road_facts {
         struct stats stats;
         struct null_facts model;
-        counter stalls; /* that were declared to a reader: the engine slept for want of room */
-        counter ready;  /* it listens */
+        /* stalls that were declared to a reader: the engine slept because its ring was full */
+        counter stalls;
+        counter ready; /* it is listening */
 };
 
 struct road_conf {
         const char *socket; /* a path in a directory of ours */
         uint32_t connections;
-        uint32_t requests; /* and as many run at once */
+        uint32_t requests; /* the limit of requests, which all run at once */
         uint32_t context;
         uint32_t depth;
-        struct null_conf model; /* less what the road knows: rows_max, stats, facts */
+        /* without the fields that the road fills in: rows_max, stats, facts */
+        struct null_conf model;
         struct road_facts *facts;
 };
 
@@ -41,9 +42,9 @@ int road_open(const struct road_conf *conf, struct road **ret_road);
 int road_run(struct road *road); /* until SIGTERM has come and all has ended: edge_run()'s result */
 struct road *road_close(struct road *road); /* takes NULL */
 
-/* A process of its own: opens, runs, closes.  Returns its pid once it listens, or -1. */
+/* Forks a process that opens, runs and closes a road.  Returns its pid once it listens, or -1. */
 int road_fork(const struct road_conf *conf);
-/* SIGTERM, and its exit status. */
+/* Sends SIGTERM and returns the exit status. */
 int road_stop(int pid);
 
 /* One line of counts, for people. */

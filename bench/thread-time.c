@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The number behind `key` in a thread's file, whose first words it is where the key is "". */
+/* The number behind `key` in a thread's file.  The file must begin with it if the key is "". */
 static uint64_t read_number(const char *directory, const char *thread, const char *file,
                             const char *key)
 {

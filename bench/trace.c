@@ -10,7 +10,7 @@
 
 #define LENGTH_MAX 10000000u
 
-/* Seconds since 1970; false if it is no line of a trace. */
+/* Seconds since 1970; false if the line is not a line of a trace. */
 static int read_line(const char *line, double *ret_at, struct trace_request *ret_request)
 {
         struct tm day = { 0 };

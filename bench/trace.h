@@ -1,13 +1,14 @@
 /*
- * A trace of production: when requests came, and how long they and their answers were.
+ * A trace of production: when requests came, and the lengths of prompts and answers.
  *
- * The form is that of Azure's traces of 2023: a line of names, then lines
+ * The form is that of Azure's traces of 2023: a line of column names, then lines
  *
  *      2023-11-16 18:15:46.6805900,374,44
  *
- * of time, tokens of the prompt, tokens of the answer, in the order of time.  What was said is
- * in none of them, so trace_prompt() makes something up.  A trace is made for other machines
- * than ours: trace_shrink() and trace_stretch() fit it to one, and change every request alike.
+ * of time, tokens of the prompt, tokens of the answer, in the order of time.  Traces do not
+ * contain the texts, so trace_prompt() makes up token ids.  A trace was recorded on other
+ * machines than ours:  trace_shrink() and trace_stretch() fit it to this one, and change every
+ * request alike.
  */
 #ifndef BENCH_TRACE_H
 #define BENCH_TRACE_H
@@ -30,18 +31,21 @@ int trace_read(const char *path, uint32_t first, uint32_t count, struct trace *r
                size_t why_bytes);
 void trace_deinit(struct trace *trace);
 
-/* The least divisor with which every request fits a context; not below 1. */
+/* The smallest divisor with which every request fits a context; at least 1. */
 double trace_divisor(const struct trace *trace, uint32_t context);
 
-/* Lengths are divided and rounded up, so that none becomes 0. */
+/* Divides lengths and rounds them up, so that none becomes 0. */
 void trace_shrink(struct trace *trace, double divisor);
 
-/* Times are multiplied so that so many requests come in a second, on average; at least two. */
+/*
+ * Scales times so that `per_second` requests come in a second, on average.  The trace must have
+ * at least two requests.
+ */
 double trace_stretch(struct trace *trace, double per_second);
 
 /*
- * Token ids for a request, drawn from the seed.  No two of `vocab` requests begin alike, so a
- * daemon finds nothing of one in the other.
+ * Token ids for a request, drawn from the seed.  No two of `vocab` requests begin alike, so the
+ * prefix cache finds nothing of one request in another.
  */
 void trace_prompt(uint64_t seed, uint32_t request, uint32_t vocab, uint32_t *ids, uint32_t count);
 

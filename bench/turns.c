@@ -1,9 +1,9 @@
 /*
- * How long the loop works in one turn, while somebody does his worst.
+ * How long the loop works in one turn under attack.
  *
- * A turn is what the loop's thread does from one epoll_wait() to the next; its length is
- * the processor time of that thread, so other work on the machine is not in it.  The
- * attackers are processes of their own, and honest streams run all the while.
+ * A turn is the work of the loop's thread from one epoll_wait() to the next.  Its length is the
+ * CPU time of that thread, so other work on the machine is not included.  The attackers are
+ * separate processes, and honest streams run all the while.
  */
 #include <samovar/client.h>
 #include <samovar/ring.h>
@@ -28,7 +28,7 @@
 #include "daemon/edge/wire.h"
 
 #define TURNS_MAX (4u << 20)
-#define LONG      100000u /* tokens: more than anybody waits for */
+#define LONG      100000u /* tokens: more than any client waits for */
 #define FRAME_MAX (8u << 20)
 #define MANY      400u
 #define AT_ONCE   64u
@@ -42,7 +42,7 @@ struct shared {
         uint32_t ns[TURNS_MAX];
 };
 
-static struct shared *watched; /* NULL: nobody looks */
+static struct shared *watched; /* NULL: turns are not measured */
 
 /* ---- the loop's turns ---- */
 
@@ -164,7 +164,7 @@ static void put_text(struct buffer *to, uint32_t id, size_t bytes)
         end(&writer);
 }
 
-/* ---- what an attacker repeats ---- */
+/* ---- messages that an attacker repeats ---- */
 
 static void put_nothing(struct buffer *to)
 {
@@ -238,7 +238,7 @@ static int reach(void)
         return fd;
 }
 
-/* All of it, while what comes is thrown away; false: hung up. */
+/* Sends all of it, while replies are thrown away; false: the daemon hung up. */
 static bool pour(int fd, const struct buffer *all)
 {
         static char waste[256 << 10];
@@ -337,7 +337,7 @@ static void ask_behind(void (*put)(struct buffer *to))
         }
 }
 
-/* Long replies are made, and he who asked for them is gone. */
+/* Requests long replies, and leaves before they are sent. */
 static void ask_and_go(void (*put)(struct buffer *to))
 {
         struct buffer all;
@@ -357,7 +357,7 @@ static void ask_and_go(void (*put)(struct buffer *to))
 
 static const struct {
         const char *name;
-        void (*go)(void (*put)(struct buffer *to)); /* NULL: nobody */
+        void (*go)(void (*put)(struct buffer *to)); /* NULL: no attack */
         void (*put)(struct buffer *to);
 } attacks[] = {
         { "nothing but streams", NULL, NULL },

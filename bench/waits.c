@@ -8,7 +8,7 @@
 #define THREADS_MAX 64u
 
 static struct {
-        int files[THREADS_MAX]; /* open, for they are read once for each token */
+        int files[THREADS_MAX]; /* kept open, since they are read once for each token */
         unsigned count;
 } waits;
 

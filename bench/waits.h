@@ -1,17 +1,17 @@
 /*
  * How long the threads of a process have waited for a processor, as the kernel counts it: time
- * that they would have run in, had nobody else been running.  Not that they slept, and not that a
- * host took the processor from the whole machine, which nobody here is told of.
+ * in which they could have run if no other thread had been running.  It does not include sleep,
+ * nor time that a host took from the whole machine, which cannot be seen from inside.
  */
 #ifndef BENCH_WAITS_H
 #define BENCH_WAITS_H
 
 #include <stdint.h>
 
-/* Of the threads that this process has now, instead of the one before. */
+/* Starts to watch the threads that this process has now, instead of the process before. */
 void waits_open(int pid);
 
-/* ns, of all of them together; 0 where the kernel does not count it. */
+/* The sum over all of them in ns; 0 if the kernel does not count it. */
 uint64_t waits_ns(void);
 
 void waits_close(void);

@@ -74,7 +74,7 @@ static uint64_t draw(struct walker *walker)
         return walker->random = x ^ x << 17;
 }
 
-/* ---- a stream, and what it must be ---- */
+/* ---- a stream, and its expected records ---- */
 
 static uint32_t token_at(const struct stream *stream, uint32_t position)
 {
@@ -90,7 +90,7 @@ static uint32_t text_before(const struct stream *stream, uint32_t position)
         return 0;
 }
 
-/* Where the stop string began that is complete with what came last; 0: it is not. */
+/* Where the stop string began that the last bytes complete; 0: none is complete. */
 static uint32_t ends_with(const struct stream *stream, const char *stop, size_t bytes)
 {
         uint32_t at = stream->next;

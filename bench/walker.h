@@ -1,11 +1,10 @@
 /*
- * A walker: a client that goes the road and checks every step of it.
+ * A walker: a client that uses the road and checks each of its steps.
  *
- * It keeps some streams running on one connection until it has had its share of
- * tokens.  Every id, position and byte of text is compared with what the null
- * model's function says it must be, every END with what was asked; it dawdles and
- * hurries by chance.  Nothing for ten seconds, with streams alive, is a failure:
- * somebody has lost a wake-up.
+ * It keeps some streams running on one connection until it has received its share of tokens.
+ * It compares every id, position and byte of text with the null model's function, and every END
+ * with the request.  It pauses at random.  If nothing comes for ten seconds while streams are
+ * alive, it fails: a wake-up was lost.
  */
 #ifndef BENCH_WALKER_H
 #define BENCH_WALKER_H
@@ -17,7 +16,7 @@
 enum walker_wait {
         WALKER_NEXT, /* smv_next() sleeps */
         WALKER_POLL, /* poll() on smv_fd() does */
-        WALKER_TURN, /* nobody does: smv_next(…, 0) in turns */
+        WALKER_TURN, /* nothing sleeps: the walker calls smv_next(…, 0) in a loop */
 };
 
 struct walker_conf {
@@ -25,21 +24,21 @@ struct walker_conf {
         enum walker_wait wait;
         size_t batch;        /* smv_batch() */
         uint32_t streams;    /* at once, at most 64 */
-        uint64_t tokens;     /* its share */
+        uint64_t tokens;     /* the number of tokens it receives */
         uint32_t tokens_max; /* of a stream */
         uint64_t seed;
-        uint32_t nap_every; /* about so many events; 0: never */
-        uint64_t nap_ns;    /* up to this */
+        uint32_t nap_every; /* average number of events between pauses; 0: never */
+        uint64_t nap_ns;    /* maximum length of a pause */
 };
 
-/* What it has done so far; in shared memory, if others look. */
+/* Its progress so far; in shared memory if other processes look at it. */
 struct walker_facts {
         counter tokens, records, begun, ends, stopped, naps;
-        counter sleeps; /* times its thread gave its core away, less the naps */
+        counter sleeps; /* times its thread gave up its core, without the pauses */
         char what[240]; /* why it failed */
 };
 
-/* 0, or -1 and facts->what. */
+/* 0, or -1 and the reason in facts->what. */
 int walker_walk(const struct walker_conf *conf, struct walker_facts *facts);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * What tests of attention share: what has been said in some slots, the formula in double, and
- * memory in which there is NaN wherever nobody may look.
+ * Shared by tests of attention: the contexts of some slots, the formula in double, and memory
+ * that holds NaN in all places that must not be read.
  */
 #ifndef TESTS_CUDA_ATTEND_RIG_H
 #define TESTS_CUDA_ATTEND_RIG_H
@@ -13,15 +13,15 @@
 #include "tests/kernels/e4m3.h"
 
 #define SLOTS     9u
-#define CONTEXT   800u /* positions of a slot, but where one is to be long */
+#define CONTEXT   800u /* positions of a slot, unless a test needs a long one */
 #define UNTOUCHED 0x5a5a
-#define NO_PAGE   0x40000000u /* far outside of everything */
+#define NO_PAGE   0x40000000u /* far outside all memory */
 #define LAYERS    2u
 #define LAYER     1u
 
 using std::vector;
 
-/* What is put on a stream is done at once. */
+/* A launch that is put on a stream runs at once. */
 int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
                       const void *args, size_t)
 {
@@ -44,7 +44,7 @@ static uint32_t roll_below(uint32_t n)
         return (uint32_t)((roll() + 1) / 2 * n) % n;
 }
 
-/* A number of a page, no larger than 1; a byte without its scale. */
+/* A number as a page stores it, no larger than 1; for types of bytes without its scale. */
 static uint16_t number_of_type(kv_type type, double x)
 {
         if (type == KV_INT8)
@@ -54,7 +54,7 @@ static uint16_t number_of_type(kv_type type, double x)
         return (uint16_t)(type == KV_BF16 ? two_bfloats((float)x, 0) : two_halves((float)x, 0));
 }
 
-/* The same some thousand numbers again and again, at places that have nothing in common. */
+/* Repeats the same thousands of numbers, from varying offsets. */
 static void fill(vector<uint16_t> *to, kv_type type, size_t count)
 {
         static vector<uint16_t> all[KV_TYPES];
@@ -69,20 +69,20 @@ static void fill(vector<uint16_t> *to, kv_type type, size_t count)
 
 static const char *const type_names[KV_TYPES] = { "f16", "bf16", "int8", "f32", "fp8" };
 
-/* ---- a world: what an operator is, and what has been said in each slot ---- */
+/* ---- a world: an operator's parameters, and the context of each slot ---- */
 
 struct world {
         uint32_t heads, kv_heads, head_dim, window;
-        uint32_t context; /* positions of a slot, at most */
+        uint32_t context; /* the maximum of a slot's positions */
         kv_type type;
         float scale, softcap;
         vector<float> sinks, slopes; /* or empty */
         vector<uint16_t> q[SLOTS];   /* of each position */
         vector<uint16_t> kv[SLOTS];  /* (positions, K or V, kv_heads, head_dim) */
-        vector<float> scales[SLOTS]; /* (positions, K or V, kv_heads), of bytes */
+        vector<float> scales[SLOTS]; /* (positions, K or V, kv_heads), for types of bytes */
 };
 
-/* Of queries: halves, but beside bfloats. */
+/* The type of queries: halves, or bfloats if pages hold bfloats. */
 static kv_type type_of_q(kv_type type)
 {
         return type == KV_BF16 ? KV_BF16 : KV_F16;
@@ -112,10 +112,13 @@ static world world_new(uint32_t group, uint32_t kv_heads, uint32_t head_dim,
         return w;
 }
 
-/* The types that there are kernels for. */
+/* The types that have kernels. */
 static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8, KV_FP8 };
 
-/* KV_FP8: bytes of one exponent and the one below, 0: those without; as large as others by their scales. */
+/*
+ * KV_FP8 bytes with this exponent and the one below (0: subnormal bytes only).  Their scales
+ * make them as large as those of other worlds.
+ */
 static world world_of_exponent(uint32_t exponent, uint32_t head_dim)
 {
         world w = world_new(2, 1, head_dim, 64, KV_FP8);
@@ -157,7 +160,7 @@ static double number(kv_type type, uint16_t bits)
         return (double)(type == KV_BF16 ? from_bfloat(bits) : from_half(bits));
 }
 
-/* Those of a head in the past of a slot, from number_at() on. */
+/* The numbers of one head at one position of a slot; `at` is a result of number_at(). */
 static vector<double> numbers(const world *w, uint32_t slot, size_t at)
 {
         double scale = KV_HAS_SCALES(w->type) ? (double)w->scales[slot][at / w->head_dim] : 1;
@@ -168,7 +171,7 @@ static vector<double> numbers(const world *w, uint32_t slot, size_t at)
         return all;
 }
 
-/* One of them is not finite any more, or its scale is not; infinity has no scale. */
+/* Makes one number, or its scale, not finite.  A number that becomes infinite has no scale. */
 static void make_unfit(world *w, uint32_t slot, size_t at, bool nan, bool minus)
 {
         uint32_t bits = w->type == KV_BF16 ? (nan ? 0x7fc0 : 0x7f80) : (nan ? 0x7e00 : 0x7c00);
@@ -181,7 +184,10 @@ static void make_unfit(world *w, uint32_t slot, size_t at, bool nan, bool minus)
 
 /* ---- the formula ---- */
 
-/* Of one row and head, head_dim of them; what a score is a sum of comes to no more than that. */
+/*
+ * The result of one row and head: head_dim numbers.  *ret_largest: the largest sum of absolute
+ * terms of any of its scores.
+ */
 static vector<double> expected(const world *w, uint32_t slot, uint32_t own, uint32_t head,
                                double *ret_largest)
 {
@@ -234,7 +240,7 @@ static vector<double> expected(const world *w, uint32_t slot, uint32_t own, uint
 
 /* ---- memory ---- */
 
-/* Of the rows of these runs, as they lie in a step. */
+/* The queries of the rows of these runs, in the order of a step. */
 static vector<uint16_t> queries(const world *w, const vector<seen_run> &runs, uint32_t rows)
 {
         size_t row = (size_t)w->heads * w->head_dim;
@@ -245,14 +251,14 @@ static vector<uint16_t> queries(const world *w, const vector<seen_run> &runs, ui
         return q;
 }
 
-/* Tables of pages in no order, with NaN wherever nobody may look: bytes of 0xff are that in all types. */
+/* Tables of pages in random order.  All other memory is 0xff, which is NaN in all types. */
 struct memory {
         vector<uint32_t> tables;
         vector<uint8_t> pages;
         size_t page_bytes, layer; /* where the layer begins in a page */
 };
 
-/* K and V of a position, as page.h has them, in the layer's part of a page. */
+/* Writes K and V of a position into the layer's part of a page, in the layout of page.h. */
 static void put_position(const world *w, const kv_shape *shape, uint8_t *layer, uint32_t slot,
                          uint32_t position)
 {
@@ -302,7 +308,7 @@ static memory memory_new(const world *w, const vector<seen_run> &runs)
         return m;
 }
 
-/* What an operator is told of them. */
+/* Fills in the arguments that describe the world and its memory. */
 static void describe(attend_args *args, const world *w, const memory *m)
 {
         args->view.tables = m->tables.data();
@@ -316,7 +322,7 @@ static void describe(attend_args *args, const world *w, const memory *m)
         args->slopes = w->slopes.empty() ? nullptr : w->slopes.data();
 }
 
-/* ---- numbers that are none ---- */
+/* ---- numbers that are not finite ---- */
 
 static bool finite(const uint16_t *bfloats, uint32_t count)
 {

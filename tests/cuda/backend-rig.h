@@ -1,6 +1,6 @@
 /*
- * The backend for GPUs as the daemon has it: a library, with the emulated device in it, or for a GPU.
- * CUDA_LIBRARY says where.
+ * The backend for GPUs as the daemon loads it: a library, either with the emulated device in
+ * it, or for a real GPU.  CUDA_LIBRARY is the library's path.
  */
 #ifndef TESTS_CUDA_BACKEND_RIG_H
 #define TESTS_CUDA_BACKEND_RIG_H
@@ -36,7 +36,7 @@ static inline struct kernels_conf cuda_conf(void)
         };
 }
 
-/* What device-emu.h has, in the library; NULL: it is for a GPU. */
+/* A function of device-emu.h in the library; NULL: the library is for a real GPU. */
 static inline void *if_emulated(const char *name)
 {
         void *library = dlopen(cuda_library(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -53,7 +53,7 @@ static inline void *emulated(const char *name)
         return at;
 }
 
-/* The driver looks for us: this thread has chosen the device by using the library. */
+/* Uses the driver's current context: this thread selected the device when it used the library. */
 static inline void peek_on_gpu(void *to, const void *from, size_t bytes)
 {
         void *driver = dlopen("libcuda.so.1", RTLD_NOW);
@@ -75,7 +75,7 @@ static inline void peek(void *to, const void *from, size_t bytes)
         look(to, from, bytes);
 }
 
-/* Another order on the device each time; a GPU has its own. */
+/* Makes the emulated device use another order each time; a GPU has its own order. */
 static inline void seed_device(void)
 {
         void (*seed)(uint64_t seed);

@@ -1,4 +1,4 @@
-/* The kernel of test-device.cc, a header for the same reason that lane-kernels.h is one. */
+/* The kernel of test-device.cc.  It is in a header for the same reason as lane-kernels.h. */
 #ifndef TESTS_CUDA_DEVICE_KERNEL_H
 #define TESTS_CUDA_DEVICE_KERNEL_H
 

@@ -1,5 +1,6 @@
 /*
- * Rungs that open the backend as the daemon does, and run the toy model (toy.h) beside the backend "ref".
+ * Rungs that open the backend as the daemon does, and run the toy model (toy.h) beside the
+ * backend "ref".
  */
 #include "tests/cuda/ladder.h"
 
@@ -65,8 +66,8 @@ static void close_player(player *p)
 }
 
 /*
- * One step of `count` rows of slot 0 from `position` on, all of them wanted.  Tokens are those of
- * tokens(), or, for a single row, what the step before it picked.
+ * One step of `count` rows of slot 0 from `position` on, all of them wanted.  Tokens are those
+ * of tokens(), or, for a single row, the pick of the step before.
  */
 static void run(player *p, uint32_t position, uint32_t count, const uint32_t *tokens,
                 uint32_t *ret_picked)
@@ -130,7 +131,7 @@ static void compare(player *a, player *b, const float *of_a, const float *of_b, 
                                     (double)others[i]);
 }
 
-/* `count` rows in one step: what attention and the head make of them, and what is picked. */
+/* `count` rows in one step: the results of attention and the head, and the picks. */
 static void climb_rows(const char *library, uint32_t count)
 {
         player gpu = open_player("cuda", library), ref = open_player("ref", nullptr);

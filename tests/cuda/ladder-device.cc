@@ -1,6 +1,6 @@
 /*
- * Rungs that need no model: the device (device.h), the instructions (lane.h), one product (linear.h).
- * Numbers are small integers, so that every result is exact.
+ * Rungs that need no model: the device (device.h), the instructions (lane.h), one product
+ * (linear.h).  Numbers are small integers, so that every result is exact.
  */
 #include "tests/cuda/ladder.h"
 
@@ -128,7 +128,10 @@ struct add_args {
         uint32_t plus;
 };
 
-/* Each block passes its numbers through all of its shared memory, of which the last part is used. */
+/*
+ * Each block passes its numbers through shared memory: add through its beginning, add_far
+ * through the end of a large one.
+ */
 static KERNEL(THREADS) add(add_args a)
 {
         uint32_t i = blockIdx.x * THREADS + threadIdx.x;
@@ -183,7 +186,7 @@ static void climb_shared(const char *)
         close_world(&w);
 }
 
-/* a to b and back, again and again: each kernel reads what the one before it wrote. */
+/* a to b and back, again and again: each kernel reads the results of the one before. */
 static void put_chain(world *w, bool early)
 {
         for (uint32_t i = 0; i < CHAIN; i++)
@@ -208,7 +211,7 @@ static void climb_graph(const char *)
 {
         world w = open_world();
 
-        put_chain(&w, false); /* what a kernel needs for its first launch is made before */
+        put_chain(&w, false); /* allocations for a kernel's first launch are made before */
         replay_chain(&w, false);
         printf("a recording of %u kernels, replayed three times\n", CHAIN);
         close_world(&w);

@@ -1,8 +1,9 @@
 /*
  * The kernels of test-lane.cc: each instruction of lane.h, once.
  *
- * On a GPU they are compiled by nvcc, and what tests them is not (contrib/gpu/build): so this is
- * a header for the one, and all of a program for the other.
+ * For a GPU, nvcc compiles them, and another compiler compiles the test (contrib/gpu/build).
+ * So they are in a header, which nvcc compiles as a unit of its own and the emulator's test
+ * includes.
  */
 #ifndef TESTS_CUDA_LANE_KERNELS_H
 #define TESTS_CUDA_LANE_KERNELS_H
@@ -24,7 +25,7 @@ struct product_args {
 };
 
 struct load_args {
-        uint32_t *out; /* (2, lanes, 4): straight, turned */
+        uint32_t *out; /* (2, lanes, 4): straight, transposed */
 };
 
 #define LOOKS 4u
@@ -39,16 +40,16 @@ struct count_args {
         unsigned *tickets, *sums, *last;
 };
 
-/* What numbers become, and where they come from. */
+/* Inputs and results of conversions. */
 struct convert_args {
         uint32_t count;
         const uint32_t *in;         /* (count): bits of anything */
-        uint32_t *halves, *bfloats; /* of a float and the same turned over */
+        uint32_t *halves, *bfloats; /* of a float and its negative */
         float *half, *bfloat;       /* from the lower 16 bits */
-        uint32_t *less,
-                *less_half; /* two bfloats, two halves, from which two others are subtracted */
-        uint32_t *scaled;   /* two bfloats times 2^120 and 2^-2 */
-        uint32_t *quotient; /* bits of a float by 448 */
+        /* two bfloats, and two halves, minus the same two in swapped order */
+        uint32_t *less, *less_half;
+        uint32_t *scaled;   /* two bfloats, times 2^120 and 2^-2 */
+        uint32_t *quotient; /* bits of a float divided by 448 */
 };
 
 KERNEL(96) lanes(lanes_args a);
@@ -132,7 +133,7 @@ KERNEL(64) product_of_halves(product_args a)
         product<true>(a);
 }
 
-/* Where row r of matrix m lies: all over the place. */
+/* The place of row r of matrix m: scattered. */
 DEVICE unsigned place_of(unsigned m, unsigned r)
 {
         return (m * 8 + r) * 11 % 32 * 16;
@@ -149,7 +150,7 @@ KERNEL(32) load(load_args a)
         lanes_meet();
         load_matrices<false>(&a.out[lane * 4], row);
         load_matrices<true>(&a.out[(LANES + lane) * 4], row);
-        memset(row, 0, 16); /* it may: all have loaded */
+        memset(row, 0, 16); /* allowed: all threads have loaded */
 }
 
 DEVICE void look(const copy_args &a, const uint4 *mine, unsigned number)
@@ -173,7 +174,7 @@ KERNEL(40) copies(copy_args a)
         copies_end();
         copies_wait<4>();
         look(a, mine, 0);
-        copies_wait<2>(); /* the empty one is one, too */
+        copies_wait<2>(); /* the empty batch counts, too */
         look(a, mine, 1);
         copies_wait<1>();
         look(a, mine, 2);
@@ -181,7 +182,7 @@ KERNEL(40) copies(copy_args a)
         look(a, mine, 3);
 }
 
-/* Whoever is the last block adds up what all have written. */
+/* The last block to finish adds up the results of all blocks. */
 KERNEL(32) count(count_args a)
 {
         unsigned sum = 0, block = blockIdx.x;

@@ -1,5 +1,5 @@
 /*
- * What tests of products with weights share: dice, memory, and file rows of any type.
+ * Shared by tests of products with weights: random numbers, memory, and file rows of any type.
  */
 #ifndef TESTS_CUDA_LINEAR_RIG_H
 #define TESTS_CUDA_LINEAR_RIG_H
@@ -62,7 +62,7 @@ template <class T> static inline T *make(size_t count, int byte)
 
 /* ---- file rows ---- */
 
-/* Any codes that are numbers, and a small scale that no other type could hold. */
+/* Any codes except NaN, and a small scale that no other type could hold. */
 static inline void roll_e4m3(uint32_t columns, uint8_t *row)
 {
         for (uint32_t k = 0; k < columns; k += 128, row += 132) {
@@ -76,7 +76,10 @@ static inline void roll_e4m3(uint32_t columns, uint8_t *row)
         }
 }
 
-/* Blocks of any bytes, but for their scales (where: offsets of halves), which are small numbers. */
+/*
+ * Blocks of random bytes, except for their scales (where: offsets of halves), which are small
+ * numbers.
+ */
 static inline void roll_row(row_type type, uint32_t columns, uint8_t *row)
 {
         size_t bytes = row_bytes(type, columns);

@@ -1,10 +1,10 @@
 /*
- * Compiled by nvcc, which brings the runtime's header along.
+ * Compiled by nvcc, which includes the runtime's header.
  *
- * Memory comes from an arena: chunks of ordinary memory that are registered with the GPU, so that host
- * and GPU see it at the same addresses.  Managed memory is not used: a dozen tests that run at once wait
- * for each other's pages.  Pinned memory of CUDA's own is not used either: a thread's stack holds a futex,
- * which the kernel refuses to have there.
+ * Memory comes from an arena: chunks of ordinary memory that are registered with the GPU, so
+ * that host and GPU access it at the same addresses.  Managed memory is not used, because a
+ * dozen tests that run at once wait for each other's pages.  CUDA's own pinned memory is not
+ * used either: a thread's stack holds a futex, which the kernel refuses to have there.
  */
 #include "tests/cuda/place.h"
 
@@ -38,7 +38,7 @@ struct block {
         block *next;
 };
 static block *blocks;
-static uint8_t *chunk; /* what is left of the last one */
+static uint8_t *chunk; /* the rest of the last one */
 static size_t chunk_left;
 
 static void check_for_one_address(void)

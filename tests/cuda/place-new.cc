@@ -1,6 +1,6 @@
 /*
- * What containers hold, too, is memory that the GPU sees (place.h).  Not by nvcc, to which these would be a
- * kernel's as well.
+ * Allocates the memory of containers so that the GPU can access it, too (place.h).  It is not
+ * compiled by nvcc, which would take these functions for kernel code as well.
  */
 #include "tests/cuda/place.h"
 

@@ -1,12 +1,14 @@
 /*
  * Tests of single kernels, on a GPU.
  *
- * There the kernel is nvcc's, and the test that calls it is the one that the emulator runs, unchanged: it
- * gives kernels pointers into its heap and its stack.  So heap and stack are memory here that the GPU sees
- * as well (place-gpu.cc).  Behind each block of the heap there is a zone that nobody may write; it is
- * looked at after each launch.  A launch is over when it returns.
+ * The kernel is compiled by nvcc.  The test that calls it is the same source that the emulator
+ * runs: it gives kernels pointers into its heap and its stack.  So heap and stack are in memory
+ * here that the GPU can access as well (place-gpu.cc).  Behind each heap block there is a zone
+ * that must not be written; it is checked after each launch.  A launch has finished when it
+ * returns.
  *
- * contrib/gpu/build includes this before all else, in tests and in the kernels that they launch.
+ * contrib/gpu/build includes this file before all others, in tests and in the kernels that they
+ * launch.
  */
 #ifndef TESTS_CUDA_PLACE_H
 #define TESTS_CUDA_PLACE_H
@@ -24,10 +26,11 @@ void place_run(const launch *launch, const void *kernel, const void *args);
 
 void *place_new(size_t bytes);
 void *place_new_zeros(size_t count, size_t bytes);
-int place_new_at(void **ret_memory, size_t align, size_t bytes); /* a multiple of 256 at most */
+/* align: a power of two up to 256 */
+int place_new_at(void **ret_memory, size_t align, size_t bytes);
 void place_delete(void *memory);
 
-int place_main(void); /* the test's own */
+int place_main(void); /* the test's own main() */
 
 #ifndef __CUDACC__
 #define malloc         place_new

@@ -1,6 +1,6 @@
 /*
- * What tests of a GPU's kernels share: cmocka, a kernel run at once under a schedule, random
- * numbers, and deeds that a program should not survive.
+ * Shared by tests of a GPU's kernels: cmocka, a kernel run at once under a schedule, random
+ * numbers, and functions that must kill the program.
  */
 #ifndef TESTS_CUDA_RIG_H
 #define TESTS_CUDA_RIG_H
@@ -23,8 +23,8 @@ extern "C" {
 #include "kernels/cuda/lane.h"
 
 /*
- * On a GPU there are no schedules and no poison, and nothing is later than it must be: a test that is about these
- * is skipped there, by its name.
+ * A GPU has no schedules and no poison, and does nothing later than it must.  A test about
+ * these is skipped there, and still listed by its name.
  */
 #ifdef ON_GPU
 static const bool emulated = false;
@@ -45,7 +45,7 @@ static const bool emulated = true;
 
 #ifdef __SANITIZE_ADDRESS__
 #define WITH_ASAN      true
-#define SCHEDULES_STEP 3u /* lockstep, and one warp after the other: a sanitizer makes them slow */
+#define SCHEDULES_STEP 3u /* lockstep, and one warp after the other: a sanitizer makes runs slow */
 #else
 #define WITH_ASAN      false
 #define SCHEDULES_STEP 1u
@@ -73,7 +73,10 @@ static inline uint64_t next_random(uint64_t *state)
         return z ^ z >> 31;
 }
 
-/* In a child; true: it did not live to its end, and said `word` if there is one. */
+/*
+ * Runs `deed` in a child process.  True: the child died, and it had printed `word` if that is
+ * not NULL.
+ */
 static inline bool is_deadly(void (*deed)(void), const char *word)
 {
         FILE *said = tmpfile();

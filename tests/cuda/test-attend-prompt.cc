@@ -1,6 +1,7 @@
 /*
- * Attention of long runs on the emulator, against the formula in double, among pages full of NaN:
- * whatever they have behind them, whichever tiles they fill, and beside decodes that attend() takes.
+ * Attention of long runs on the emulator, against the formula in double, among pages full of
+ * NaN.  Runs have contexts of any length, fill any tiles, and stand beside decodes that
+ * attend() takes.
  */
 #include "tests/cuda/attend-rig.h"
 
@@ -176,7 +177,7 @@ static vector<seen_run> few(void)
         return { { 0, 40, 1, 50 }, { 0, 5, 2, 290 } };
 }
 
-/* ---- what it computes ---- */
+/* ---- results ---- */
 
 static void runs_of_any_length_see_any_past_and_themselves(void **)
 {
@@ -211,7 +212,10 @@ static void every_type_is_read_as_page_h_has_it(void **)
         }
 }
 
-/* As page.h has it, a head's largest number has the largest exponent but one; a reader need not know. */
+/*
+ * By page.h a head's largest number has the largest exponent but one.  Readers must not rely on
+ * that.
+ */
 static void e4m3_of_every_exponent_is_what_it_is(void **)
 {
         for (uint32_t exponent = 0; exponent < 16; exponent++) {
@@ -335,8 +339,11 @@ static void every_tile_of_every_long_run_is_listed_once(void **)
         view.rows_max = counts.rows;
         for (unsigned s = 0; s < EMU_SCHEDULES; s += SCHEDULES_STEP) {
                 vector<uint8_t> memory(bytes, 0xff);
-                vector<uint32_t> next(
-                        counts.rows); /* of each run by its first row: tiles yet to come, and 1 */
+                /*
+                 * for the first row of each run: 1 more than the number of its tiles still to
+                 * come
+                 */
+                vector<uint32_t> next(counts.rows);
                 uint32_t before = 0;
 
                 emu_use(s);

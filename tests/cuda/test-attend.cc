@@ -1,7 +1,7 @@
 /*
- * Attention on the emulator, against the formula in double, among pages full of NaN; and the
- * promise that a row's bits are its own: whoever is beside it, however a prompt was cut, and
- * however the work was.
+ * Attention on the emulator, against the formula in double, among pages full of NaN.  It also
+ * checks the promise that a row's bits are its own: they do not depend on other rows, on how a
+ * prompt was cut, or on how the work was split.
  */
 #include "tests/cuda/attend-rig.h"
 
@@ -105,7 +105,10 @@ static void compare(const step_of *step)
                                 double have = (double)from_bfloat(out[d]);
                                 double wrong = fabs(have - want[d]);
 
-                                /* half a bfloat's last place, and weights that are halves, or bfloats */
+                                /*
+                                 * Half of a bfloat's last place, plus the error of weights that
+                                 * are halves or bfloats.
+                                 */
                                 wrong /= fabs(want[d]) / 256 + (w->type == KV_F16 ? 0.001 : 0.004);
                                 worst = wrong > worst || wrong != wrong ? wrong : worst;
                                 if (!(wrong <= 1))
@@ -141,7 +144,7 @@ static void check(const world *w, vector<seen_run> runs)
         compare(&first);
 }
 
-/* One row in each slot, of a context that is told. */
+/* One row in each slot, with a given context. */
 static vector<seen_run> decodes(vector<uint32_t> contexts)
 {
         vector<seen_run> runs;
@@ -166,7 +169,7 @@ static vector<seen_run> some(void)
         return { { 0, 1, 3, 30 }, { 0, 6, 1, 252 }, { 0, 1, 2, 0 }, { 0, 9, 6, 12 } };
 }
 
-/* ---- what it computes ---- */
+/* ---- results ---- */
 
 static void decodes_see_their_context_of_any_length(void **)
 {
@@ -231,7 +234,10 @@ static void every_type_is_read_as_page_h_has_it(void **)
         }
 }
 
-/* As page.h has it, a head's largest number has the largest exponent but one; a reader need not know. */
+/*
+ * By page.h a head's largest number has the largest exponent but one.  Readers must not rely on
+ * that.
+ */
 static void e4m3_of_every_exponent_is_what_it_is(void **)
 {
         for (uint32_t exponent = 0; exponent < 16; exponent++) {
@@ -300,8 +306,8 @@ static void every_split_of_every_tile_is_listed_once(void **)
         view.rows_max = counts.rows;
         for (unsigned s = 0; s < EMU_SCHEDULES; s += SCHEDULES_STEP) {
                 vector<bool> taken(room.cuts_max);
-                vector<uint32_t> next(
-                        counts.rows); /* of each tile, which is a row: its next split */
+                /* for each tile, which is a row: its next split */
+                vector<uint32_t> next(counts.rows);
 
                 emu_use(s);
                 room.blocks = s % 2 ? 5000 : 1000;

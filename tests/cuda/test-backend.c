@@ -1,12 +1,14 @@
 /*
  * Every operator of the backend for GPUs, run by the emulator, against ref.
  *
- * Both get the same numbers: what one operator made is handed to ref as well before the next, pages
- * included.  Then how far the two may be apart is known beforehand.  Numbers that are multiplied
- * with weights are bfloats, of 8 bits, so each is off by 2^-8 of itself at most, and so are weights
- * of files that are not kept as they are; a product is off by as much, a sum of products
- * by that share of its absolute sum.  Queries, keys, values and the weights of positions are halves,
- * of 11 bits, or what the type of pages makes of them.  Sums are floats: n * 2^-24 of their absolute sum.
+ * Both get the same numbers: the result of each operator, pages included, is copied to ref
+ * before the next one.  So the allowed difference is known beforehand.
+ *
+ * Numbers that are multiplied with weights are bfloats of 8 bits, so each is off by at most
+ * 2^-8 of itself.  So are weights of files that are not kept in their own format.  A product is
+ * off by as much, and a sum of products by that share of its absolute sum.  Queries, keys,
+ * values and the weights of positions are halves of 11 bits, or have the precision of the type
+ * of pages.  Sums are floats: they are off by n * 2^-24 of their absolute sum.
  */
 #include "tests/cuda/backend-rig.h"
 
@@ -63,8 +65,9 @@ static double weights_off(const struct mat_shape *shape, uint32_t part)
 
         if (type == ROW_BF16)
                 return 0;
+        /* gate and up share a layout with interleaved rows */
         if (shape->parts == 2 && shape->type[!part] != type)
-                return BFLOAT; /* gate and up lie among each other */
+                return BFLOAT;
         switch (type) {
         case ROW_Q8_0:
         case ROW_Q4_0:
@@ -126,7 +129,7 @@ static void turn_head(const struct shape *s, const double *head, double *off)
         }
 }
 
-/* A number of a tile, and by how much it may be off for being what it is. */
+/* A number of a tile, and its rounding error by its type. */
 static double number_in(const struct kv *kv, const uint8_t *tile, uint32_t line, uint32_t d,
                         double *ret_unit)
 {
@@ -140,7 +143,10 @@ static double number_in(const struct kv *kv, const uint8_t *tile, uint32_t line,
                 return number;
         if (kv->shape.type == KV_FP8) {
                 number = (double)e4m3_to_float(tile[at]) * kv_scales(kv, tile)[line];
-                /* half a unit of what it was, which is at most 16/15 of what it is */
+                /*
+                 * Half a unit of the number before rounding, which is at most 16/15 of the
+                 * rounded one.
+                 */
                 *ret_unit = fabs(number) / 15 + kv_scales(kv, tile)[line] * 0x1p-10;
                 return number;
         }
@@ -193,7 +199,10 @@ static void heads_near(const struct pair *p, const uint8_t *pages, const float *
                         is = tile_number(pages, kv, slot, position, kv_head, is_v, d, &unit);
                         should = tile_number(kv->pages, kv, slot, position, kv_head, is_v, d,
                                              &should_unit);
-                        /* both became what pages have; and a scale is off as the largest number is */
+                        /*
+                         * Both were rounded to the type of pages, and a scale is as far off as
+                         * the largest number.
+                         */
                         near(is_v ? "v" : "k", at, is, should,
                              off[d] + unit + should_unit + (KV_HAS_SCALES(s->kv) ? 2 * most : 0));
                 }
@@ -242,9 +251,9 @@ static void find_largest(const struct kv *kv, double *ret_value, double *ret_key
 }
 
 /*
- * A score is a sum of floats, and then in an exponent, of which the largest is taken away: off by e, it
- * makes a weight off by exp(e) of itself, and the sum of weights, too.  Weights are halves, or bfloats,
- * values and queries are what they are, and what comes out is a bfloat.
+ * A score is a sum of floats.  The largest score is subtracted, and the result is an exponent.
+ * If a score is off by e, its weight is off by the factor exp(e), and so is the sum of weights.
+ * Weights are halves or bfloats, values and queries are exact, and the result is a bfloat.
  */
 static void attend_near(const struct pair *p, const float *q, const float *is, const float *should)
 {
@@ -397,7 +406,7 @@ static void check_attention(struct pair *p, const float *x)
         a_should = fetch(&p->should, p->should.a, q);
         attend_near(p, is, a_is, a_should);
 
-        /* x is what it was */
+        /* x has its value from before. */
         p->should.k->put(p->should.k, p->should.a, a_is, q);
         model_project(&p->is, p->is.o, p->is.a);
         model_project(&p->should, p->should.o, p->should.a);
@@ -409,7 +418,10 @@ static void check_attention(struct pair *p, const float *x)
         free(a_should);
 }
 
-/* Of numbers that came from the host they are bfloats only now; and what was called before is done before. */
+/*
+ * Numbers that came from the host become bfloats only here.  Operators called before are done
+ * before this.
+ */
 static void check_project(struct pair *p, const float *x)
 {
         const struct shape *s = &p->host.s;
@@ -472,7 +484,7 @@ static void compare_shape(const struct shape *s)
         struct pair p = { 0 };
         size_t most;
 
-        gpu = cuda_open(&conf); /* one that has seen no other shape */
+        gpu = cuda_open(&conf); /* a backend that has seen no other shape */
         host_make(&p.host, s);
         most = p.host.qkv.rows + p.host.gate.rows + s->vocab + s->columns;
         p.sums = malloc(most * sizeof(*p.sums));

@@ -1,10 +1,11 @@
 /*
- * On a GPU, too, a row's bits do not depend on its company.
+ * A row's bits do not depend on the other rows of its step on a GPU, either.
  *
- * A small model of two layers is run from token to logits, one row at a time: that is what every
- * position should give.  Then the same sequence is run in runs of other lengths, beside other
- * sequences, and with its last row run again on pages that are not written: the same bits every time.
- * Also where others are no numbers at all, be they other sequences or what comes behind in its own.
+ * A small model of two layers is run from token to logits, one row at a time.  This gives the
+ * expected result of every position.  Then the same sequence is run in runs of other lengths,
+ * beside other sequences, and with its last row run again on pages that are not written.  The
+ * bits must be the same every time.  This also holds if other sequences, or later positions of
+ * the same one, are not finite.
  */
 #include "tests/cuda/backend-rig.h"
 
@@ -139,7 +140,7 @@ static void run_beside(struct model *m, bool sound, struct result *r)
         }
 }
 
-/* All at once, and from a row on there are no numbers: what came before does not see it. */
+/* All rows at once, and those from one row on are not finite: earlier rows must not see that. */
 static void run_until(struct model *m, uint32_t sound, struct result *r)
 {
         static const struct chunk all = { 0, 0, LENGTH };
@@ -147,7 +148,7 @@ static void run_until(struct model *m, uint32_t sound, struct result *r)
         forward(m, &all, 1, sound, r);
 }
 
-/* The last position once more, from what is in the pages; they stay as they are. */
+/* The last position once more, from the KV in the pages, which stay unchanged. */
 static void run_again(struct model *m, struct result *r)
 {
         static const struct chunk again = { 0, LENGTH - 1, 1, .again = true };

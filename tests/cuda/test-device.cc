@@ -1,6 +1,7 @@
 /*
- * The emulated device: what is put on a stream is done late, in an order that only moments
- * bind, and who forgets one of them, or to wait, sees something else for some seed among 20.
+ * The emulated device.  Work that is put on a stream is done late, and only moments bind its
+ * order.  If a caller forgets one of them, or to wait, it sees a wrong result for some seed
+ * among 20.
  */
 #include "tests/cuda/rig.h"
 
@@ -14,7 +15,7 @@
 #define SEEDS 20u
 #define BYTES (NUMBERS * sizeof(uint32_t))
 
-/* What every story begins with: two pieces of the device's memory, two that are pinned. */
+/* The setup of every test: two pieces of the device's memory, and two of pinned memory. */
 struct world {
         struct device *device;
         uint32_t *a, *b, *in, *out; /* NUMBERS each; a and b are the device's */
@@ -192,8 +193,9 @@ struct links {
 };
 
 /*
- * Loads bring, steps work on it, loads take it away, five times over.  True: it came out right.
- * The host waits for loads only, which knows of steps only what it followed.
+ * Loads bring numbers, steps work on them, loads take them away, five times.  True: the result
+ * was right.  The host waits only for the stream of loads, which waits for steps only by
+ * moments that it followed.
  */
 static bool pass_on(uint64_t seed, links links)
 {
@@ -438,7 +440,10 @@ static void there_is_one_device_of_four_multiprocessors(void **)
         device_close(device);
 }
 
-/* What is freed is used by what was put before, and by nothing after. */
+/*
+ * Work that was put before the call may still use the freed memory; work that is put later may
+ * not.
+ */
 static void freeing_waits_for_what_was_put_before(void **)
 {
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
@@ -458,7 +463,7 @@ static void freeing_waits_for_what_was_put_before(void **)
         }
 }
 
-/* ---- what a program should not survive ---- */
+/* ---- mistakes that must end the program ---- */
 
 static void deed_replay_on_freed_memory(void)
 {

@@ -1,6 +1,6 @@
 /*
- * The emulator: every thread of every block runs, and the mistakes that kernels are made
- * with show under it.  Each mistake is told beside its kernel without it, which must not.
+ * The emulator runs every thread of every block, and exposes the typical mistakes in kernels.
+ * Each mistake is tested beside the correct kernel, in which nothing must be reported.
  */
 #include "tests/cuda/rig.h"
 
@@ -67,7 +67,10 @@ static void schedules_are_different_orders_and_the_same_one_each_time(void **)
                                          i == j);
 }
 
-/* Two of three threads have left before the barrier; those of one warp, one by one, before theirs. */
+/*
+ * Two of three threads leave before the barrier of the block.  All threads of the second warp
+ * leave before the barrier of their lanes.
+ */
 static KERNEL(96) leave_early(where_args a)
 {
         unsigned me = threadIdx.x;
@@ -127,7 +130,7 @@ struct work_args {
         uint32_t *out;   /* (THREADS) */
 };
 
-/* What a kernel makes under each schedule; true: always the same, and `right`. */
+/* Runs a kernel under each schedule.  True: the result is always the same, and equals `right`. */
 static bool is_right(void (*kernel)(work_args), size_t shared_bytes, const uint32_t *right)
 {
         static uint4 in[STEPS * THREADS];
@@ -146,7 +149,7 @@ static bool is_right(void (*kernel)(work_args), size_t shared_bytes, const uint3
 
 enum mistake { NONE, FIRST_BARRIER, SECOND_BARRIER, WAIT_TOO_FEW, WRITTEN_UNDER_WAY, NO_WAIT };
 
-/* Sums over steps of what the thread opposite has brought. */
+/* Sums over steps of the numbers that the opposite thread has brought. */
 template <mistake M> static KERNEL(THREADS) exchange(work_args a)
 {
         uint32_t *board = (uint32_t *)shared(), sum = 0;

@@ -1,6 +1,7 @@
 /*
- * Heads on the emulator: queries, and pages of every type, against the words of page.h in double.  Where
- * nothing turns and nothing is normed they are the same bits, byte for byte of the whole pool.
+ * Heads on the emulator: queries, and pages of every type, against the description of page.h in
+ * double.  Without rotation and norm the bits must be equal, byte for byte, over the whole
+ * pool.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,7 +26,7 @@ using std::vector;
 
 static const kv_type types[] = { KV_F16, KV_BF16, KV_INT8, KV_FP8 };
 
-/* What is put on a stream is done at once. */
+/* A launch that is put on a stream runs at once. */
 int device_launch_raw(device *, stream, const launch *launch, const void *kernel, device_run *run,
                       const void *args, size_t)
 {
@@ -195,7 +196,7 @@ static void plain_heads_are_the_bits_of_page_h(void **)
 
 static const kv_type bytes[] = { KV_INT8, KV_FP8 };
 
-/* Ties, the largest number anywhere, what is too small for a scale, and nothing at all. */
+/* Ties, the largest number anywhere, numbers too small for a scale, and all zeros. */
 static void corners_of_bytes_are_those_of_page_h(void **)
 {
         const float sizes[] = {
@@ -219,7 +220,7 @@ static void corners_of_bytes_are_those_of_page_h(void **)
         }
 }
 
-/* Of a scale of 1: each one, what is in the middle of two, and beside that. */
+/* With a scale of 1: each code's number, the middle between two, and numbers close to that. */
 static void every_e4m3_and_what_is_between_two_becomes_the_nearest(void **)
 {
         world w = world_new(KV_FP8, 128);
@@ -306,7 +307,7 @@ static vector<double> finished(const world *w, uint32_t row, uint32_t head)
         return y;
 }
 
-/* Half a unit of what it becomes, and a little for floats. */
+/* Half a unit of the rounded number, and a little for floats. */
 static void check_nearly(const world *w)
 {
         const uint32_t dim = w->shape.head_dim;

@@ -1,6 +1,6 @@
 /*
- * What each instruction of lane.h means on the CPU, held against what PTX ISA says of those that a
- * GPU has: the formulas here are that document's, not lane.h's.
+ * The meaning of each instruction of lane.h on the CPU, compared with the PTX ISA's description
+ * of the GPU's instructions.  The formulas here come from that document, not from lane.h.
  */
 #include "tests/cuda/rig.h"
 
@@ -253,7 +253,10 @@ static void products_of_matrices_are_products_of_matrices(void **)
         check_products<true>(&half);
 }
 
-/* In row 0 infinity times 0, in row 1 a NaN of the CPU's, in row 2 a negative one among the sums. */
+/*
+ * In row 0 infinity times 0, in row 1 a NaN of the CPU's, in row 2 a negative one among the
+ * sums.
+ */
 static void a_product_that_is_not_a_number_has_the_bits_of_the_gpus_nan(void **)
 {
         uint16_t a[512] = {}, b[256] = {};
@@ -304,8 +307,9 @@ static void copies_come_batch_by_batch_when_they_are_waited_for_and_zeros_for_no
                         const void *expected = &from[thread * 4 + n];
 
                         if (n >= come[i / 4 % LOOKS]) {
+                                /* on a GPU the copy may have come early */
                                 if (!emulated)
-                                        continue; /* it may have come early */
+                                        continue;
                                 expected = poison;
                         }
                         if (n == 1 && thread % 2 == 0 && expected != poison)

@@ -1,6 +1,6 @@
 /*
- * Rows times weights, against sums in double; the device is pretended, and runs what it is given at
- * once, so that we say how many multiprocessors it has.
+ * Rows times weights, against sums in double.  The device is a stand-in that runs launches at
+ * once, so the test can choose its number of multiprocessors.
  */
 #include "tests/cuda/linear-rig.h"
 #include "tests/cuda/rig.h"
@@ -27,7 +27,7 @@ struct world {
         row_type type;
         uint32_t columns, parts, count, y_rows;
         double *w;  /* (parts, n, columns) */
-        float *was; /* what y was: LINEAR_ADD */
+        float *was; /* the values of y before: LINEAR_ADD */
         size_t y_bytes;
 };
 
@@ -160,9 +160,9 @@ static void *run(world *world, uint32_t rows_max, uint32_t count)
         return first;
 }
 
-/* ---- what comes out, by the book ---- */
+/* ---- expected results ---- */
 
-/* ... and how much was added up to get there: what rounding is relative to. */
+/* ... and the sum of absolute terms, to which rounding is relative. */
 static double sum_of(const world *world, uint32_t part, uint32_t row, uint32_t n, double *ret_size)
 {
         const linear_args *a = &world->a;
@@ -197,7 +197,7 @@ static void check_number(const world *world, const void *y, uint32_t row, uint32
 
                 want = at * up;
                 got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
-                /* neither activation is steeper than 1.13 */
+                /* No activation is steeper than 1.13. */
                 allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
                           1e-30;
         } else {
@@ -258,7 +258,7 @@ static uint32_t step_of(row_type type)
         return type == ROW_Q4_0 || is_blocks(type) ? 128 : 64;
 }
 
-/* So many columns, or as many as its blocks have. */
+/* This many columns, rounded up to whole blocks. */
 static uint32_t whole(row_type type, uint32_t columns)
 {
         uint32_t block = is_blocks(type) ? 256 : type == ROW_F8_E4M3 ? 128 : 1;
@@ -345,7 +345,7 @@ static void a_row_is_the_same_bits_among_any_number_of_rows(void **)
         compare_counts(ROW_Q6_K, LINEAR_GATE, 256, 16);
 }
 
-/* ... and nobody else's. */
+/* ... and of no other row */
 static void a_code_that_is_no_number_makes_its_rows_sums_none(void **)
 {
         const uint32_t columns = 256, bad = 5;
@@ -385,7 +385,7 @@ static void where_there_are_no_rows_nothing_is_written(void **)
         close_world(&world);
 }
 
-/* A step of `rows` rows, whose sums have so many parts; then steps of fewer. */
+/* A step of `rows` rows, whose sums have `parts` parts; then steps of fewer rows. */
 static void try_parts(row_type type, uint32_t steps, uint32_t parts, uint32_t rows)
 {
         uint32_t tiles = rows > 32 ? 8 : 2, chunks = rows > 64 ? 2 : 1;

@@ -1,6 +1,6 @@
 /*
- * The backend for GPUs where there is no memory left, and on a device that is lost: whoever asks is
- * told, nothing hangs, and it can be closed.
+ * The backend for GPUs when there is no memory left, and on a device that is lost.  Every call
+ * reports the error, none hangs, and the backend can be closed.
  */
 #include "tests/cuda/backend-rig.h"
 #include "tests/cuda/toy.h"
@@ -60,7 +60,10 @@ static int one_step(struct toy *toy, uint64_t number)
         return r ? r : toy->k->step_end(toy->k);
 }
 
-/* Something was refused in the middle of a step: there is no other step any more, and it says so. */
+/*
+ * A call in the middle of a step was refused.  After that no other step can begin, and each
+ * call says so.
+ */
 static void all_is_refused(struct toy *toy, uint64_t number, int why)
 {
         const char *how = toy->k->lost(toy->k);

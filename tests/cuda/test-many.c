@@ -1,11 +1,11 @@
 /*
- * Steps of many rows on a GPU, which may be multiplied by a library.
+ * Steps of many rows on a GPU, whose products a library may compute.
  *
- * A small model of two layers is run from tokens to logits, in steps of 65 to 200 rows. Numbers that are
- * multiplied are bfloats, each off by up to 2^-9 of itself, in five products one after the other and
- * in each layer: so what comes out is not ref's, but near (NEAR).  A step that was rehearsed has the
- * very bits of one that was not; and where the library is not, or must not be used, all is as if
- * there were none.
+ * A small model of two layers is run from tokens to logits, in steps of 65 to 200 rows.
+ * Numbers that are multiplied are bfloats, each off by up to 2^-9 of itself, in five
+ * consecutive products and in each layer.  So the results are not equal to those of ref, but
+ * near them (NEAR).  A rehearsed step has the same bits as one that was not rehearsed.  If the
+ * library is missing, or must not be used, the results are the same as without it.
  */
 #include "tests/cuda/backend-rig.h"
 
@@ -15,9 +15,9 @@
 #define NEAR 0.02
 
 /*
- * Blocks of random numbers make a model that takes a small difference far: of 560 such models the own
- * kernels were off by 0.043 at most, the library by 0.048, in the same models.  A matrix taken for
- * another is off by 1.
+ * Blocks of random numbers make a model that amplifies small differences.  Over 560 such models
+ * our kernels were off by at most 0.043, and the library by 0.048, in the same models.  If one
+ * matrix is mistaken for another, the result is off by 1.
  */
 #define NEAR_BLOCKS 0.1
 
@@ -97,7 +97,7 @@ static int operators(void *arg)
         return m->k->pick(m->k, m->logits, m->host->s.vocab);
 }
 
-/* So many positions of each slot are there before; ret_logits: (rows of the step, vocab). */
+/* Each slot already has this many positions; ret_logits: (rows of the step, vocab). */
 static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_count,
                     bool rehearsed, float *ret_logits)
 {
@@ -114,7 +114,7 @@ static void forward(struct model *m, const struct chunk *chunks, uint32_t chunk_
         assert_int_equal(m->k->collect(m->k, m->step, tokens), 0);
 }
 
-/* Sequences of so many rows in all, in one step. */
+/* Runs sequences of `count` rows in all, in one step. */
 static void run_at_once(struct model *m, uint32_t count, bool rehearsed, float *ret_logits)
 {
         struct chunk chunks[SLOTS];
@@ -161,7 +161,7 @@ static size_t bytes_of(size_t i)
         return (size_t)counts[i] * shape.vocab * sizeof(float);
 }
 
-/* Root mean squares: the difference's, of what it should be. */
+/* Root mean squares: that of the difference, relative to that of the expected values. */
 static void assert_near(const float *is, const float *should, uint32_t rows, double near)
 {
         double off = 0, all = 0;

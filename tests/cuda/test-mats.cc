@@ -1,9 +1,9 @@
 /*
- * Weights on their way into a matrix: put by several threads in pieces of any size, through staging
- * that is so small that it goes round many times, each row lies where linear.h says, whole, when the
- * put of it has returned.
+ * Loading weights into a matrix.  Several threads put rows in pieces of any size, through a
+ * staging buffer so small that it wraps around many times.  When a put has returned, each of
+ * its rows lies where linear.h says, complete.
  *
- * What a packed row is made of is test-linear.cc's business; here each is packed once more, alone.
+ * test-linear.cc tests the contents of a packed row; here each row is packed once more, alone.
  */
 #include "tests/cuda/rig.h"
 
@@ -73,8 +73,9 @@ static part random_part(row_type type, uint32_t columns, uint32_t rows)
         part.rows.resize(part.row_bytes * rows);
         for (size_t i = 0; i < part.rows.size(); i++) {
                 part.rows[i] = (uint8_t)below(256);
+                /* near one */
                 if (i % unit == 1)
-                        part.rows[i] = (uint8_t)(0x38 + below(4)); /* near one */
+                        part.rows[i] = (uint8_t)(0x38 + below(4));
         }
         return part;
 }
@@ -248,7 +249,7 @@ static void check_others(const mat *mat, uint32_t number)
         }
 }
 
-/* Rows between parts and after the last are zeros: nobody puts them, and products read them. */
+/* Rows between parts and after the last are zeros: they are never put, and products read them. */
 static void rows_that_nobody_puts_are_zeros(void **)
 {
         struct cuda *cuda = open_cuda();
@@ -266,7 +267,7 @@ static void rows_that_nobody_puts_are_zeros(void **)
         cuda->table.close(&cuda->table);
 }
 
-/* Some operation of the load is the last that is done: all who put after it are told. */
+/* The device is lost after some operation of the load: all later puts report it. */
 static void load_on_a_device_that_is_lost_fails_for_who_puts(void **)
 {
         for (uint32_t operations = 0; operations < 21; operations += 3) {

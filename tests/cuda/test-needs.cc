@@ -1,6 +1,7 @@
 /*
- * What a model will take of the device's memory, asked before: it is what is gone when all was made
- * and the first step was run, to the byte, for the emulated device has no memory of its own kind.
+ * The device memory that a model will need, computed in advance.  It equals, to the byte, the
+ * memory that is in use after everything was made and the first step was run.  The emulated
+ * device uses no memory for itself.
  */
 #include "tests/cuda/rig.h"
 

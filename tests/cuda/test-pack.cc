@@ -1,9 +1,12 @@
-/* File rows as they are packed for products, number by number, by the words of linear.h. */
+/*
+ * File rows as they are packed for products, compared number by number with the description in
+ * linear.h.
+ */
 #include "tests/cuda/linear-rig.h"
 
 #include <vector>
 
-/* Number k of a packed row, by the words of linear.h: bits, and what comes of them. */
+/* Number k of a packed row, by the description in linear.h: its bits, and its value. */
 static uint32_t bits_in(const uint8_t *from, size_t first, unsigned count)
 {
         uint32_t bits = 0;
@@ -64,7 +67,7 @@ static float packed_number(linear_format format, const uint8_t *row, const uint1
         }
 }
 
-/* Neither neighbour is closer, and of two that are as close it is the even one. */
+/* No neighbour is closer, and in a tie the even one is taken. */
 static bool is_nearest(float is, float of)
 {
         uint16_t bits = (uint16_t)(float_bits(is) >> 16);
@@ -160,7 +163,7 @@ static void packed_rows_are_no_larger_than_in_their_file(void **)
                 }
 }
 
-/* In whatever place it is, with either sign; of the blocks beside it, the scales are what they were. */
+/* In any place and with either sign.  The scales of the blocks beside it stay the same. */
 static void a_code_that_is_no_number_makes_the_scale_of_its_block_none(void **)
 {
         enum { COLUMNS = 384 };

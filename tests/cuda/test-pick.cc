@@ -1,8 +1,8 @@
 /*
- * Drawing on the device, held against the ref backend's own pick, row by row, under every
- * schedule.  Where the two part, rounding must have decided: the definition, worked out in long
- * double (line.h) with its borders moved by 1e-12, must come to the same token.  Random numbers come
- * from a seed that is printed; SEED=... repeats a run.
+ * Draws on the device, compared with the ref backend's own pick, row by row, under every
+ * schedule.  Where the two differ, rounding must be the cause: the definition, computed in long
+ * double (line.h) with its borders moved by 1e-12, must give the same token.  Random numbers
+ * come from a seed that is printed; SEED=... repeats a run.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 #define POISON    0xa5
 #define NEAR      1e-12L
 
-/* ---- a device that does at once what is put on it ---- */
+/* ---- a device that runs work at once ---- */
 
 static unsigned launches;
 
@@ -31,7 +31,7 @@ int device_launch_raw(device *, stream stream, const launch *launch, const void 
         return 0;
 }
 
-/* ---- what the ref backend says ---- */
+/* ---- the ref backend's picks ---- */
 
 struct bench {
         struct kernels *k;
@@ -77,7 +77,7 @@ static int bench_close(void **)
         return 0;
 }
 
-/* What pick.h is about, on the host: rows and picks of a step, and room for what comes of it. */
+/* The inputs of pick.h on the host: rows and picks of a step, and room for the results. */
 struct rows {
         uint32_t vocab, wants;
         float *logits;
@@ -172,7 +172,7 @@ static void expect_untouched(const void *at, size_t bytes)
                 assert_int_equal(((const uint8_t *)at)[i], POISON);
 }
 
-/* What nobody asked for. */
+/* Results that were not requested stay untouched. */
 static void expect_the_rest_untouched(const rows *r)
 {
         for (uint32_t i = 0; i < WANTS; i++) {
@@ -198,7 +198,7 @@ static bool rounding_decides(const float *logits, uint32_t vocab, const pick *pi
         return line_allows(&drawn, pick, token, &by);
 }
 
-/* Of one row, what the device says against what ref says. */
+/* Compares the device's result for one row with ref's. */
 static void compare(const float *logits, uint32_t vocab, const pick *pick, uint32_t token,
                     uint32_t expected, const logprob *told, const logprob *told_expected)
 {
@@ -226,7 +226,7 @@ static void compare(const float *logits, uint32_t vocab, const pick *pick, uint3
         }
 }
 
-/* Under all schedules the same bits, and those of ref. */
+/* The bits must be the same under all schedules, and equal to ref's. */
 static void check(rows *r)
 {
         rows *expected = rows_new(r->vocab, r->wants);
@@ -418,7 +418,10 @@ static void equals_are_drawn_by_their_ids(void **)
         }
 }
 
-/* The most draw says who is the last that is kept: one who is likelier, or the highest of his equals. */
+/*
+ * The highest draw picks the kept token with the highest id, which is kept - 1: the likelier
+ * token, or the last of the equals that are kept.
+ */
 static void expect_kept(const float *logits, uint32_t vocab, uint32_t kept, float top_p)
 {
         pick picks[] = { plain_pick(1), plain_pick(1) };
@@ -444,8 +447,8 @@ static void where_a_cut_ends_among_equals_the_lowest_ids_are_kept(void **)
 }
 
 /*
- * A likely token and many that are not.  The last one is given the chance with which the whole is
- * so much that some draw is by 2e-12 on this or that side of the border behind another one.
+ * A likely token and many unlikely ones.  The last one gets a chance that changes the whole.
+ * Some draw then lies 2e-12 before or behind the border behind another token.
  */
 static void put_draw_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
 {
@@ -526,8 +529,9 @@ static void tokens_come_as_often_as_their_chances_say(void **)
 }
 
 /*
- * Likelier ones have lower ids, so that a draw of nearly 1 is for the last that top_p keeps.  The last in
- * line is given the chance with which top_p is reached by 2e-12 of the whole before or behind a border.
+ * Likelier tokens have lower ids, so a draw of nearly 1 picks the last one that top_p keeps.
+ * The last one gets a chance with which top_p is reached 2e-12 of the whole before or behind a
+ * border.
  */
 static void put_top_p_next_to_a_border(float *row, uint32_t vocab, pick *pick, long double side)
 {

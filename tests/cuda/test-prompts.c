@@ -1,10 +1,12 @@
 /*
- * Prompts and decodes in one step, where the backend for GPUs need not be deterministic: against ref.
+ * Prompts and decodes in one step, where the backend for GPUs need not be deterministic,
+ * against ref.
  *
- * All numbers are small multiples of 1/8, or of 1/64, so q, k and v are the same in every backend, exactly,
- * and what attention makes of them can be held to what its header says.  Chunks have rows
- * enough for the kernel of prompts, or just not; steps are rehearsed, or not.  Beside it runs one
- * that is deterministic: of decodes and short chunks both have the same bits.
+ * All numbers are small multiples of 1/8 or of 1/64, so q, k and v are exactly the same in
+ * every backend.  The result of attention can be checked against the bound in its header.
+ * Chunks have just enough rows for the kernel of prompts, or just too few; steps are rehearsed,
+ * or not.  A deterministic backend runs beside it: for decodes and short chunks both have the
+ * same bits.
  */
 #include "tests/cuda/backend-rig.h"
 
@@ -116,7 +118,7 @@ static void chat_close(struct chat *c)
         c->k->close(c->k);
 }
 
-/* What attention has made of the step's rows. */
+/* The result of attention for the step's rows. */
 static float *answer(struct chat *c)
 {
         float *a = malloc(MY_ROWS * OUT * sizeof(*a));
@@ -221,7 +223,7 @@ static void hold_to_ref(bool rehearsed, uint32_t window)
                 free(alone);
                 free(should);
         }
-        /* else nobody has come to the kernel of prompts */
+        /* otherwise the kernel of prompts was never used */
         assert_true(other > 0);
         chat_close(&fast);
         chat_close(&exact);

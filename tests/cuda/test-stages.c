@@ -1,6 +1,7 @@
 /*
- * A model whose first layers are the cpu's and whose last ones a GPU's: it says what the definition says, as
- * nearly as a GPU that has all of it; and takes of the GPU what was planned.
+ * A model whose first layers run on the cpu and whose last layers run on a GPU.  Its results
+ * are as near to the definition as those of a GPU with all layers, and it takes as much GPU
+ * memory as was planned.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -61,7 +62,7 @@ static void open_split(struct rig *rig, uint32_t host_layers, const char *backen
                 fail_msg("%u layers with the cpu: %d: %s", host_layers, r, rig->why);
 }
 
-/* One text, so many rows a step. */
+/* Runs one text, with `chunk` rows a step. */
 static void run_alone(struct rig *rig, uint32_t slot, uint32_t chunk, float (*ret_logits)[VOCAB])
 {
         uint32_t tokens[RIG_ROWS], n;

@@ -1,7 +1,7 @@
 /*
- * Staging: pieces of pinned memory that go round, filled by several threads while others are on
- * their way.  The device is late, so who fills one too early sends what he should not, for some
- * seed among 20.
+ * Staging: pieces of pinned memory used in a cycle.  Several threads fill them while other
+ * pieces are being sent.  The device is late, so if a thread fills a piece too early, it sends
+ * wrong data for some seed among 20.
  */
 #include "tests/cuda/rig.h"
 
@@ -236,7 +236,7 @@ static void threads_that_are_more_than_pieces_send_all_that_is_theirs(void **)
         }
 }
 
-/* Whether it waits already nobody can tell from here, but it mostly does. */
+/* The test cannot know whether the thread waits already, but mostly it does. */
 static void who_waits_for_a_piece_is_woken_by_who_gives_one_back(void **)
 {
         world w = begin(1);

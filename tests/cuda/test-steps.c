@@ -1,11 +1,12 @@
 /*
- * Steps of the backend for GPUs, at random: what is told of tokens, pages and tables is what a plain
- * account on the host has of them.
+ * Random steps of the backend for GPUs.  The reported tokens, pages and tables must match a
+ * simple record that the host keeps of them.
  *
- * Sequences grow, are forked with their last page copied, and begin anew; tables change by
- * differences, some of them twice, and some all at once, when sequences change slots; tokens come from
- * the host, and from picks of the last two steps, which nobody has collected yet; some of those picks
- * are not finite.  All that again with steps that were rehearsed, whose operators nobody calls.
+ * Sequences grow, are forked with their last page copied, and begin anew.  Tables change by
+ * differences, some of them twice.  They change all at once when sequences change slots.
+ * Tokens come from the host, and from picks of the last two steps, which have not been
+ * collected yet.  Some of those picks are not finite.  All of this runs again with rehearsed
+ * steps, whose operators the test does not call.
  */
 #include "tests/cuda/backend-rig.h"
 #include "tests/cuda/toy.h"
@@ -26,7 +27,7 @@ struct line { /* a sequence */
         uint32_t pages[MY_TABLE];
 };
 
-struct past { /* a step, for who comes later */
+struct past { /* a step, kept for later comparison */
         uint64_t number;
         uint32_t want_count, want[MY_WANTS];
         uint32_t tokens[MY_WANTS], logprobs[MY_WANTS];
@@ -120,8 +121,10 @@ static void fork_line(uint32_t slot, uint32_t from)
         to->length = of->length;
 }
 
-/* Sequences go on in other slots, so every table is another while steps are under way; and at times each
- * entry is some other page before that. */
+/*
+ * Sequences move to other slots, so every table changes while steps are under way.  Sometimes
+ * each entry is set to some other page before that.
+ */
 static void change_all(void)
 {
         static struct line lines[MY_SLOTS];
@@ -169,7 +172,7 @@ static uint32_t take_token(struct step_row *row)
         want = random_below(past->want_count);
         row->from_step = past->number;
         row->from_row = past->want[want];
-        row->token = 1u << 31; /* nobody looks */
+        row->token = 1u << 31; /* never read */
         return past->tokens[want] == PICK_NOT_FINITE ? 0 : past->tokens[want];
 }
 
@@ -307,7 +310,10 @@ static void collect(const struct toy *toy, struct past *past)
                                  (unsigned)past->number, past->want[i], tokens[i], past->tokens[i]);
 }
 
-/* The oldest of those that are kept is about to be forgotten, if anybody ever asked. */
+/*
+ * The oldest of the kept tokens is about to be dropped, so it is checked if it was ever
+ * requested.
+ */
 static void take_leave(const struct toy *toy, uint64_t number)
 {
         struct past *past = past_of(number);

@@ -1,5 +1,6 @@
 /*
- * What the backend tells about itself, and the parts of it that the environment can leave out.
+ * The facts that the backend reports about itself, and the parts of it that the environment can
+ * disable.
  */
 #include <errno.h>
 

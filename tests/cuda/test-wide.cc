@@ -1,9 +1,10 @@
 /*
- * Products of many rows, by the library's stand-in and the kernels around it, against sums in double.
- * The device is pretended, and runs what it is given at once.
+ * Products of many rows, by the library's stand-in and the kernels around it, against sums in
+ * double.  The device is a stand-in that runs launches at once.
  *
- * Scratch is as large as wide_room() says, with what nobody should write behind it; rows of x past those
- * that there are hold garbage of one kind or another, which is multiplied and shows nowhere.
+ * Scratch is as large as wide_room() says, with guard bytes behind it that must stay unchanged.
+ * Rows of x past the valid ones hold garbage of various kinds, which is multiplied and must not
+ * show in any result.
  */
 #include "tests/cuda/rig.h"
 
@@ -96,7 +97,7 @@ struct world {
         linear_args a;
         uint32_t columns, parts;
         size_t w_bytes, w_scales, x_count;
-        double *w; /* (parts, n, columns): what the library is to multiply */
+        double *w; /* (parts, n, columns): the numbers that the library is to multiply */
         float *was;
         size_t scratch; /* bytes of each kind */
 };
@@ -121,7 +122,7 @@ static void roll_e4m3(uint32_t columns, uint8_t *row)
         }
 }
 
-/* Blocks of any bytes, but for the halves that multiply them. */
+/* Blocks of random bytes, except for the halves that multiply them. */
 static void roll_row(row_type type, uint32_t columns, uint8_t *row)
 {
         size_t block = type == ROW_Q8_0 ? 34 : type == ROW_Q4_0 ? 18 : row_bytes(type, 256);
@@ -178,7 +179,7 @@ static void pack(world *world, row_type type)
         free(floats);
 }
 
-/* A matrix, and so many rows of numbers. */
+/* A matrix, and `n` rows of numbers. */
 static world new_world(row_type type, linear_epilogue epilogue, uint32_t columns, uint32_t n,
                        uint32_t rows, bool bias)
 {
@@ -243,8 +244,8 @@ static void run_once(const linear_args *a, const wide_scratch *scratch)
 }
 
 /*
- * What comes of the first `count` rows in a bucket of `rows_max`, under all schedules the same: y, or
- * out.  All of x past count is `garbage`.
+ * The result for the first `count` rows in a bucket of `rows_max`: y, or out.  It must be the
+ * same under all schedules.  All of x past count is `garbage`.
  */
 static uint8_t *run(world *world, uint32_t rows_max, uint32_t count, uint16_t garbage)
 {
@@ -287,9 +288,9 @@ static uint8_t *run(world *world, uint32_t rows_max, uint32_t count, uint16_t ga
         return first;
 }
 
-/* ---- what comes out, by the book ---- */
+/* ---- expected results ---- */
 
-/* ... and how much was added up to get there: what rounding is relative to. */
+/* ... and the sum of absolute terms, to which rounding is relative. */
 static double sum_of(const world *world, uint32_t part, uint32_t row, uint32_t n, double *ret_size)
 {
         const linear_args *a = &world->a;
@@ -325,7 +326,7 @@ static void check_number(const world *world, const uint8_t *y, uint32_t row, uin
 
                 want = at * up;
                 got = bfloat_to_float(((const uint16_t *)y)[(size_t)row * a->out_columns + n]);
-                /* neither activation is steeper than 1.13 */
+                /* No activation is steeper than 1.13. */
                 allowed = fabs(want) / 256 + tiny * (1.13 * size * fabs(up) + fabs(at) * up_size) +
                           1e-30;
         } else {
@@ -359,7 +360,7 @@ static void check(const world *world, const uint8_t *y, uint32_t count)
 static const row_type kinds[] = { ROW_BF16, ROW_Q8_0, ROW_Q4_0, ROW_F8_E4M3,
                                   ROW_Q4_K, ROW_Q5_K, ROW_Q6_K };
 
-/* So many columns, or as many as its blocks have. */
+/* This many columns, rounded up to whole blocks. */
 static uint32_t whole(row_type type, uint32_t columns)
 {
         bool is_blocks = type == ROW_Q4_K || type == ROW_Q5_K || type == ROW_Q6_K;
@@ -475,7 +476,8 @@ static void what_scratch_has_no_room_for_goes_in_pieces(void **)
         try_pieces(ROW_Q8_0, LINEAR_STORE, 64, 300, 150 * 64 * 2, 3); /* whole tiles: 128 */
         try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 32 * 70 * 4, 3);
         try_pieces(ROW_BF16, LINEAR_GATE, 64, 37, 1, 5);
-        try_pieces(ROW_Q4_0, LINEAR_GATE, 128, 37, 16 * 128 * 2, 5); /* weights are what is short */
+        /* room for weights is the limit */
+        try_pieces(ROW_Q4_0, LINEAR_GATE, 128, 37, 16 * 128 * 2, 5);
         try_pieces(ROW_Q8_0, LINEAR_GATE, 64, 37, 48 * 70 * 4, 2);
         for (row_type type : { ROW_F8_E4M3, ROW_Q4_K, ROW_Q5_K, ROW_Q6_K })
                 try_pieces(type, LINEAR_ADD, 256, 37, 16 * 256 * 2, 3);

@@ -12,7 +12,7 @@ uint32_t toy_next(uint32_t token)
         return token == TOY_BROKEN ? PICK_NOT_FINITE : follows(token);
 }
 
-/* Times TOY_SIZE that is more than a float can be. */
+/* Multiplied by TOY_SIZE this exceeds the largest float. */
 static float prefers(uint32_t row, uint32_t column)
 {
         if (row != follows(column))

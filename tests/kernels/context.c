@@ -55,7 +55,7 @@ void context_make(struct context *c)
 {
         size_t count = (size_t)CONTEXT_LENGTH * c->kv_heads * c->head_dim;
 
-        c->scale = 4 / sqrtf((float)c->head_dim); /* scores are far apart, some of them */
+        c->scale = 4 / sqrtf((float)c->head_dim); /* so that some scores are far apart */
         c->k = random_floats(count);
         c->v = random_floats(count);
         c->q = random_floats(ASKS * context_width(c));
@@ -79,7 +79,7 @@ const float *context_ask(const struct context *c, uint32_t slot, uint32_t positi
         return c->q + (position + slot * 13) % ASKS * context_width(c);
 }
 
-/* ---- what a backend has of it ---- */
+/* ---- a backend's copy of it ---- */
 
 static float *floats_load(struct seat *s, const float *host, size_t count)
 {
@@ -233,8 +233,9 @@ void seat_attend(struct seat *s, const struct context *c, const struct chunk *ch
         }
         step(s,
              (struct step){ .row_count = n, .run_count = chunk_count, .rows = rows, .runs = runs });
+        /* NaN remains where attend() writes nothing */
         for (size_t i = 0; i < n * width; i++)
-                ret_out[i] = NAN; /* unless it is written */
+                ret_out[i] = NAN;
         s->k->put(s->k, s->out, ret_out, n * width);
         assert_int_equal(s->k->attend(s->k, &op, s->out, s->q), 0);
         s->k->get(s->k, ret_out, s->out, n * width);

@@ -1,20 +1,21 @@
 /*
  * A long context in the pages of a backend, and rows that attend to it.
  *
- * Its numbers are the host's, the same for every backend.  They come into pages as a model's do: by
- * qkv(), of a matrix of zeros and a bias that is one position's numbers.  What was not written is NaN.
+ * Its numbers are computed on the host and are the same for every backend.  They reach pages in
+ * the way of a model's numbers: qkv() with a matrix of zeros, and a bias that holds one
+ * position's numbers.  Positions that were not written hold NaN.
  *
- * Slot 0 has the context; slots 1 and 2 have the same pages in another order, which makes them
- * sequences of their own.
+ * Slot 0 has the context.  Slots 1 and 2 have the same pages in another order, so they are
+ * different sequences.
  */
 #ifndef TESTS_KERNELS_CONTEXT_H
 #define TESTS_KERNELS_CONTEXT_H
 
 #include "tests/kernels/world.h"
 
-#define CONTEXT_PAGES  197u /* a prime: any stride below it orders them */
+#define CONTEXT_PAGES  197u /* a prime: any smaller stride visits all of them */
 #define CONTEXT_LENGTH (CONTEXT_PAGES * PAGE_POSITIONS)
-#define ASKS           67u /* rows that ask differently */
+#define ASKS           67u /* different query rows */
 #define SEATS_MAX      17u
 #define CONTEXT_ROWS   160u
 
@@ -30,11 +31,11 @@ struct context {
         float *sinks, *slopes; /* (heads) */
 };
 
-/* A backend with room for contexts, and its objects for the one that it has. */
+/* A backend with room for contexts, and its objects for the current one. */
 struct seat {
         struct kernels *k;
         uint32_t threads;
-        uint32_t stride; /* how its pages are ordered */
+        uint32_t stride; /* the stride that orders its pages */
         uint64_t number; /* of its last step */
         struct kv *kv;
         struct mat *zeros;
@@ -45,26 +46,29 @@ struct seat {
 extern struct seat seats[SEATS_MAX];
 extern uint32_t seat_count;
 
-/* The cpu backend with each number of threads; only one and three, where a processor's own instruction for
- * fused sums is not used, which takes long. */
+/*
+ * Opens ref, and the cpu backend with each number of threads.  Where a processor's own
+ * instruction for fused sums is not used, only one and three threads are opened, since those
+ * runs take long.
+ */
 void seats_open(const uint32_t *threads, uint32_t count);
 void seats_close(void);
 
-/* Makes everything that follows from what it has already: random numbers below 1. */
+/* Fills in the fields that follow from those already set, with random numbers below 1. */
 void context_make(struct context *c);
 void context_free(struct context *c);
 static inline float *context_at(const struct context *c, float *k_or_v, uint32_t position)
 {
         return k_or_v + (size_t)position * c->kv_heads * c->head_dim;
 }
-/* (heads, head_dim): what the row of a position asks with */
+/* The query of the row at a position: (heads, head_dim). */
 const float *context_ask(const struct context *c, uint32_t slot, uint32_t position);
-/* Numbers in a row's result. */
+/* The count of numbers in a row's result. */
 static inline size_t context_width(const struct context *c)
 {
         return (size_t)c->heads * c->head_dim;
 }
-/* The first position that a row sees. */
+/* The first position that a row attends to. */
 static inline uint32_t context_first(const struct context *c, uint32_t own)
 {
         return c->window && own >= c->window ? own - c->window + 1 : 0;
@@ -72,14 +76,14 @@ static inline uint32_t context_first(const struct context *c, uint32_t own)
 
 void seat_take(struct seat *s, const struct context *c);
 void seat_leave(struct seat *s);
-/* Positions [from, to) of slot 0 are written. */
+/* Writes positions [from, to) of slot 0. */
 void seat_write(struct seat *s, const struct context *c, uint32_t from, uint32_t to);
-/* `s` has in its pages what `from` has. */
+/* Copies the pages of `from` into those of `s`. */
 void seat_copy(struct seat *s, const struct seat *from);
-/* The same context, its pages ordered otherwise. */
+/* Orders the pages of the same context by another stride. */
 void seat_order(struct seat *s, uint32_t stride);
 uint32_t seat_page(const struct seat *s, uint32_t slot, uint32_t index);
-/* Entries [from, to) of a slot's table are taken away, or there again. */
+/* Removes entries [from, to) of a slot's table, or puts them back if `there`. */
 void seat_pages(struct seat *s, uint32_t slot, uint32_t from, uint32_t to, bool there);
 /* ret_out: (rows of all chunks, heads, head_dim) */
 void seat_attend(struct seat *s, const struct context *c, const struct chunk *chunks,

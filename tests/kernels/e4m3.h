@@ -1,6 +1,6 @@
 /*
- * E4M3 as it is written down, for tests that hold code against it: sign 1, exponent 4 (bias 7), fraction 3;
- * all ones is NaN, there is no infinity.
+ * E4M3 as its definition says, for tests that compare code with it: sign 1, exponent 4 (bias
+ * 7), fraction 3; all ones is NaN, there is no infinity.
  */
 #ifndef TESTS_KERNELS_E4M3_H
 #define TESTS_KERNELS_E4M3_H
@@ -18,7 +18,7 @@ static inline double e4m3_value(uint8_t byte)
         return byte & 0x80 ? -v : v;
 }
 
-/* The byte whose value is nearest to x, which is finite; of two of them the even one. */
+/* The byte whose value is nearest to x, which is finite; in a tie the even byte. */
 static inline uint8_t e4m3_nearest(double x)
 {
         uint8_t nearest = 0;

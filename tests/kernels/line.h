@@ -1,6 +1,7 @@
 /*
- * kernels/draw.h, worked out in long double with the C library's sort: who stands in line, how many of them the cuts
- * keep, and on whom the draw falls.  In C and in C++; no backend has a part in it.
+ * The sampling of kernels/draw.h, computed in long double with the C library's sort: the order
+ * of the candidates, how many of them the cuts keep, and which of them is drawn.  It compiles
+ * as C and as C++, and shares no code with any backend.
  *
  *      line_new(&line, vocab_max);
  *      line_up(&line, logits, vocab);
@@ -8,8 +9,9 @@
  *      line_allows(&line, &pick, token, &near);  ... or one that rounding may make of it
  *      line_free(&line);
  *
- * A backend rounds.  Where a border of top_p or min_p, or the draw, lies as near to the border between two tokens as its
- * sums may be off, either is right; `near` says how near that is.
+ * A backend rounds.  A border of top_p or min_p, or the draw, may lie closer to the border
+ * between two tokens than the error of the backend's sums.  Then either token is right; `near`
+ * is that error.
  */
 #ifndef TESTS_KERNELS_LINE_H
 #define TESTS_KERNELS_LINE_H
@@ -34,7 +36,7 @@ extern "C" {
 #include "kernels/draw.h"
 #include "kernels/kernels.h"
 
-/* Draws that are looked for in vain by trying: of seed 0, by choice and position. */
+/* Draws too rare to be found by trying, for seed 0; each is a choice and a position. */
 #define DRAW_LEAST      0xadcbd2c4u, UINT64_C(0xf783ed5a01eea480) /* piece 0 */
 #define DRAW_BELOW_HALF 0x44dcd110u, UINT64_C(0xc65c820e3a69d08e) /* piece 2^39 - 1 */
 #define DRAW_ABOVE_HALF 0x9eded076u, UINT64_C(0xfbea6cd0b264b5c4) /* piece 2^39 */
@@ -47,16 +49,20 @@ struct candidate {
 
 struct line {
         uint32_t vocab;
-        bool finite;           /* as a row must be that is picked from */
+        /* no NaN or +infinity, and not all -infinity: the row can be picked from */
+        bool finite;
         struct candidate *all; /* best first */
-        long double *chances;  /* of all[i], as parts of what top_k keeps */
-        long double *by_id;    /* of those that are kept */
+        long double *chances;  /* of all[i], as parts of the whole that top_k keeps */
+        long double *by_id;    /* chances by token id, of kept candidates */
 };
 
 struct near {
-        long double sum; /* by so much of the whole is a sum of chances off */
-        long double
-                chance; /* ... and a chance, of itself, for each factor of e that it is less than the first one's */
+        long double sum; /* the error of a sum of chances, as part of the whole */
+        /*
+         * the relative error of a chance, for each factor of e by which it is below the largest
+         * chance
+         */
+        long double chance;
 };
 
 static inline void line_new(struct line *line, uint32_t vocab_max)
@@ -100,7 +106,7 @@ static inline void line_up(struct line *line, const float *logits, uint32_t voca
                 qsort(line->all, vocab, sizeof(*line->all), candidate_compare);
 }
 
-/* Steps 2 and 3: how many top_k keeps, and their chances. */
+/* Steps 2 and 3: returns how many candidates top_k keeps, and sets their chances. */
 static inline uint32_t line_weigh(struct line *line, const struct pick *pick)
 {
         uint32_t count = pick->top_k && pick->top_k < line->vocab ? pick->top_k : line->vocab;
@@ -115,7 +121,10 @@ static inline uint32_t line_weigh(struct line *line, const struct pick *pick)
         return count;
 }
 
-/* Steps 4 and 5: how many of the first `count` are kept, with borders moved. */
+/*
+ * Steps 4 and 5: returns how many of the first `count` are kept if the borders are moved by
+ * these amounts.
+ */
 static inline uint32_t line_cut(const struct line *line, const struct pick *pick, uint32_t count,
                                 long double top_p_by, long double min_p_by)
 {
@@ -160,7 +169,10 @@ static inline uint32_t line_pick(struct line *line, const struct pick *pick)
         return line_draw(line, pick, line_cut(line, pick, line_weigh(line, pick), 0, 0));
 }
 
-/* Whether the draw falls on `token`, or so near to it, if some number of candidates is kept from `least` to `most`. */
+/*
+ * Whether the draw falls on `token` or within `by` of it, for some number of kept candidates
+ * from `least` to `most`.
+ */
 static inline bool line_reaches(const struct line *line, const struct pick *pick, uint32_t least,
                                 uint32_t most, uint32_t token, long double by)
 {

@@ -1,6 +1,7 @@
 /*
- * Random rows of logits and random picks from them, in C and in C++.  Their kinds are what a fast way of picking may
- * take a wrong turn at: ties, crowds, whole blocks that nobody is in, a largest one in the last block.
+ * Random rows of logits and random picks from them, in C and in C++.  Their kinds are cases
+ * that a fast way of picking may get wrong: ties, crowded values, whole blocks without
+ * candidates, the largest logit in the last block.
  */
 #ifndef TESTS_KERNELS_PICK_ROWS_H
 #define TESTS_KERNELS_PICK_ROWS_H
@@ -12,7 +13,7 @@
 
 #include "kernels/kernels.h"
 
-/* Of logits, as backends like them; whole ones are masked. */
+/* Logits per block, as backends divide rows.  The test masks whole blocks. */
 #define BLOCK 32u
 #define SPAN  1024u
 
@@ -72,21 +73,21 @@ static inline float random_logit(enum row_kind kind)
         float f;
 
         switch (kind) {
-        case FLAT: /* hardly two are the same, and all are much alike */
+        case FLAT: /* nearly all differ, but only slightly */
                 return random_normal() * 0.05f;
         case STEEP: /* as a model has them: few are likely */
                 return -3 * logf((float)(random_next() >> 8 | 1) * 0x1p-24f);
-        case STEPS: /* many equals */
+        case STEPS: /* many equal logits */
                 return (float)random_below(40) / 8;
         case TWO:
                 return random_below(3) ? -1 : 0.5f;
         case EQUAL:
                 return -1.5f;
-        case CROWD: /* neighbours, in one first bucket whatever the temperature */
+        case CROWD: /* close together: all in one first bucket, whatever the temperature */
                 return 20 + (float)random_below(3000) * 0x1p-19f;
         case WILD:
                 return random_finite();
-        case ZEROS: /* on both sides of 0, and both of it */
+        case ZEROS: /* on both sides of 0, and both zeros */
                 f = (float)((int)random_below(9) - 4) * 0x1p-149f;
                 return f == 0 && random_below(2) ? -0.0f : f;
         default:
@@ -128,7 +129,7 @@ static inline void random_row(float *row, uint32_t vocab, enum row_kind kind)
                 row[random_below(vocab)] = bad[random_below(3)];
         if (kind == PEAKED)
                 row[random_below(vocab)] += 15;
-        if (random_below(4) == 0) /* one that stands out */
+        if (random_below(4) == 0) /* a single outlier */
                 row[random_below(vocab)] += 5;
         if (random_below(4) == 0)
                 row[last + random_below(vocab - last)] += 6;

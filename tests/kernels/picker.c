@@ -140,7 +140,7 @@ void follow(struct bench *b, const float *logits, uint32_t vocab, const struct p
         }
 }
 
-/* Worked out in long double. */
+/* Computes the expected values in long double. */
 void expect_told(struct bench *b, uint32_t want, uint32_t picked, uint32_t count)
 {
         struct logprob told[PICK_LOGPROBS_MAX];
@@ -160,8 +160,9 @@ void expect_told(struct bench *b, uint32_t want, uint32_t picked, uint32_t count
                         at++;
                 wanted = (float)((long double)all[at].logit - all[0].logit - logl(sum));
                 assert_int_equal(told[i].token, all[at].id);
+                /* equal, which includes -inf */
                 if (told[i].logprob == wanted)
-                        continue; /* -inf, too */
+                        continue;
                 if (!(fabsf(told[i].logprob - wanted) <= 1e-6 * fmaxf(1, -wanted)))
                         fail_msg("vocab %u: token %u is told with %.9g, not %.9g", b->line.vocab,
                                  all[at].id, told[i].logprob, wanted);

@@ -165,7 +165,7 @@ static inline void assert_near(float got, long double expected)
                 fail_msg("got %.9g, expected %.9Lg", got, expected);
 }
 
-/* Where a number of K (v 0) or V (v 1) lies, counted over all numbers, from the words of page.h. */
+/* The index of a number of K (v 0) or V (v 1) among all numbers, from the description in page.h. */
 static inline size_t number_at(uint32_t slot, uint32_t position, uint32_t layer, uint32_t head,
                                uint32_t v, uint32_t i)
 {

@@ -1,5 +1,6 @@
 /*
- * What there is for us, by control groups of both versions, made of plain files.
+ * The processors and memory that we may use, by control groups of both versions, which are
+ * simulated with plain files.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -34,7 +35,7 @@ static void write_file(const char *name, const char *text)
         assert_int_equal(fclose(file), 0);
 }
 
-/* What is allowed to who is in these groups. */
+/* The number of cores that a process in these groups may use. */
 static uint64_t cores(const char *groups)
 {
         char path[256];
@@ -96,7 +97,7 @@ static void the_tightest_group_around_counts(void **state)
         assert_int_equal(cores("0::/a/b/c\n"), 2);
 }
 
-/* It is told its name outside, but has its own folder at the top. */
+/* The container gets its name as seen from outside, but finds its own folder at the top. */
 static void a_container_finds_its_limit(void **state)
 {
         (void)state;
@@ -151,7 +152,10 @@ static void memory_is_what_the_tightest_group_around_may_have(void **state)
         assert_true(cores("0::/m/n\n") == ALLOWANCE_NO_LIMIT);
 }
 
-/* Beyond it the kernel makes a group wait until it has less: nobody serves like that. */
+/*
+ * Above this limit the kernel slows a group down until it uses less, which makes serving
+ * useless.
+ */
 static void memory_that_slows_down_counts(void **state)
 {
         (void)state;

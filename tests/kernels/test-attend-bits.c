@@ -1,10 +1,11 @@
 /*
- * Attention over long contexts: a row's bits do not depend on its company, on where its pages are, or on
- * what is where it may not look.
+ * Attention over long contexts: a row's bits do not depend on the other rows of its step, on
+ * where its pages are, or on memory that it must not read.
  *
- * Each row is asked for alone, of the fastest instruction set and one thread, and all other ways have to
- * give these bits: every instruction set and number of threads, rows in runs that are cut in any way, beside
- * other sequences, from pages in another order, with pages that are not there.  A NaN is a NaN.
+ * Each row is computed alone, with the fastest instruction set and one thread.  All other ways
+ * must give the same bits: every instruction set and number of threads, rows in runs that are
+ * cut in any way, beside other sequences, from pages in another order, and with missing pages.
+ * All NaNs count as equal.
  */
 #include "tests/kernels/context.h"
 
@@ -26,7 +27,10 @@ static int close_seats(void **state)
 
 static float *answers[SLOTS][CONTEXT_LENGTH];
 
-/* The row at a position of a slot alone; the pages have to be as they were for who asks first. */
+/*
+ * The result of the row at a position of a slot alone.  It is computed at the first call and
+ * kept, so the pages must be valid at that time.
+ */
 static const float *alone(const struct context *c, uint32_t slot, uint32_t position)
 {
         struct chunk chunk = { slot, position, 1 };
@@ -66,7 +70,7 @@ static void end(struct context *c)
         context_free(c);
 }
 
-struct spoil { /* what was written where it makes others other than they are alone */
+struct spoil { /* numbers written at places where they must make rows differ */
         uint32_t position;
         bool is_v;
         uint32_t kv_head, d;
@@ -81,7 +85,7 @@ static bool sees(const struct context *c, const struct spoil *spoil, uint32_t ow
                (!spoil->is_v || spoil->d == d || KV_HAS_SCALES(c->type));
 }
 
-/* As alone, but for what has seen `spoil`, which is not finite. */
+/* Rows must be as they are alone, except for those that see `spoil`, which are not finite. */
 static void are_as_alone(struct seat *s, const struct context *c, const struct chunk *chunks,
                          uint32_t count, const struct spoil *spoil)
 {
@@ -205,7 +209,7 @@ static void row_has_the_same_bits_beside_others_and_from_pages_in_any_order(void
         }
 }
 
-/* ---- what a row may not see ---- */
+/* ---- positions that a row must not see ---- */
 
 static const float bads[] = { NAN, INFINITY, -INFINITY, 3e38f };
 #define BADS 4u
@@ -226,7 +230,10 @@ static void spoil_all(struct seat *s, const struct context *c, uint32_t from, ui
         free(spoilt.k);
 }
 
-/* A run up to `own` while all behind it is spoilt, and its last row alone, without the pages behind. */
+/*
+ * A run up to `own` while all positions behind it hold `bad`.  Then its last row alone, without
+ * the pages behind it.
+ */
 static void nothing_later_is_seen(struct seat *s, const struct context *c, uint32_t own, float bad)
 {
         uint32_t to = own + 100, page = own / PAGE_POSITIONS + 1;

@@ -1,23 +1,24 @@
 /*
- * Attention of the cpu backend over long contexts, against ref: for every type of pages, every instruction
- * set this machine has, and rows that stand at, before and behind every place where an
- * implementation may cut their positions: at 16, 64, 1024 and what is a multiple of those.
+ * Attention of the cpu backend over long contexts, against ref.  It covers every type of pages
+ * and every instruction set of this machine.  Rows stand at, before and behind every place
+ * where an implementation may cut their positions: at 16, 64, 1024 and their multiples.
  *
- * How far it may be from ref. With u = 2^-24, a row sees n positions; what weighs one of them is
- * e^(score - largest), and the result is the sum of weights times values by the sum of weights.
+ * The bound on the difference from ref, with u = 2^-24.  A row sees n positions.  The weight of
+ * a position is e^(score - largest).  The result is the sum of weights times values, divided by
+ * the sum of weights.
  *
- *      score     a sum of head_dim products: off by SLACK(head_dim) of what it could be at most, which is
- *                scale |q| |k|.  A cap is nowhere steeper than 1, and off by SLACK(0) of itself, and so is
- *                what a slope adds.
- *      weight    off by the factor e^(what the score is off).  The score less the largest is rounded
- *                to u of itself, and what is below e^-104 is nothing at all; so it is for the steps from the
- *                largest up to here to the next, together, and twice 104 u with e's own are 256 u.
- *                Each such step is a product more, at most one for 16 positions and one for
- *                each span: 4 u.
+ *      score     a sum of head_dim products: off by SLACK(head_dim) of the largest possible value,
+ *                which is scale |q| |k|.  A cap is nowhere steeper than 1, and adds an error of
+ *                SLACK(0) of itself.  So does a slope.
+ *      weight    off by the factor e^(error of the score).  The score less the largest is rounded
+ *                to u of itself, and weights below e^-104 become 0.  The same holds for all steps
+ *                from one largest score to the next, together.  Twice 104 u and the error of e
+ *                itself make 256 u.  Each such step is one more product, at most one for 16
+ *                positions and one for each span: 4 u.
  *      sums      each number in them is rounded at most n times, and SLACK(n) has room for
- *                those of tiles and spans.
+ *                the sums of tiles and spans.
  *
- * Both sums are off by so much, and no value is above the largest.
+ * Both sums have this error, and no value is above the largest.
  */
 #include "tests/kernels/context.h"
 
@@ -39,7 +40,7 @@ static int close_seats(void **state)
         return 0;
 }
 
-struct extent { /* of what a context has: the longest key of all heads, and the largest value */
+struct extent { /* bounds of a context: the longest key of all heads, and the largest value */
         double key, value;
 };
 
@@ -54,8 +55,10 @@ static struct extent extent_of(const struct context *c)
                 e.key = fmax(e.key, sqrt(square));
                 e.value = fmax(e.value, fabsf(c->v[i]));
         }
-        /* rounded in pages: a bfloat by 2^-8 of itself, an integer by 1/254 of the largest in its head, of
-         * which E4M3 is off by 2^-4 of itself */
+        /*
+         * Pages round: a bfloat by 2^-8 of itself, an integer by 1/254 of the largest in its
+         * head.  E4M3 is off by 2^-4 of itself.
+         */
         e.key *= c->type == KV_FP8 ? 1.07 : 1.01 + sqrt(c->head_dim) / 254;
         e.value *= c->type == KV_FP8 ? 1.07 : 1.01;
         return e;
@@ -95,7 +98,7 @@ static void row_is_near(const struct context *c, const struct extent *e, const s
         }
 }
 
-/* All seats are asked for the row at `own`, and each is held against ref. */
+/* Computes the row at `own` on all seats, and compares each with ref. */
 static void row_agrees(const struct context *c, const struct extent *e, uint32_t own)
 {
         float *should = malloc(context_width(c) * sizeof(*should));
@@ -134,7 +137,7 @@ static void leave_all(void)
 static const uint32_t owns[] = { 0,   1,    15,   16,   17,   62,   63,   64,   65,   127,
                                  128, 1022, 1023, 1024, 1025, 2047, 2048, 2049, 2050, 3100 };
 
-/* `count` rows, each when what it sees is written and nothing else is. */
+/* Checks `count` rows, each when all positions that it sees are written and no others. */
 static void rows_agree(const struct context *c, uint32_t count)
 {
         struct extent e = extent_of(c);
@@ -210,7 +213,7 @@ static void windows_that_begin_anywhere_agree_with_ref(void **state)
         }
 }
 
-/* What a position's score is about, of those that differ by more than a weight can. */
+/* How the scores run over the positions.  They differ by more than a weight can express. */
 enum course {
         HUGE_EARLY,
         HUGE_LATE,

@@ -1,16 +1,18 @@
 /*
  * Every operator of the cpu backend against ref, and against itself.
  *
- * Against ref, operators get random inputs of odd shapes.  How far the two may be apart is known
- * beforehand: rows are rounded to bytes or to bfloats before they are multiplied with weights that are
- * blocks or bfloats (kernels/cpu/acts.h), and sums are of floats.  What that makes of a product is what
- * products_off() says; through norms, turns and activations it is followed here.
+ * Against ref, operators get random inputs of odd shapes.  The allowed difference is computed
+ * beforehand.  Rows are rounded to bytes or to bfloats before they are multiplied with weights
+ * that are blocks or bfloats (kernels/cpu/acts.h), and sums are of floats.  products_off()
+ * gives the error of a product.  The tests follow that error through norms, rotations and
+ * activations.
  *
- * Against itself, for every instruction set this machine has and for 1, 2 and 3 threads,
- * the same inputs must give the same bits: but for products with bfloats, whose bits are those of a
- * kind of sets (world.h).
+ * Against itself, for every instruction set of this machine and for 1, 2 and 3 threads, the
+ * same inputs must give the same bits.  Products with bfloats are an exception: their bits are
+ * equal within a kind of sets (world.h).
  *
- * With less than one for SMV_TEST_SCALE every third shape and type, say, from any on.
+ * With SMV_TEST_SCALE below 1 only every third shape and type, for example, is tested, from a
+ * random first one on.
  */
 #include "tests/kernels/world.h"
 #include "tests/scale.h"
@@ -64,7 +66,7 @@ static double tile_number(const struct kv *kv, enum kv_layout layout, uint32_t p
         return number_in(kv, tile, at, line);
 }
 
-/* By how much numbers of nearly the same float may differ: units of what it became. */
+/* By how much two roundings of nearly the same float may differ: units of the rounded number. */
 static double unit_of(const struct kv *kv, uint32_t page, uint32_t head, uint32_t is_v,
                       uint32_t line, double number)
 {
@@ -77,7 +79,7 @@ static double unit_of(const struct kv *kv, uint32_t page, uint32_t head, uint32_
                 return fabs(number) * 0x1p-7;
         case KV_INT8:
                 return kv_scales(kv, tile)[line];
-        case KV_FP8: /* of what it was, which is at most 16/15 of what it became */
+        case KV_FP8: /* of the number before rounding, which is at most 16/15 of the rounded one */
                 return fabs(number) * 2 / 15 + kv_scales(kv, tile)[line] * 0x1p-9;
         case KV_F32:
                 break;
@@ -239,7 +241,10 @@ static void head_near(const struct pair *p, uint32_t row, uint32_t position, uin
                 is = tile_number(&p->is_kv, p->k->layout, page, 1, kv_head, is_v, line, d);
                 should = tile_number(&p->should_kv, KV_LAYOUT_NATURAL, page, 1, kv_head, is_v, line,
                                      d);
-                /* each rounded by half a unit, of what may itself be off; so may a scale, by its largest */
+                /*
+                 * Each is rounded by half a unit of a value that is itself off by the slack.  A
+                 * scale is off by that of its largest number, too.
+                 */
                 slack += unit_of(&p->should_kv, page, kv_head, is_v, line, fabs(should) + slack);
                 if (KV_HAS_SCALES(s->kv))
                         slack += most / 127;
@@ -335,7 +340,7 @@ static void project_near(const struct pair *p, uint32_t row, double *sums, doubl
                      off[i] + (1 + fabs(sums[i])) * SLACK(0));
 }
 
-/* act(g) is no larger than g, nor much steeper. */
+/* act(g) is no larger than g, and not much steeper. */
 static void gate_near(const struct pair *p, uint32_t row, double *sums, double *abs, double *off)
 {
         const struct host *h = p->host;
@@ -396,7 +401,10 @@ static void same_bits(const char *what, const struct kernels *k, uint32_t thread
                 fail_msg("%s of %s with %u threads has other bits", what, k->name, threads);
 }
 
-/* `a` of a set and `b` of one of kind 0 or of its own: what has to be the same is. */
+/*
+ * `a` of a set, and `b` of one of kind 0 or of its own kind: compares the results that must be
+ * equal.
+ */
 static void operators_same(const struct host *h, uint32_t set, bool own_kind, size_t page_bytes,
                            const struct outputs *a, const struct outputs *b)
 {
@@ -419,7 +427,7 @@ static void operators_same(const struct host *h, uint32_t set, bool own_kind, si
                           row * s->vocab);
 }
 
-/* The first set of a kind is held against ref, and all of that kind have its bits. */
+/* The first set of a kind is compared with ref, and all others of that kind have the same bits. */
 static void sets_compare(const struct host *h, const struct inputs *in,
                          const struct outputs *should, const struct kv *kv)
 {
@@ -505,7 +513,10 @@ static struct shape random_shape(uint32_t i)
         };
 }
 
-/* Of so many: *ret_first, and each that is the result after the one before. */
+/*
+ * Selects some of `n` cases: *ret_first, and from there on every case at a distance of the
+ * result.
+ */
 static uint32_t every(uint32_t n, uint32_t *ret_first)
 {
         uint32_t most = scaled(n, n), step = (n + most / 2) / most;

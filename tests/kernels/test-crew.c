@@ -1,6 +1,5 @@
 /*
- * The crew: every item once, what was written is seen, and nothing runs when
- * there is nothing to do.
+ * The crew runs every item once, its writes are seen, and no thread runs when there is no work.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -51,8 +50,9 @@ static void each_item_is_done_once_and_seen(void **state)
                 for (uint32_t round = 0; round < 2000; round++) {
                         uint32_t items = round * 7919 % (round % 3 ? 9 : ITEMS);
 
+                        /* long enough for the threads to fall asleep */
                         if (round % 500 == 499)
-                                nap(2); /* long enough to fall asleep */
+                                nap(2);
                         job.input = round;
                         crew_run(crew, count_work, &job, items);
                         for (uint32_t i = 0; i < items; i++)

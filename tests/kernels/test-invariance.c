@@ -1,12 +1,12 @@
 /*
- * A row's bits do not depend on its company.
+ * A row's bits do not depend on the other rows of its step.
  *
- * A small model of two layers is run from token to logits, one row at a time:
- * that is what every position should give.  Then the same sequence is run in
- * runs of 1 to 19 rows, in runs of random length, beside other sequences, and
- * with its last row run again on pages that are not written, on every instruction
- * set and with 1, 2 and 3 threads: same bits every time, but for weights that are
- * bfloats, with which each kind of sets (world.h) has its own.
+ * A small model of two layers is run from token to logits, one row at a time.  This gives the
+ * expected result of every position.  Then the same sequence is run in runs of 1 to 19 rows, in
+ * runs of random length, beside other sequences, and with its last row run again on pages that
+ * are not written.  This is repeated with every instruction set and with 1, 2 and 3 threads.
+ * The bits must be the same every time.  If weights are bfloats, they must be the same within
+ * each kind of sets (world.h).
  */
 #include "tests/kernels/world.h"
 
@@ -104,7 +104,7 @@ static void run_beside(struct model *m, struct result *r)
 
 static const struct chunk again = { 0, LENGTH - 1, 1, .again = true };
 
-/* The last position once more, from what is in the pages. */
+/* The last position once more, from the KV in the pages. */
 static void run_again(struct model *m, struct result *r)
 {
         memset(r->logits + (LENGTH - 1) * m->host->s.vocab, 0, m->host->s.vocab * sizeof(float));
@@ -145,8 +145,9 @@ static void check_set(uint32_t set, const struct host *h, const struct result *a
         struct model m;
 
         for (uint32_t most = 0; most < 20; most++) {
+                /* all lengths with the first set, a few lengths with the others */
                 if (set && most > 1 && most != 1 + set && most != 19)
-                        continue; /* every length once, a few everywhere */
+                        continue;
                 model_open(&m, sets[set], h);
                 run_cut(&m, most, other);
                 model_close(&m);

@@ -1,6 +1,7 @@
 /*
- * Memory that steps write to: the kernel made it before there was a step.  Counted by the kernel, as
- * faults of this process.  And that a piece of memory is nobody else's.
+ * The kernel must have provided the memory that steps write to before the first step.  The
+ * tests count page faults of this process as the kernel reports them.  They also check that
+ * pieces of memory are not shared.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
- * Single numbers through the operators: every 16-bit weight is read as what it
- * is, and the functions (silu, gelu, softcap) are right to a few units in the
- * last place over all of their range.
+ * Single numbers through the operators: every 16-bit weight is read with its exact value, and
+ * the functions (silu, gelu, softcap) are right to a few units in the last place over all of
+ * their range.
  */
 #include "tests/kernels/world.h"
 
@@ -151,7 +151,10 @@ static double function(uint32_t which, double x)
         }
 }
 
-/* What rounding alone explains: a part of the result, and of what cancelled on the way to it. */
+/*
+ * The error that rounding alone explains: a part of the result, and of terms that cancelled on
+ * the way.
+ */
 static double allowed(uint32_t which, double x, double y)
 {
         double slack = fabs(y) * 6 * 0x1p-24;
@@ -229,7 +232,7 @@ struct line {
         uint8_t bytes[HEAD];
 };
 
-/* What page.h says of K and V where K is the row itself, and V twice that. */
+/* K and V as page.h describes them, where K is the row itself, and V twice that. */
 static void put_heads(struct kernels *k, enum kv_type type, const float in[HEAD],
                       struct line ret_lines[2])
 {

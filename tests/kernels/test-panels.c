@@ -1,8 +1,9 @@
 /*
- * Panels (kernels/cpu/panel.h): what is put comes back, bit for bit, and lies where the header says.
+ * Panels (kernels/cpu/panel.h): the rows that are put come back, bit for bit, and lie where the
+ * header says.
  *
- * Rows are any bytes at all, NaN among the scales: repacking loses nothing.  Where a code lies is
- * looked up here by the words of the header alone.
+ * Rows are random bytes, with NaN among the scales: repacking loses nothing.  The test finds
+ * the place of a code from the header's description alone.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -203,7 +204,10 @@ static void threads_put_rows_of_a_panel_beside_each_other(void **state)
 
 /* ---- where it lies ---- */
 
-/* A row has bits of its own: in panels of noughts and of ones alike it leaves all others as they were. */
+/*
+ * A row has its own bits.  In panels of zeros and in panels of ones it leaves all other rows
+ * unchanged.
+ */
 static void row_changes_no_bit_of_another(void **state)
 {
         struct weights w;
@@ -220,7 +224,7 @@ static void row_changes_no_bit_of_another(void **state)
                         put_row(&w, row);
                         rows_come_back(&w);
                         memcpy(before, w.panel, w.panel_bytes);
-                        put_row(&w, row); /* once more: nothing is added to what was there */
+                        put_row(&w, row); /* once more: the row is replaced, not added */
                         assert_memory_equal(before, w.panel, w.panel_bytes);
                         free(before);
                         weights_free(&w);
@@ -269,7 +273,7 @@ static uint32_t dword(const uint8_t *quads, uint32_t row)
         return u;
 }
 
-/* Codes of 32 columns: [quad][row][4] and what the header says of it. */
+/* Codes of 32 columns: [quad][row][4], as the header describes them. */
 static uint32_t bytes_code(const uint8_t *at, uint32_t row, uint32_t column)
 {
         return at[column / 4 * 128 + row * 4 + column % 4];
@@ -282,7 +286,10 @@ static uint32_t nibbles_code(const uint8_t *at, uint32_t row, uint32_t column)
         return column / 4 < 4 ? byte & 15 : byte >> 4;
 }
 
-/* The second half, of the upper 16 columns, is so many bytes after the first one's beginning. */
+/*
+ * The second half holds the upper 16 columns.  It begins `second` bytes after the first half's
+ * beginning.
+ */
 static uint32_t halves_code(const uint8_t *at, size_t second, uint32_t row, uint32_t column)
 {
         uint32_t i = column % 4, j = column % 16 / 4;
@@ -382,7 +389,10 @@ static const uint8_t *scales_check(enum row_type type, const uint8_t *slab, uint
         return slab;
 }
 
-/* What stands before the codes of 32 columns: two runs of 16.  Returns where the codes begin. */
+/*
+ * Checks the fields before the codes of 32 columns, which are two runs of 16.  Returns where
+ * the codes begin.
+ */
 static const uint8_t *runs_check(enum row_type type, const uint8_t *at, uint32_t row,
                                  const struct block *b, uint32_t first)
 {

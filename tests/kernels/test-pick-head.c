@@ -1,10 +1,11 @@
 /*
- * Picking from what head() made in the same step, of any backend: `test-pick-head ref`, `test-pick-head cpu`.  While a
- * backend makes logits it may note what picking would look for; so here are all the ways in which such notes could be
- * somebody else's.  What is picked is held against the definition (line.h) for the logits that get() shows.
+ * Picking from logits that head() made in the same step, with any backend: `test-pick-head
+ * ref`, `test-pick-head cpu`.  While a backend makes logits it may keep notes for the pick.
+ * The tests cover all ways in which such notes could belong to other logits.  Picks are
+ * compared with the definition (line.h) for the logits that get() returns.
  *
- * Column c of the matrix holds the logits that row c is to have: x has 4 there and 0 elsewhere.  One that is
- * masked is 4 times a number that is too large for that.
+ * Column c of the matrix holds the logits of row c: x has 4 there and 0 elsewhere.  A masked
+ * logit is 4 times a number so large that the product overflows.
  */
 #include <stdio.h>
 #include <time.h>
@@ -122,7 +123,7 @@ static void run_head(struct stage *s, float *logits, float softcap)
         assert_int_equal(s->b.k->head(s->b.k, &op, logits, s->x), 0);
 }
 
-/* Picks, ends the step and looks at what was picked and told. */
+/* Picks, ends the step, and checks the picks and the reported numbers. */
 static void expect_picks(struct stage *s, const float *logits, uint32_t vocab,
                          const struct pick *picks, uint32_t count)
 {
@@ -234,7 +235,7 @@ static void logprobs_are_of_what_head_made(void **state)
         }
 }
 
-/* ---- what is not finite ---- */
+/* ---- numbers that are not finite ---- */
 
 /* A weight that is no number makes the logit of its token none, in all rows. */
 static void a_weight_that_is_not_finite_is_seen_in_all_rows(void **state)
@@ -318,7 +319,7 @@ static void one_logit_that_is_put_after_head_counts(void **state)
                 picks_make(picks, 6, vocab);
                 begin(s, first_six, picks, 6);
                 run_head(s, s->b.logits, 0);
-                if (i % 4 == 1) /* who was the largest is it no longer */
+                if (i % 4 == 1) /* the row's largest logit is no longer the largest */
                         at = largest_of(s, row);
                 s->b.k->put(s->b.k, s->b.logits + row * vocab + at, &values[i % 4], 1);
                 expect_picks(s, s->b.logits, vocab, picks, 6);
@@ -335,8 +336,8 @@ static void rows_that_are_put_after_head_count(void **state)
 
         stage_set(s, vocab);
         for (uint32_t i = 0; i < 6; i++) {
-                uint32_t from =
-                        i == 5 ? 500 : i * 500; /* from the middle of one to that of another */
+                /* from the middle of one row to that of another */
+                uint32_t from = i == 5 ? 500 : i * 500;
 
                 picks_make(picks, 6, vocab);
                 for (uint32_t r = 0; r < 3; r++)
@@ -349,7 +350,7 @@ static void rows_that_are_put_after_head_count(void **state)
         stage_clear(s);
 }
 
-/* What is put before head() is overwritten; what is put elsewhere has nothing to do with it. */
+/* Numbers put before head() are overwritten, and numbers put elsewhere have no effect. */
 static void what_is_put_before_head_or_elsewhere_does_not_count(void **state)
 {
         static const uint32_t vocab = 1000;
@@ -395,8 +396,9 @@ static void logits_in_another_buffer_count(void **state)
 }
 
 /*
- * They lie there still: the same rows for fewer, the second row as the first, and rows that are shorter; and
- * nobody knows any more what they weigh, at temperatures that those rows did not have.
+ * Later steps pick from the same logits: the same rows for fewer picks, the second row as the
+ * first, and shorter rows.  The backend no longer has notes of their weights at temperatures
+ * that those rows did not use.
  */
 static void later_steps_pick_from_logits_of_an_earlier_head(void **state)
 {

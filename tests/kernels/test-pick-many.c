@@ -1,7 +1,8 @@
 /*
- * Picking among many, of any backend: `test-pick-many ref`, `test-pick-many cpu`, `test-pick-many cpu c`.  Random rows and
- * picks are held against the definition (line.h), and where the kept ones end among equals against what
- * can be said by hand.  Random numbers come from a seed that is printed; SEED=... repeats a run.
+ * Picking among many, with any backend: `test-pick-many ref`, `test-pick-many cpu`,
+ * `test-pick-many cpu c`.  Random rows and picks are compared with the definition (line.h).
+ * Where the kept ones end among equals, they are compared with results worked out by hand.
+ * Random numbers come from a seed that is printed; SEED=... repeats a run.
  */
 #include <stdio.h>
 #include <time.h>
@@ -34,7 +35,10 @@ static int close_bench(void **state)
 
 /* ---- random rows ---- */
 
-/* In floats these come to nothing or to everything: what is between two logits, or one over the temperature. */
+/*
+ * Avoids quotients that become 0 or infinite in floats: a logit difference, or 1, divided by
+ * the temperature.
+ */
 static void keep_within_floats(enum row_kind kind, struct pick *pick)
 {
         if (kind == WILD && pick->temperature > 1e30f)
@@ -104,8 +108,8 @@ static void cuts_of_thousands_follow_the_definition(void **state)
 /* ---- ends among equals ---- */
 
 /*
- * One that is likelier, as likely as nine of the others, and `equals` that are alike, with masked blocks
- * between them; their ids, in order.
+ * Makes a row with one token that is as likely as nine of the others, and with others that are
+ * equal, with masked blocks between them.  Returns the number of equals and their ids in order.
  */
 static uint32_t put_equals(uint32_t vocab, uint32_t above, uint32_t *ret_ids)
 {
@@ -123,7 +127,7 @@ static uint32_t put_equals(uint32_t vocab, uint32_t above, uint32_t *ret_ids)
         return equals;
 }
 
-/* The draws at both ends say who is kept: the likelier one, and `kept` of the equals. */
+/* Draws at both ends show which tokens are kept: the likelier one, and `kept` of the equals. */
 static void expect_kept(struct bench *b, uint32_t vocab, struct pick pick, const uint32_t *ids,
                         uint32_t above, uint32_t kept)
 {
@@ -178,12 +182,13 @@ static void where_a_cut_ends_among_equals_the_lowest_ids_are_kept(void **state)
 }
 
 /*
- * A row whose logits fall from id to id, so slowly that each counts: the most draw is for the last one that is
- * kept, and says how many are.
+ * A row whose logits fall from id to id, so slowly that each one counts.  The highest draw
+ * picks the last token that is kept, and so shows how many are.
  */
 static void exactly_as_many_are_kept_as_the_cuts_say(void **state)
 {
-        static long double until[9001]; /* the chances of so many first ones */
+        /* the sum of the chances of the first tokens, by their number */
+        static long double until[9001];
         const struct pick most = pick_drawn(1, DRAW_MOST);
         const uint32_t vocab = 9000;
         struct pick picks[4] = { most, most, most, most };
@@ -208,7 +213,10 @@ static void exactly_as_many_are_kept_as_the_cuts_say(void **state)
         }
 }
 
-/* Of n equals a draw of d is for number floor(n d): weights and their sums are whole numbers, and exact. */
+/*
+ * Of n equals a draw of d picks number floor(n d): weights and their sums are whole numbers,
+ * and exact.
+ */
 static void equals_are_drawn_by_their_ids(void **state)
 {
         static const uint32_t vocabs[] = { 1, 33, 64, 1000, 4096, 9000, VOCAB };
@@ -235,7 +243,7 @@ static void equals_are_drawn_by_their_ids(void **state)
         }
 }
 
-/* Nobody is that likely; of those that are nearest to it the first one is kept. */
+/* No token is that likely; of the likeliest ones the first is kept. */
 static void a_min_p_of_more_than_one_keeps_the_first_alone(void **state)
 {
         static const uint32_t vocabs[] = { 33, 1000, 9000, VOCAB };
@@ -257,8 +265,9 @@ static void a_min_p_of_more_than_one_keeps_the_first_alone(void **state)
 }
 
 /*
- * The largest one in the last block, which is not whole, and as likely as all others together, who are a long way
- * below it: there a float's rounding of the way is most of what sums are off.
+ * The largest logit is in the last block, which is incomplete.  Its token is as likely as all
+ * others together, which are far below it.  There, most of the error of sums comes from
+ * rounding that distance to a float.
  */
 static void a_peak_in_the_last_block_is_drawn_with_its_chance(void **state)
 {

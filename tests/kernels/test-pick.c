@@ -1,6 +1,7 @@
 /*
- * Picking, of any backend: `test-pick ref`, `test-pick cpu`, `test-pick cpu c`.  What is drawn is held against
- * kernels/draw.h, worked out in long double (line.h), and against what can be said by hand.
+ * Picking, with any backend: `test-pick ref`, `test-pick cpu`, `test-pick cpu c`.  Draws are
+ * compared with kernels/draw.h, computed in long double (line.h), and with results worked out
+ * by hand.
  */
 #include <stdio.h>
 
@@ -42,7 +43,7 @@ static void temperature_zero_takes_the_lowest_id_of_the_largest(void **state)
         assert_int_equal(pick_one(*state, zeros, 4, pick_plain(0)), 1);
 }
 
-/* In any block, the last and incomplete one too; who is greedy has no use for cuts. */
+/* In any block, including the last and incomplete one.  Greedy picks ignore cuts. */
 static void the_largest_is_found_wherever_it_stands(void **state)
 {
         static const uint32_t vocabs[] = { 1, 31, 32, 33, 63, 64, 65, 1000, 8999, VOCAB };
@@ -72,7 +73,7 @@ static void the_largest_is_found_wherever_it_stands(void **state)
         }
 }
 
-/* ---- what is not finite ---- */
+/* ---- numbers that are not finite ---- */
 
 static void logits_that_are_not_finite_are_never_picked_from(void **state)
 {
@@ -92,7 +93,7 @@ static void logits_that_are_not_finite_are_never_picked_from(void **state)
         }
 }
 
-/* By every lane of whoever looks, and behind whole blocks. */
+/* Seen by every lane of the search, and behind whole blocks. */
 static void one_that_is_not_finite_is_seen_wherever_it_stands(void **state)
 {
         enum { COUNT = 203 };
@@ -163,7 +164,7 @@ static void each_cut_keeps_what_it_should(void **state)
         assert_int_equal(ever(*state, logits, 4, pick), 2);
         pick.min_p = 0.3f;
         assert_int_equal(ever(*state, logits, 4, pick), 7);
-        pick.min_p = 1.5f; /* nobody is that likely */
+        pick.min_p = 1.5f; /* no token is that likely */
         assert_int_equal(ever(*state, logits, 4, pick), 2);
 }
 
@@ -201,7 +202,7 @@ static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **stat
         struct pick pick = pick_plain(1e-38f);
 
         assert_int_equal(ever(*state, logits, 4, pick), 2);
-        pick.temperature = 1e-45f; /* what divides by it is infinite */
+        pick.temperature = 1e-45f; /* a quotient by it is infinite */
         assert_int_equal(ever(*state, logits, 4, pick), 2);
         pick.temperature = 3e38f;
         assert_int_equal(ever(*state, logits, 4, pick), 15);
@@ -209,7 +210,10 @@ static void a_tiny_temperature_is_the_largest_and_a_huge_one_is_even(void **stat
 
 /* ---- draws ---- */
 
-/* Pearson's sum: how far what came is from what should have.  Who was cut never comes. */
+/*
+ * Pearson's sum: how far the counts are from the expected ones.  A token that was cut is never
+ * drawn.
+ */
 static double surprise(const long double *chances, const uint32_t *counts, uint32_t vocab,
                        uint32_t draws)
 {
@@ -325,7 +329,7 @@ static void the_least_draw_is_for_the_lowest_id_and_the_most_for_the_highest(voi
         }
 }
 
-/* ... of the kept: with cuts, which decide who that is. */
+/* ... of the kept tokens: with cuts, which decide which tokens are kept. */
 static void the_ends_of_what_the_cuts_keep_are_found(void **state)
 {
         static float logits[VOCAB];
@@ -350,7 +354,10 @@ static void the_ends_of_what_the_cuts_keep_are_found(void **state)
         }
 }
 
-/* Of draws that are coarser, or sums of floats from the wrong end, the first would get more than its share. */
+/*
+ * With coarser draws, or with sums of floats from the wrong end, the first would get more than
+ * its share.
+ */
 static void the_lowest_id_is_drawn_as_rarely_as_its_chance_says(void **state)
 {
         static const uint32_t vocabs[] = { 2, 33, 1000, VOCAB };
@@ -422,8 +429,9 @@ static void put_token_numbers(struct bench *b, struct mat **ret_table)
         float *host = malloc(VOCAB * 2 * sizeof(*host));
 
         assert_non_null(host);
+        /* a token's row says which token it is */
         for (uint32_t i = 0; i < VOCAB * 2; i++)
-                host[i] = (float)(i / 2); /* a token's row says which token it is */
+                host[i] = (float)(i / 2);
         assert_int_equal(b->k->mat_new(b->k, &shape, ret_table), 0);
         b->k->weights_put(b->k, *ret_table, 0, 0, VOCAB, host);
         free(host);
@@ -458,7 +466,7 @@ static void the_next_step_runs_on_picks_of_the_two_before(void **state)
         b->k->mat_free(b->k, table);
 }
 
-/* Cuts and temperature move what is picked, and nothing of what is told. */
+/* Cuts and temperature change the pick, but not the reported log probabilities. */
 static void logprobs_are_of_all_tokens_whatever_is_picked(void **state)
 {
         static float logits[VOCAB];

@@ -1,5 +1,6 @@
 /*
- * In which order processors are taken, by machines made of plain files; and that a crew is where it says.
+ * The order in which processors are taken, on machines simulated with plain files; and a check
+ * that a crew runs on the processors that it names.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,18 +1,22 @@
 /*
- * The loops of isa.h that multiply: act() and product(), of every instruction set this machine has.
+ * The loops of isa.h that multiply: act() and product(), of every instruction set of this
+ * machine.
  *
- * A product is held against a sum in double of what the row of x became: its floats, its bfloats, or its
- * bytes and their scales.  How far it may be off is counted as it is summed.  With u = 2^-24:
+ * A product is compared with a sum in double over the converted row of x: its floats, its
+ * bfloats, or its bytes and their scales.  The error bound is added up along with the sum.
+ * With u = 2^-24:
  *
  *      F32, F16    a column is one rounding of the sum so far: u of that
  *      BF16        the same; a product of two bfloats is exact
- *      F8_E4M3     the same for each 128 columns; times their scale, on the sum of those so far: u of that
- *      blocks      32 columns are an integer, below 2^24 and so exact, times the scale of the weights: u of
- *                  the term; times that of x, on the sum so far: u of that.  Where there are least values
- *                  the same once more.  Scales of runs, of six bits, times one of 11 are exact.
+ *      F8_E4M3     the same for each 128 columns; times their scale, on the sum of those so far: u
+ *                  of that
+ *      blocks      32 columns are an integer, below 2^24 and so exact, times the scale of the
+ *                  weights: u of the term; times that of x, on the sum so far: u of that.  Where
+ *                  there are least values the same once more.  Scales of runs, of six bits, times
+ *                  one of 11 are exact.
  *
- * ... and half of the smallest float there is for each of these, where a factor follows, times that:
- * F8_E4M3 is summed as 2^-8 of what it is.
+ * Each rounding also costs half of the smallest float, multiplied by the factor that follows
+ * it, if there is one.  F8_E4M3 is summed as 2^-8 of its value.
  */
 #include "tests/kernels/world.h"
 
@@ -54,7 +58,7 @@ static int isas_find(void **state)
         return 0;
 }
 
-/* What it does with bfloats is its own, and numbers without an exponent are 0 to it. */
+/* It handles bfloats in its own way, and treats subnormal numbers as 0. */
 static bool is_own_kind(const struct isa *isa, enum row_type type)
 {
         return type == ROW_BF16 && !strcmp(isa->name, "cpu/avx512bf16");
@@ -162,13 +166,13 @@ static void product_of(const struct isa *isa, const struct panel *p, const struc
         free(sums);
 }
 
-/* ---- what a product is ---- */
+/* ---- the value of a product ---- */
 
 struct sum {
         double sum, off;
 };
 
-/* The sum so far, rounded; what was added had been off by `off`. */
+/* The sum so far, rounded; the added term is off by `off`. */
 static void sum_add(struct sum *s, double term, double off)
 {
         s->sum += term;
@@ -279,8 +283,10 @@ static void products_near(const struct isa *isa, const struct panel *p, const st
 
 static const uint32_t columns_of[] = { 1, 2, 3, 31, 32, 33, 64, 96, 100, 255, 256, 257, 512, 768 };
 
-/* What a row is as large as: numbers without an exponent are among them, and none too large to be
- * summed. */
+/*
+ * Rows of various magnitudes.  They include subnormal numbers, and no number is too large to be
+ * summed.
+ */
 static float *rows_make(uint32_t columns)
 {
         static const float sizes[] = { 1,         1,        1,        0x1p-130f, 0x1p-148f,
@@ -449,8 +455,9 @@ static void infect_weights(const struct isa *isa, struct panel *p, const struct 
         uint8_t *at = p->file + row * p->row_bytes;
         float out[TOKENS * PANEL];
 
+        /* it has no code for a number that is not finite */
         if (p->type == ROW_MXFP4)
-                return; /* it cannot write one */
+                return;
         if (block_format(p->type)) {
                 uint32_t scale, bytes;
 
@@ -527,7 +534,10 @@ static void block_is_as_defined(const struct act *a, const float *x)
         for (uint32_t i = 0; i < ACT_NUMBERS; i++) {
                 double apart = fabs(x[i] - (double)a->bytes[i] * a->scale);
 
-                /* half of one, and as far again as 127 / most and what it is multiplied by are rounded */
+                /*
+                 * Half a unit, plus as much as the rounding of 127 / most and of its product
+                 * costs.
+                 */
                 assert_true(apart <= a->scale * (0.5 + 127 * 4 * UNIT));
         }
 }

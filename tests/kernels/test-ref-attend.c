@@ -1,6 +1,6 @@
 /*
- * Reference attention against the formula in long double, among pages full of
- * NaN; and the promise that a row's bits are its own.
+ * Reference attention against the formula in long double, among pages full of NaN.  It also
+ * checks the promise that a row's bits do not depend on other rows.
  */
 #include "tests/kernels/ref-bench.h"
 
@@ -215,7 +215,7 @@ struct layer_case {
         float out[LAYER_ROWS * HEADS * DIM];
 };
 
-/* qkv and attend of the rows of slot 0 in steps of `chunk`, another slot's rows beside them or not */
+/* qkv and attend of the rows of slot 0 in steps of `chunk`, with or without another slot's rows. */
 static void layer_run(struct layer_case *c, uint32_t chunk, bool company)
 {
         const float frequency[] = { 1, 0.25f, 0.0625f };

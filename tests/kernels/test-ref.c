@@ -1,6 +1,6 @@
 /*
- * The reference operators against numbers worked out another way: literals where
- * a hand can do it, else the formula of kernels.h in long double.
+ * The reference operators against numbers computed in another way: literals where they can be
+ * worked out by hand, else the formula of kernels.h in long double.
  */
 #include "tests/kernels/ref-bench.h"
 
@@ -225,7 +225,7 @@ static void assert_byte(const struct bench *b, size_t at, long double expected)
                 most = fmaxf(most, fabsf(kv_number(b, i)));
         kv_place(b, at, &scale);
         assert_near(*scale * (is_fp8 ? 448 : 127), most);
-        if (is_fp8) /* an eighth of the power of two below, but of 2^-6 for what is smaller */
+        if (is_fp8) /* an eighth of the power of two below, or of 2^-6 for smaller numbers */
                 unit = fmaxl(exp2l(floorl(log2l(fabsl(expected) / *scale)) - 3), 0x1p-9L);
         assert_true(fabsl(kv_number(b, at) - expected) <= *scale * unit * 0.5001L);
 }

@@ -1,4 +1,4 @@
-/* What the backends share: numbers of files and pages, random draws, memory, pages, steps. */
+/* Code shared by the backends: numbers of files and pages, random draws, memory, pages, steps. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -303,7 +303,7 @@ static void steps_keep_tables_by_differences_and_their_own_copy(void **state)
         steps_deinit(&s);
 }
 
-/* A step of two rows, both wanted, whose picks are `picked`; returns what row 0's token was. */
+/* A step of two rows, both wanted, whose picks are `picked`; returns the token that row 0 had. */
 static uint32_t step_of_two(struct steps *s, uint64_t number, uint32_t from_row, uint64_t from_step,
                             uint32_t picked0, uint32_t picked1)
 {

@@ -123,7 +123,7 @@ static void e4m3_put(uint8_t *to)
                         to[i] ^= 1;
 }
 
-/* Whole blocks of anything, but for the scales, which are small numbers. */
+/* Whole blocks of random bytes, except for the scales, which are small numbers. */
 static void blocks_put(enum row_type type, uint8_t *to, size_t count)
 {
         static const struct {
@@ -177,7 +177,7 @@ static void parts_of(enum row_type type, const uint8_t *file_row, uint32_t colum
         }
 }
 
-/* Of those that can have so many columns. */
+/* A random type of those that can have this many columns. */
 static enum row_type random_type(uint32_t columns)
 {
         enum row_type type;
@@ -211,8 +211,9 @@ static void host_mat_make(struct host_mat *m, uint32_t columns, uint32_t parts,
                 for (size_t i = 0; !blocks && i < (size_t)rows[p] * columns; i++) {
                         float f = random_float();
 
+                        /* a subnormal half */
                         if (random_below(16) == 0)
-                                f *= 0x1p-18f; /* a subnormal half */
+                                f *= 0x1p-18f;
                         number_put(type, m->file[p] + i * number, f);
                 }
                 for (uint32_t r = 0; r < rows[p]; r++, w += columns, parts_at += columns) {
@@ -316,10 +317,10 @@ void products(const struct host *h, const struct host_mat *w, const float *x, bo
 }
 
 /*
- * What each number of x is off by, once it is rounded.  A bfloat has 8 bits, so it is off by 2^-8 of itself
- * at most, and by half of the smallest one.  A byte is off by half of the 127th part of the largest of
- * 32, and as floats find it and multiply by it by some units of that in the last place.  What is no
- * larger than 2^-100 may become 0.
+ * The rounding error of each number of x.  A bfloat has 8 bits, so it is off by at most 2^-8 of
+ * itself, plus half of the smallest one.  A byte is off by half of 1/127 of the largest of 32
+ * numbers, plus some units of that in the last place, since a float holds the scale and
+ * multiplies by it.  A number up to 2^-100 may become 0.
  */
 static void x_off(enum row_type type, const double *x, uint32_t columns, double *ret_off)
 {

@@ -1,11 +1,10 @@
 /*
- * A small random model, loaded into any backend, and every way the cpu backend
- * can be opened on this machine.  Shared by the programs in this directory that
- * compare backends.
+ * A small random model, loaded into any backend, and every way the cpu backend can be opened on
+ * this machine.  Shared by the programs in this directory that compare backends.
  *
- * Pools are filled with NaN when they are made, so that a position read before
- * it is written shows in any result.  Random numbers come from a seed that is
- * printed; SEED=... repeats a run.
+ * Pools are filled with NaN when they are made, so a position that is read before it is written
+ * shows in any result.  Random numbers come from a seed that is printed; SEED=... repeats a
+ * run.
  */
 #ifndef TESTS_KERNELS_WORLD_H
 #define TESTS_KERNELS_WORLD_H
@@ -46,8 +45,9 @@ extern uint32_t set_threads[SETS_MAX];
 extern uint32_t set_count;
 
 /*
- * Bits.  A product with bfloats has those of the instruction for it, where there is one, and others
- * elsewhere; everything else has the same in all sets.  0 or 1: sets of one kind have the same.
+ * Whether results are equal bit by bit.  Where a processor has the instruction for products of
+ * bfloats, such a product has other bits than elsewhere.  All other results have the same bits
+ * in all sets.  Kinds are 0 and 1; sets of one kind have the same bits.
  */
 #define SET_KINDS 2u
 uint32_t set_kind(uint32_t set);
@@ -55,17 +55,23 @@ uint32_t set_kind(uint32_t set);
 int sets_open(void **state);
 int sets_close(void **state);
 
-/* on the host */
+/* A matrix on the host. */
 struct host_mat {
         struct mat_shape shape;
         uint32_t rows;
         uint8_t *file[MAT_PARTS_MAX];
-        float *w; /* (rows, columns), what the file's numbers mean ... */
-        float *parts; /* ... and what of them is summed apart: of a scale and a least value, magnitudes */
+        float *w; /* (rows, columns), the values of the file's numbers ... */
+        /*
+         * ... and the magnitudes of the parts that are summed separately: of a scale and of a
+         * least value
+         */
+        float *parts;
 };
 
-/* Rounding a float sum of n products costs at most so much of their absolute sum, and what is done with
- * it afterwards. */
+/*
+ * Bounds the rounding error of a float sum of n products, and of the operations on it
+ * afterwards, as a part of the sum of absolute products.
+ */
 #define SLACK(n) (((n) + 16) * 0x1p-24)
 
 bool has_bfloats(const struct host_mat *m);
@@ -76,7 +82,7 @@ struct shape {
         enum rope_pairing pairing;
         uint32_t rope_dims, window;
         float softcap;
-        float scale; /* of scores, beside the usual; 0: none */
+        float scale; /* a factor of scores besides the usual one; 0: none */
         bool norm, bias, head_norm, sinks, slopes;
         enum activation act;
         const enum row_type *types; /* of q, k, v, o, gate, up, down, head; NULL: any */
@@ -91,18 +97,21 @@ struct host {
 void host_make(struct host *h, const struct shape *s);
 void host_free(struct host *h);
 
-/* Each weight row's product with a row of x, bias and all, and the sum of absolute products. */
+/*
+ * For each weight row, its product with a row of x, bias included, and the sum of absolute
+ * products.
+ */
 void products(const struct host *h, const struct host_mat *w, const float *x, bool norm,
               const float *bias, double *ret_sums, double *ret_abs);
 
 /*
- * By how much the products of the cpu backend may be off: what rounding the row of x costs at most
- * (kernels/cpu/acts.h) by the type of each part, and what rounding the sums does.
+ * The error bound of the cpu backend's products: the most that rounding the row of x can cost
+ * (kernels/cpu/acts.h), by the type of each part, plus the cost of rounding the sums.
  */
 void products_off(const struct host *h, const struct host_mat *w, const float *x, bool norm,
                   const float *bias, double *ret_off);
 
-/* in a backend */
+/* The model in a backend. */
 struct model {
         struct kernels *k;
         const struct host *host;
@@ -122,7 +131,7 @@ void model_project(struct model *m, const struct mat *w, const float *y); /* x +
 void model_gate(struct model *m);                                         /* x -> g */
 void model_head(struct model *m);                                         /* x -> logits */
 
-struct chunk { /* a run of a step: rows of a slot, with tokens that follow from their places */
+struct chunk { /* a run of a step: rows of a slot, with tokens that follow from their positions */
         uint32_t slot, position, count;
         bool again; /* k and v are in the pages already: not written */
 };

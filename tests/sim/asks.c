@@ -1,4 +1,4 @@
-/* Who asks, and what would come of it alone. */
+/* Submits requests, and computes the results that each would have alone. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
@@ -35,8 +35,8 @@ uint32_t sim_token_after(uint64_t cell)
 }
 
 /*
- * Its whole life, alone.  Texts differ two by two in their first block only: what
- * follows are the same tokens behind another block.
+ * Its whole life, alone.  Each text differs from its pair in the first block only, so later
+ * blocks have the same tokens behind another block.
  */
 static void foretell(struct sim_request *request, const struct sim_ask *ask, uint64_t seed)
 {
@@ -54,7 +54,7 @@ static void foretell(struct sim_request *request, const struct sim_ask *ask, uin
         }
 }
 
-/* Two that may be taken for one only loosen what is expected. */
+/* If two are taken for the same by chance, the check only becomes less strict. */
 static bool is_new_beginning(struct sim *sim, uint32_t uid, uint32_t token)
 {
         uint64_t bit = sim_mix((uint64_t)uid << 32 | token) % SIM_BEGINNINGS;
@@ -89,7 +89,10 @@ bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint
         return said || was_said_in(sim, PREFIX_EVERYONE, cell);
 }
 
-/* What its user may be told of from now on: all that it is and will be. */
+/*
+ * Notes all token sequences of this request, present and future, that its user may be told
+ * about from now on.
+ */
 static void say_all(struct sim *sim, const struct sim_request *request)
 {
         for (uint32_t at = 0; at < request->core.prompt_count + request->core.max_tokens; at++) {

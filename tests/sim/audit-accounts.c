@@ -1,9 +1,9 @@
 /*
- * The auditor of accounts: what has each user been given?
+ * The auditor of accounts: how much has each user been given?
  *
- * A row is one unit, and one that makes a token two, once for each position of a
- * request; to its user and class, when it is planned.  Who is asked first in a plan,
- * before anybody is let in, is charged first as well: those who had been stalled.
+ * A row counts one unit, and two if it makes a token.  It counts once for each position of a
+ * request, to its user and class, when it is planned.  Requests that were stalled are asked
+ * first in a plan, before any request is let in, so they are also charged first.
  */
 #include "tests/sim/sim.h"
 
@@ -33,7 +33,10 @@ static bool has_alive(struct sim *sim, uint32_t uid, enum request_class class)
         return false;
 }
 
-/* Who comes (back) to a class is owed nothing of what others got there meanwhile. */
+/*
+ * A user that comes (back) to a class gets no compensation for rows that others got there
+ * meanwhile.
+ */
 void audit_submit(struct sim *sim, struct sim_request *request)
 {
         enum request_class class = request->class;

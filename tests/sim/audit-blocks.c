@@ -1,9 +1,10 @@
 /*
- * The auditor of blocks: whose is each, who reads it, and who writes it?
+ * The auditor of blocks: which request owns each block, which requests read it, and which write
+ * it?
  *
- * Its book is a count for each block, of the page tables that it is in, and the domain
- * for which it was taken.  What is in a block is not its matter: a row that reads
- * what its request would not have computed itself is found where it runs (sim.c).
+ * For each block it counts the page tables that contain it, and notes the domain for which it
+ * was taken.  It does not check the contents of blocks.  If a row reads KV that its request
+ * would not have computed itself, sim.c finds that when the row runs.
  */
 #include "tests/sim/sim.h"
 
@@ -33,7 +34,7 @@ bool audit_page_is_found(const struct sim *sim, const struct plan_page *page)
         return !is_written(sim, page) && !copy_to(sim, page->block);
 }
 
-/* By this plan or one in flight: whoever writes there may be too early. */
+/* True for a copy of this plan or of one in flight: a write to the block may come too early. */
 static bool is_copied(const struct sim *sim, block_t block)
 {
         for (uint32_t i = 0; i < sim->plan.copy_count; i++)
@@ -45,7 +46,7 @@ static bool is_copied(const struct sim *sim, block_t block)
         return false;
 }
 
-/* A block to write: nobody has it, and it is the next one of its owner. */
+/* A block to write: no request has it, and it is the next one of its owner. */
 static void audit_new_page(struct sim *sim, struct sim_request *owner, const struct plan_page *page)
 {
         sim_must(sim, !sim->block_holders[page->block], "block %u for %s is somebody's",
@@ -63,7 +64,7 @@ void audit_spoil(struct sim *sim, const struct sim_request *request)
 {
         uint32_t i = 0;
 
-        /* What is published was numbers, whoever found it. */
+        /* Published blocks hold valid numbers, whichever request found them. */
         while (i < request->block_count && audit_is_published(sim, request, request->blocks[i], i))
                 i++;
         for (; i < request->block_count; i++)
@@ -71,8 +72,11 @@ void audit_spoil(struct sim *sim, const struct sim_request *request)
                         sim->block_spoilt[request->blocks[i]] = sim->turns;
 }
 
-/* Who has read it to its end, and got numbers, has shown that what all of it holds are numbers, whoever
- * had none: so it may be published. */
+/*
+ * A request that read its prompt to the end and got finite numbers has shown that all its
+ * blocks hold finite numbers, even if another request failed on them.  So they may be
+ * published.
+ */
 void audit_sound(struct sim *sim, const struct sim_request *request)
 {
         for (uint32_t i = 0; i < request->block_count; i++) {
@@ -84,7 +88,10 @@ void audit_sound(struct sim *sim, const struct sim_request *request)
         }
 }
 
-/* Who was let in before may have found it before: it is held, and he is told of it later. */
+/*
+ * A request that was let in earlier may have found the block earlier.  It holds the block then,
+ * and the page is reported later.
+ */
 static void audit_unspoilt(struct sim *sim, const struct sim_request *owner, block_t block)
 {
         sim_must(sim, owner->turn < sim->block_spoilt[block],
@@ -92,9 +99,9 @@ static void audit_unspoilt(struct sim *sim, const struct sim_request *owner, blo
 }
 
 /*
- * A block to read: it is of the same user, or public.  What is in it is judged where
- * it is read.  Either its owner begins with it, or it takes the place of one that
- * nobody else has.
+ * A block to read: it belongs to the same user, or is public.  Its contents are checked when
+ * they are read.  Either its owner begins with it, or it replaces a block that no other request
+ * has.
  */
 static void audit_found_page(struct sim *sim, struct sim_request *owner,
                              const struct plan_page *page)
@@ -120,7 +127,10 @@ static void audit_found_page(struct sim *sim, struct sim_request *owner,
                  owner->block_count);
 }
 
-/* A block is in page tables of one user only, in order; what is written is in one of all. */
+/*
+ * A found block is of the same user, or public, and pages come in order.  A block that is
+ * written is in a single page table.
+ */
 void audit_pages(struct sim *sim)
 {
         const struct plan *plan = &sim->plan;
@@ -190,8 +200,8 @@ void audit_copies(struct sim *sim)
 }
 
 /*
- * Blocks: what is in page tables is held.  So is what was found for somebody who
- * has had no row yet, and what a plan in flight copies; neither can be seen here.
+ * Blocks in page tables are held.  So are blocks that were found for a request without a row so
+ * far, and blocks that a plan in flight copies; these two cannot be seen here.
  */
 void audit_blocks(struct sim *sim, const struct sched_counts *counts)
 {

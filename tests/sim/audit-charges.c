@@ -1,25 +1,29 @@
 /*
- * The auditor of charges: what does each user have of the pool?
+ * The auditor of charges: how much of the pool does each user have?
  *
- * The blocks that are promised to his slots; his own blocks that anybody holds, each once; and of
- * each public block that his slots hold one part for each hold of his, of as many parts as there are
- * holds in all: page tables, tails that are still to be copied, and what copies in flight read from.
- * His own are those that were dealt for him.
+ * A user's charge has three terms:
+ *
+ *      - the blocks that are promised to its slots;
+ *      - its own blocks that any request holds, each counted once;
+ *      - a part of each public block that its slots hold: the user's holds divided by all holds.
+ *
+ * Holds are page tables, tails that are still to be copied, and sources of copies in flight.  A
+ * user's own blocks are those that were given out for it.
  *
  *      a1: [ x ][ y ][ 1 ]      x, y are everyone's, 1, 2 and 3 user a's own:
  *      a2: [ x ][ y ][ 1 ][ 2 ]     a has 2/3 of each, and three: 4 1/3 blocks
  *      b1: [ x ][ y ][ 4 ]          b has 1/3 of each, and one:   1 2/3
  *      a1's plan in flight copies from 3
  *
- * Whose page table cannot be seen yet, as he had no row since he was let in, has something between
- * all that could be found for him and nothing: so charges have a least and a most.  They are the
- * same where all have moved in.
+ * The page table of a request cannot be seen until its first row after it was let in.  Until
+ * then the request has something between nothing and all that could be found for it.  So
+ * charges have a least and a most value.  They are equal once all requests have moved in.
  */
 #include "tests/sim/walk.h"
 
 #include <string.h>
 
-/* A page of one who was asked before the line, and has kept its slot. */
+/* A page of a request that was asked before the line, and has kept its slot. */
 static bool is_asked_first(const struct sim *sim, const struct plan_page *page)
 {
         const struct sim_request *owner =
@@ -29,7 +33,7 @@ static bool is_asked_first(const struct sim *sim, const struct plan_page *page)
                (owner->core.parks == owner->parks || owner->core.state == REQUEST_PARKING);
 }
 
-/* What those had dealt who were asked before the line. */
+/* The domains of blocks that were given out to requests asked before the line. */
 void walk_domains(const struct walk *walk)
 {
         struct sim *sim = walk->sim;
@@ -49,7 +53,10 @@ bool walk_may_share(const struct walk *walk, const struct sim_request *request)
         return walk->sim->shares || walk_spot(walk, request)->parks;
 }
 
-/* What this plan says of its slot is of this life of it: it was not parked and let in again since. */
+/*
+ * The plan's pages for its slot concern its present admission: it was not parked and let in
+ * again since.
+ */
 static bool is_this_life(const struct walk *walk, const struct sim_request *request)
 {
         uint32_t parks = walk_spot(walk, request)->parks;
@@ -84,7 +91,10 @@ static void hold(struct sim *sim, block_t block, bool his)
         sim->his_holds[block] += his;
 }
 
-/* By this plan, before anybody was let in, this place of its page table is another block. */
+/*
+ * The block at this index of its page table, if this plan replaced it before any request was
+ * let in.
+ */
 static block_t is_now(const struct walk *walk, const struct sim_request *request, uint32_t index)
 {
         const struct plan *plan = &walk->sim->plan;
@@ -107,7 +117,7 @@ static const struct plan_copy *copy_to(const struct sim *sim, block_t block)
         return NULL;
 }
 
-/* Of one who moves in by this plan: before that, it holds what was found, and the tail. */
+/* For a request that moves in by this plan: before that, it holds the blocks found and the tail. */
 static uint32_t hold_found(const struct walk *walk, const struct sim_request *request, bool his)
 {
         struct sim *sim = walk->sim;
@@ -142,7 +152,7 @@ static uint32_t hold_table(const struct walk *walk, const struct sim_request *re
         return count;
 }
 
-/* What copies in flight read from, those of this plan included that came before the line. */
+/* Sources of copies in flight, including those of this plan that came before the line. */
 static void hold_sources(const struct walk *walk)
 {
         struct sim *sim = walk->sim;
@@ -160,8 +170,8 @@ static void hold_sources(const struct walk *walk)
 }
 
 /*
- * Its whole blocks that may have been found, and whether a tail may have been, too.  Who is in for
- * the first time says how many positions were.
+ * The most whole blocks of it that may have been found, and whether a tail may have been found,
+ * too.  A request that is in for the first time reports how many positions were found.
  */
 static uint32_t most_found(const struct walk *walk, const struct sim_request *request, bool in,
                            bool *ret_tail)
@@ -239,7 +249,7 @@ struct walk_charge walk_then(const struct walk *walk, const struct sim_request *
         return charge;
 }
 
-/* ---- what is told of users ---- */
+/* ---- reports about users ---- */
 
 static uint32_t blocks_of(uint64_t parts) /* rounded up */
 {
@@ -256,8 +266,8 @@ static uint32_t count_copies(const struct sim *sim)
 }
 
 /*
- * What is somebody's own and held by nobody is kept or free, which cannot be seen: it is kept as
- * long as it has a name.
+ * A user's own block that no request holds is either cached or free, which cannot be seen from
+ * outside.  It is cached as long as it has a name.
  */
 static void audit_cached(struct sim *sim, const struct sched_counts *counts,
                          const struct sched_user *user, const struct walk_charge *charge)
@@ -274,8 +284,9 @@ static void audit_cached(struct sim *sim, const struct sched_counts *counts,
 }
 
 /*
- * Nobody has more than one user may, but who began with one request that needs as much, and had a
- * tail to copy; and who was given another's block for his own while that was still to be copied.
+ * No user has more than the maximum for one user, with two exceptions.  One is a user that
+ * began with one request that needs the maximum, and had a tail to copy.  The other is a user
+ * that was given another's block as its own while that block was still to be copied.
  */
 static void audit_most(struct sim *sim, uint32_t uid, const struct walk_charge *charge)
 {
@@ -309,7 +320,7 @@ static bool has_requests(struct sim *sim, uint32_t uid)
         return false;
 }
 
-/* Everybody who is there, then all others who left something; each once. */
+/* All users who have requests, then all others who left something in the pool; each once. */
 static void audit_list(struct sim *sim, uint32_t count)
 {
         const struct sched_user *users = sim->users;

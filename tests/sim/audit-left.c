@@ -1,6 +1,6 @@
 /*
- * The auditor of who has no row, or not all that he could have: there must be a
- * reason.  And where nothing runs, of when it is to wake.
+ * The auditor of requests that have no row, or fewer than they could have: there must be a
+ * reason.  Where nothing runs, it also checks when the engine is to wake.
  */
 #include "tests/sim/sim.h"
 
@@ -9,7 +9,7 @@ static bool wanted(const struct sim_request *request) /* a token of it is in thi
         return request->dealt > request->dealt_then && request->dealt >= request->known;
 }
 
-/* What is left of a channel's room after this plan; never less than nothing. */
+/* The rest of a channel's room after this plan; never below 0. */
 static uint64_t room_after(struct sim *sim, uint32_t channel)
 {
         uint64_t charged = audit_charged(sim, channel);
@@ -25,8 +25,8 @@ static uint64_t room_after(struct sim *sim, uint32_t channel)
 }
 
 /*
- * Is the list of pages too full to tell of what was found for it?  What that is,
- * nobody outside can see before it is told; at most it is all that is known.
+ * Whether the list of pages is too full to name the blocks found for it.  These cannot be seen
+ * from outside before they are named; at most they are all its known positions.
  */
 bool audit_no_page_left(const struct sim *sim, const struct sim_request *request)
 {
@@ -94,7 +94,7 @@ static enum omission audit_omission(struct sim *sim, const struct sim_request *r
         return request->dealt == request->known - 1 ? EITHER : OUT_OF_BUDGET;
 }
 
-/* Room goes to who has been stalled longest. */
+/* Room goes to the request that has been stalled longest. */
 static void audit_turns(struct sim *sim, const struct sim_request *left, enum omission why)
 {
         each_request(sim, r)
@@ -131,14 +131,18 @@ static void audit_stall(struct sim *sim, struct sim_request *request, enum omiss
                          "%s is stalled for too long", request->name);
                 stalls->surely++;
         }
+        /* only pages were lacking */
         if (why == EITHER && !request->core.stalled)
-                request->stalled_surely = SIM_NEVER; /* pages were what it lacked */
+                request->stalled_surely = SIM_NEVER;
         stalls->maybe += why == EITHER;
         earlier(&stalls->wake_first, request->stalled_first, sim->conf.stall_ns);
         earlier(&stalls->wake_surely, request->stalled_surely, sim->conf.stall_ns);
 }
 
-/* Who was stalled when it was parked is, until there is room; whether then at once is open. */
+/*
+ * A request that was stalled when it was parked stays stalled until there is room.  Whether
+ * that ends at once when there is room is left open.
+ */
 static void audit_parked_stall(struct sim *sim, struct sim_request *request,
                                struct sim_stalls *stalls)
 {
@@ -157,7 +161,7 @@ static void audit_parked_stall(struct sim *sim, struct sim_request *request,
         earlier(&stalls->wake_surely, request->stalled_surely, sim->conf.stall_ns);
 }
 
-/* The promises about who is not in the plan. */
+/* Checks the promises about requests that are not in the plan. */
 void audit_left_out(struct sim *sim)
 {
         struct sim_stalls stalls = { .wake_first = PLAN_SLEEP, .wake_surely = PLAN_SLEEP };

@@ -1,10 +1,10 @@
 /*
- * The auditor of the line: who is next?
+ * The auditor of the line: which request is next?
  *
- * Of the best class that waits, of the user who was served least there, whoever
- * came first.  Nothing is carried along: what users have, and who waits, is counted
- * anew for each slot from the books of who has what.  So a share that the core forgot
- * to give back, or a user that it still believes to wait, shows in the next plan.
+ * It is the request that came first, of the user who was served least, in the best class that
+ * waits.  No state is carried along: for each slot, the users' shares and the waiting requests
+ * are counted anew from the books.  So if the core forgets to give back a share, or believes
+ * that a user still waits, the next plan shows it.
  */
 #include "tests/sim/walk.h"
 
@@ -41,8 +41,8 @@ static uint32_t slots_of(const struct walk *walk, uint32_t uid)
 }
 
 /*
- * Nobody gets above what one user may have, nor above half of the slots or the blocks while others
- * wait, unless he has nothing.
+ * No user gets above the maximum of one user, or above half of the slots or the blocks while
+ * others wait, unless it has nothing.
  */
 enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *request,
                             uint64_t then)
@@ -65,10 +65,11 @@ enum sim_ground walk_ground(const struct walk *walk, const struct sim_request *r
 }
 
 /*
- * Is its user passed over, as things stand?  Surely where he is over even if all is found that it
- * could be; and where way would have to be made for it, or it could have a slot, all that can be found
- * is looked up, so if there is nothing to find it is known, too.  A tail that would be too much is
- * not held.
+ * Whether its user is passed over, as things stand.  The answer is certain in two cases.
+ * First, the user is over the limit even if all is found that could be found.  Second, if way
+ * would have to be made for the request, or it could have a slot, the core looks up all that
+ * can be found; so if there is nothing to find, that is known, too.  A tail that would be too
+ * much is not held.
  */
 enum walk_answer walk_is_over(const struct walk *walk, const struct sim_request *request)
 {
@@ -86,7 +87,7 @@ enum walk_answer walk_is_over(const struct walk *walk, const struct sim_request 
                        : WALK_PERHAPS;
 }
 
-/* ... as if others waited; who has nothing is not. */
+/* ... as if others waited.  A user that has nothing is never above half. */
 enum walk_answer walk_is_above_half(const struct walk *walk, const struct sim_request *request)
 {
         const struct sched_conf *conf = &walk->sim->conf;
@@ -108,7 +109,10 @@ bool walk_is_passed(const struct walk *walk, uint32_t uid)
         return false;
 }
 
-/* Beside rows in flight, and those of this plan whose owners were asked before the line. */
+/*
+ * Room beside rows in flight, and beside rows of this plan whose owners were asked before the
+ * line.
+ */
 static bool has_room(const struct sim *sim, const struct sim_request *request)
 {
         uint64_t bytes = audit_charged(sim, request->channel) + request->core.record_bytes_max;
@@ -125,8 +129,8 @@ static bool has_room(const struct sim *sim, const struct sim_request *request)
 }
 
 /*
- * It was parked, and is stalled.  Where what was asked before the line took the room, it
- * may have been asked in between: then it says itself what it was told.
+ * It was parked, and is stalled.  If requests asked before the line took the room, it may have
+ * been asked in between; then its own state says so.
  */
 static bool is_stuck(const struct walk *walk, const struct sim_request *request)
 {
@@ -139,7 +143,10 @@ static bool is_stuck(const struct walk *walk, const struct sim_request *request)
                (request->core.state == REQUEST_WAITING && request->core.stalled);
 }
 
-/* The position of its next row; what was found for one who comes back shows with its first row. */
+/*
+ * The position of its next row.  If a request comes back, its first row shows how much was
+ * found.
+ */
 static uint32_t planned(const struct walk *walk, const struct sim_request *request,
                         enum walk_answer *ret_known)
 {
@@ -173,7 +180,7 @@ static uint32_t common(const struct sim_request *a, const struct sim_request *b)
         return at;
 }
 
-/* Is somebody reading at least one block that it would read as well? */
+/* Whether another request is reading at least one block that this one would read as well. */
 static enum walk_answer is_read_alike(const struct walk *walk, const struct sim_request *request)
 {
         enum walk_answer answer = WALK_NO, known;

@@ -1,30 +1,34 @@
 /*
- * The auditor of order: whose prompt is read first, when there are not rows for all?
+ * The auditor of order: which prompts are read first, when there are not enough rows for all?
  *
- * Class by class; short ones first, as long as they take no more than half; then in
- * the order in which they were let in.  Who was stalled has been asked before, if he had a slot;
- * who was parked, and is let in now that there is room, is asked like all others.
+ * Classes are served one after the other.  In a class short prompts come first, as long as they
+ * take no more than half of the rows.  The others follow in the order in which they were let
+ * in.  A stalled request that has a slot was asked earlier.  A request that was parked and is
+ * let in now that there is room is asked like all others.
  *
- * In which order one plan lets them in can be told, as long as the line leaves no choice.  It does
- * where outside eyes do not see enough: who may have been left for another look, because he begins
- * like one that is being read; who may have been passed over, for what was found for him was too
- * much; who gave way for whom.  Who was let in after such a choice, by that plan, is of a *set*: it
- * may stand in any order, then and later, as long as there is one that explains what is seen.
+ * The order in which one plan lets requests in is known as long as the line leaves no choice.
+ * It leaves a choice where not enough can be seen from outside.  A request may have been left
+ * for another look because it begins like one that is being read.  It may have been passed over
+ * because too much was found for it.  It may be unknown which request gave way to which.
+ * Requests that the same plan lets in after such a choice form a *set*.  They may stand in any
+ * order, then and later, as long as one order explains the plan.
  *
- * There are too many orders to try each, and no need to.  Who was taken as a short one may as well
- * stand before the rest of its set: the more were taken, the less was left for the others.  So what
- * is tried is who was taken; a short one that was not must be too much at the end of its set.  Of
- * those who remain, some are read whole, then one in part, then none.
+ * There are too many orders to try each, and it is not necessary.  A request that was taken as
+ * a short one may as well stand before the rest of its set: the more were taken, the less was
+ * left for the others.  So the auditor tries which requests were taken.  A short one that was
+ * not taken must be too much at the end of its set.  Of the remaining requests, some are read
+ * whole, then one in part, then none.
  */
 #include "tests/sim/sim.h"
 
-/* What sched.h leaves open, one bit each. */
+/* Cases that sched.h leaves open, one bit each. */
 enum {
         QUARTER_OF_WHAT_IS_LEFT = 1, /* for this class, or of all that prompts may have */
         HALF_FOR_EACH_CLASS = 2,
         SHORT_ONES_END_WITH_THE_FIRST_TOO_MANY = 4,
-        UNSEEN_ARE_SHORT = 8, /* who comes back and had no row: how much is found is not known */
-        SHORT_ONES_FIT_AS_THEY_ARE = 16,  /* into what is left */
+        /* requests that come back and had no row: how much was found is unknown */
+        UNSEEN_ARE_SHORT = 8,
+        SHORT_ONES_FIT_AS_THEY_ARE = 16,  /* into the rest of the rows */
         WHAT_HAS_NO_ROOM_COUNTS_NOT = 32, /* towards the half */
         READINGS = 64,
 };
@@ -47,12 +51,16 @@ struct deal {
         uint32_t count, rows;
         unsigned reading;
         enum request_class class;
-        uint32_t left, of; /* rows; those of which a quarter is short and a half is for these */
-        uint32_t taken;    /* by short ones */
-        bool ended;        /* no more of them are */
+        /*
+         * left: rows to give out; of: the rows of which a quarter is short, and a half goes to
+         * short ones
+         */
+        uint32_t left, of;
+        uint32_t taken; /* by short ones */
+        bool ended;     /* no more of them are */
 };
 
-/* It had a slot, and was asked before anybody was let in. */
+/* It had a slot, and was asked before any request was let in. */
 static bool was_asked(const struct sim *sim, const struct sim_request *request)
 {
         return request->asked_first && request->let_in_step != sim->step_count;
@@ -84,8 +92,9 @@ static bool is_of_one_set(const struct sim_request *a, const struct sim_request 
 }
 
 /*
- * In the order of being let in; of a set, who got all that he could stands before who did not.
- * Of the former, those first who are due more than they take: what is taken then counts less.
+ * In the order of admission.  In a set, requests that got all they could stand before those
+ * that did not.  Of the former, those that are due more than they take come first: then taken
+ * rows count less.
  */
 static bool is_before(const struct share *a, const struct share *b)
 {
@@ -141,15 +150,16 @@ static bool is_one_too_many(const struct deal *deal, const struct share *share)
         return 2 * (deal->taken + (uint64_t)due_of(deal, share)) > deal->of;
 }
 
-/* What it would get now is what it got. */
+/* It would now get exactly the rows that it got. */
 static bool is_given(const struct deal *deal, const struct share *share)
 {
         return share->got == (share->most < deal->left ? share->most : deal->left);
 }
 
 /*
- * At the end of a set: the short ones of it that were not taken did not fit, or were too many.  Where
- * no more are taken after the first of those, that one also stands before the others for the rest.
+ * Checks the end of a set: its short requests that were not taken did not fit, or were too
+ * many.  If the reading says that none is taken after the first of those, that one also stands
+ * before the others for the rest.
  */
 static bool ends_set(struct deal *deal, uint32_t end)
 {
@@ -175,7 +185,7 @@ static bool ends_set(struct deal *deal, uint32_t end)
 
 static bool deals_class(struct deal deal, int class);
 
-/* All of the class who were not taken, in order; then the next class. */
+/* Deals to all requests of the class that were not taken, in order; then to the next class. */
 static bool deals_rest(struct deal deal)
 {
         for (uint32_t i = 0; i < deal.count; i++) {
@@ -215,7 +225,7 @@ static bool deals_short(struct deal deal, uint32_t at)
         return deals_short(deal, at + 1); /* others of its set were before it */
 }
 
-/* Is what this class and those after it got as this reading has it? */
+/* Whether this reading explains the rows of this class and of those after it. */
 static bool deals_class(struct deal deal, int class)
 {
         if (class == REQUEST_CLASS_N)

@@ -1,6 +1,6 @@
 /*
- * The auditor of parking: who may have to give up its slot, in which order, and
- * would it do any good?
+ * The auditor of parking: which requests may have to give up their slots, in which order, and
+ * does it help?
  */
 #include "tests/sim/walk.h"
 
@@ -14,7 +14,7 @@ static bool is_victim(const struct sim_request *request, struct sim_request *con
         return false;
 }
 
-/* Tails that are held to be copied, and those of plans in flight, are blocks beside all else. */
+/* Tails that are held to be copied, and those of plans in flight, need blocks of their own. */
 static uint32_t count_tails(const struct walk *walk)
 {
         struct sim *sim = walk->sim;
@@ -31,7 +31,7 @@ static uint32_t count_tails(const struct walk *walk)
         return tails;
 }
 
-/* Blocks that were given up for another's by those who were asked before the line. */
+/* Blocks that requests asked before the line gave up for another's. */
 static uint32_t count_swaps(const struct sim *sim)
 {
         uint32_t swaps = 0;
@@ -107,7 +107,10 @@ bool walk_is_in_flight(const struct sim_request *request)
         return request->flying || (request->asked_first && request->first_row != SIM_NO_ROW);
 }
 
-/* With room it had been asked before the line, and has a row; or only pages were lacking. */
+/*
+ * It is stalled for lack of room: with room it would have been asked before the line and would
+ * have a row.  The exception is that only pages were lacking.
+ */
 bool walk_is_stalled_long(const struct sim *sim, const struct sim_request *request, uint64_t now_ns)
 {
         return request->was_stalled && request->core.stalled && request->first_row == SIM_NO_ROW &&
@@ -149,8 +152,8 @@ static bool came_together(const struct walk *walk, const struct sim_request *a,
 }
 
 /*
- * Among those who are stalled that long no order is promised, and that of those who came together is
- * not known: who did give way goes first.
+ * No order is promised among requests that have been stalled that long, and the order of
+ * requests that came together is unknown.  Requests that did give way go first here.
  */
 static bool gives_way_before(const struct walk *walk, const struct sim_request *a,
                              const struct sim_request *b, uint64_t now_ns)

@@ -1,11 +1,16 @@
 /*
- * The auditor of what is public: to whom, and how long.
+ * The auditor of public texts: which requests may be shown them, and how long?
  *
- * One rule: somebody may be shown a block if it was computed in his own domain, or in a public one
- * that he may look into and in which that very text had been read to its end for it when he was let
- * in, and not been revoked by all who had published it; and read in this very block, not in another
- * that holds the same.  Who publishes is shown nothing of his own, and what others are still reading
- * for the same domain.
+ * A request may be shown a block if it was computed in the request's own domain.  It may also
+ * be shown a block of a public domain that it may look into, if all of these hold when it is
+ * let in:
+ *
+ *      - that very text has been read to its end for the domain, in this very block and not in
+ *        another with equal contents;
+ *      - not all requests that published it have revoked it.
+ *
+ * A request that publishes is not shown blocks of its own user, nor blocks that others are
+ * still reading for the same domain.
  */
 #include "tests/sim/sim.h"
 
@@ -59,7 +64,7 @@ void audit_unpublished(struct sim *sim, const struct sim_request *request)
                 return;
         shown->request = NULL;
         if (!shown->anchor && shown->until_step == SIM_NEVER)
-                shown->until_step = sim->step_count - 1; /* before this plan let anybody in */
+                shown->until_step = sim->step_count - 1; /* before this plan let any request in */
 }
 
 void audit_lift(struct sim *sim, uint32_t anchor)

@@ -1,7 +1,13 @@
-/* The auditor of rows: each is the next of its request, and what it reads is known or named. */
+/*
+ * The auditor of rows: each is the next row of its request, and each token it reads is known or
+ * named.
+ */
 #include "tests/sim/sim.h"
 
-/* Why no more was found: it is where that ends, and true of what the same user has said. */
+/*
+ * The reported divergence must lie where the found part ends, and must be true of the same
+ * user's texts.
+ */
 static void audit_divergence(struct sim *sim, const struct sim_request *owner)
 {
         const struct sequence *sequence = &owner->core.sequence;
@@ -21,9 +27,9 @@ static void audit_divergence(struct sim *sim, const struct sim_request *owner)
 }
 
 /*
- * A row of one who begins, or comes back after it was parked: what stands before it
- * was found.  The last row of what is known is computed in any case, without being
- * written if all was found.
+ * A row of a request that begins, or comes back after it was parked: the positions before it
+ * were found.  The last known position is computed in any case, but is not written if all was
+ * found.
  */
 static void audit_beginning(struct sim *sim, struct sim_request *owner, const struct plan_row *row)
 {
@@ -47,7 +53,7 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
                 audit_divergence(sim, owner);
 }
 
-/* A token that the host knows is sent along; one that it cannot know is named. */
+/* A token that the host knows is sent along; otherwise the row that makes it is named. */
 static void audit_token(struct sim *sim, const struct plan_row *row,
                         const struct sim_request *owner)
 {

@@ -1,4 +1,4 @@
-/* The auditor of sleep: nothing runs and nothing is in flight, so when is it to wake? */
+/* The auditor of sleep: nothing runs and nothing is in flight, so when must the engine wake? */
 #include "tests/sim/walk.h"
 
 static void bring_forward(uint64_t *wake_ns, uint64_t then_ns)
@@ -29,7 +29,10 @@ static void audit_window(struct sim *sim, struct sim_stalls *stalls)
         }
 }
 
-/* Somebody waits in vain, and will not as soon as those are stalled long enough. */
+/*
+ * A request waits now, but gets a slot as soon as some others have been stalled for the grace
+ * period.
+ */
 static void audit_grace(struct sim *sim, struct sim_stalls *stalls)
 {
         static struct walk walk;

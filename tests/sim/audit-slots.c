@@ -1,13 +1,15 @@
 /*
- * The auditor of slots: who was let in, who had to give way, who was not let in,
- * and was there a reason?
+ * The auditor of slots: which requests were let in, which had to give way, which were not let
+ * in, and was there a reason?
  *
- * The line is walked slot by slot.  What a plan did to the next in line is seen; how
- * many had to be parked for it, among those that were, is sometimes not, nor whether it
- * begins as one that is being read, nor, where it was not let in, whether what would be found of
- * it makes it too much for its user.  Then every way is tried, and one must lead to
- * what is.  It need not be the one that was: who is let in after a choice of which not all was
- * tried may have come in another order, and that is noted.
+ * The line is walked slot by slot.  The plan's decision about the next in line can be seen.
+ * Three facts sometimes cannot: how many of the parked requests were parked for it, whether it
+ * begins like one that is being read, and, if it was not let in, whether the blocks found for
+ * it make it too much for its user.  Then every way is tried, and one of them must lead to the
+ * actual result.
+ *
+ * The way found need not be the real one.  If a request is let in after a choice whose other
+ * ways were not all tried, it may have come in another order.  That is noted.
  */
 #include "tests/sim/walk.h"
 
@@ -15,7 +17,7 @@
 
 /* Why the way that led farthest does not lead there. */
 static char reason[256];
-static uint32_t reason_at; /* after so many events */
+static uint32_t reason_at; /* the number of events after which the reason was noted */
 
 #define blame(walk, ...)                                                                           \
         (reason[0] && reason_at >= (walk)->event_count                                             \
@@ -109,7 +111,7 @@ static void let_in(struct walk *walk, struct sim_request *request)
                 walk->passed_count = 0;
 }
 
-/* May so many of them have been parked for it?  One less had not been enough. */
+/* Whether `count` victims may have been parked for it: one less would not have been enough. */
 static bool is_needed(const struct walk *walk, const struct sim_request *request,
                       struct sim_request *const *victims, uint32_t count)
 {
@@ -140,25 +142,25 @@ static bool walk_pass(const struct walk *before, struct sim_request *next, struc
         return walk_on(&walk, ret_walk);
 }
 
-/* The next was let in, now that those are parked who had to be. */
+/* Lets the next one in, now that the victims it needs are parked. */
 static bool walk_let_in(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
 {
         struct walk walk = *before;
 
         if (is_too_much(before, next))
                 return blame(before, "%s is let in, and its user has too much", next->name);
-        if (!walk_free_slots(before)) /* those who gave way have rows in flight */
+        if (!walk_free_slots(before)) /* the victims still have rows in flight */
                 return blame(before, "%s is let in, and there is no slot for it", next->name);
         let_in(&walk, next);
         return walk_on(&walk, ret_walk);
 }
 
-#define GROUP_MOST 6u /* stalled that long, whose choices are tried */
+#define GROUP_MOST 6u /* stalled that long, of which every choice is tried */
 
 /*
- * The choices that there are of those who gave way: in their order, so many as it takes; but of
- * those who are stalled that long, who come first and of whom no order is promised, any.  Returns how
- * many are chosen; 0: there is no such choice.
+ * The possible choices among requests that gave way.  They are taken in their order, as many as
+ * needed.  Requests that were stalled that long come first, and no order of them is promised,
+ * so any subset of them is tried.  Returns how many are chosen; 0: there is no such choice.
  */
 static uint32_t choose(const struct walk *walk, struct sim_request *const *victims, uint32_t count,
                        uint32_t choice, struct sim_request **ret_chosen)
@@ -170,15 +172,16 @@ static uint32_t choose(const struct walk *walk, struct sim_request *const *victi
                walk_gave_way(walk, victims[group]) && !walk_is_in_flight(victims[group]))
                 group++;
         all = choice >> group ? group + 1 + choice - (1u << group) : group;
+        /* a victim with rows in flight may not be needed after all */
         if (all > count || !walk_gave_way(walk, victims[all - 1]))
-                return 0; /* one whose rows are in flight may not be needed after all */
+                return 0;
         for (uint32_t i = 0; i < all; i++)
                 if (choice >> group || choice >> i & 1)
                         ret_chosen[chosen++] = victims[i];
         return chosen;
 }
 
-/* Those who may have given way to one who is let in; 0: nobody. */
+/* Victims that may have given way to a request that is let in; choice 0: none. */
 struct gave {
         bool own_only;
         uint32_t choice;
@@ -245,8 +248,8 @@ static bool has_public(const struct walk *walk, const struct sim_request *reques
 }
 
 /*
- * Those gave way, and by that it is too much for its user after all: they have no longer part in
- * what is public, or took back what they were about to publish.
+ * The victims gave way, and just by that it became too much for its user: they no longer share
+ * public blocks, or they took back what they were about to publish.
  */
 static bool walk_in_vain(const struct walk *before, struct sim_request *next,
                          struct sim_request *const *victims, uint32_t count, struct walk *ret_walk)
@@ -304,8 +307,9 @@ static bool walk_no_further(const struct walk *before, struct sim_request *next,
 }
 
 /*
- * Passed over, let in, or the end of the line: some of it cannot be seen from outside.  As long as
- * another way is left to try, who comes from here on may have come in another order.
+ * Handles one request: passed over, let in, or the end of the line.  Some of this cannot be
+ * seen from outside.  While another way remains untried, requests from here on may have come in
+ * another order.
  */
 static bool walk_ask(const struct walk *before, struct sim_request *next, struct walk *ret_walk)
 {
@@ -349,7 +353,10 @@ static bool walk_on(const struct walk *before, struct walk *ret_walk)
         return walk_ask(&walk, next, ret_walk);
 }
 
-/* A batch begins when nobody has a slot, and enough wait, or somebody has waited long enough. */
+/*
+ * A batch begins when no request has a slot, and either enough wait or one has waited long
+ * enough.
+ */
 static uint32_t batch_of(struct sim *sim)
 {
         uint32_t waiting = 0;
@@ -376,7 +383,7 @@ static void release(struct sim *sim, struct sim_request *request)
         request->slot = SEQUENCE_NO_SLOT;
 }
 
-/* What the walk has found goes into the books. */
+/* Enters the findings of the walk into the books. */
 static void take_over(struct sim *sim, const struct walk *walk)
 {
         for (uint32_t i = 0; i < walk->event_count; i++) {

@@ -1,16 +1,17 @@
 /*
- * The auditor: is this plan what sched.h promises?
+ * The auditor: does this plan keep the promises of sched.h?
  *
- * It keeps its own books from what goes in and what comes out, and never looks
- * into the scheduler; sched_check() is for that, and is called as well.  The
- * order of audit_plan() is the order in which a plan takes effect: ENDs, then
- * what they free, who is let in, blocks, rows.  Last come the promises about what
- * is not in the plan: whoever was left out must have been left out for a reason.
+ * It keeps its own books from inputs and outputs, and never looks into the scheduler.
+ * sched_check() does that, and is called as well.  audit_plan() follows the order in which a
+ * plan takes effect: ENDs, the blocks and slots that they free, admissions, blocks, rows.  Last
+ * come the promises about requests that are not in the plan: each must have been left out for a
+ * reason.
  *
- *      audit-accounts  what users are charged for
- *      audit-slots     who is let in; audit-line: who is next; audit-parks: who gives way
- *      audit-blocks    what blocks are whose; audit-charges: what users have of them
- *      audit-rows      whose rows; audit-order: whose first; audit-left: who has none
+ *      audit-accounts  the rows that users are charged for
+ *      audit-slots     which requests are let in; audit-line: which is next;
+ *                      audit-parks: which give way
+ *      audit-blocks    the owners of blocks; audit-charges: the users' shares of the pool
+ *      audit-rows      the rows; audit-order: which come first; audit-left: requests without rows
  */
 #include "tests/sim/sim.h"
 
@@ -45,7 +46,10 @@ void audit_decide(struct sim *sim, struct sim_request *request, enum smv_reason 
                  request->name, request_state_name(request->core.state));
 }
 
-/* All of its prompt.  Who publishes says himself whether another was in his way. */
+/*
+ * All of its prompt was read.  A request that publishes reports itself whether another was in
+ * its way.
+ */
 static void audit_read(struct sim *sim, struct sim_request *request)
 {
         if (request->core.publish && !request->core.anchored) {
@@ -96,7 +100,10 @@ void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                 "the tokens of %s are not what it made", request->name);
 }
 
-/* What may wake it: deadlines of those who were there when it looked at all of them, last. */
+/*
+ * The events that may wake it: deadlines of requests that existed when it last looked at all of
+ * them.
+ */
 static void audit_soonest(struct sim *sim)
 {
         if (sim->now_ns < sim->soonest_ns)
@@ -134,7 +141,10 @@ static void audit_first_rows(struct sim *sim)
         each_request(sim, r)
         {
                 r->first_row = SIM_NO_ROW;
-                /* Parked without a row in flight: it had none, for want of pages, and comes anew. */
+                /*
+                 * Parked without a row in flight: for lack of pages it had none.  It waits in
+                 * line again.
+                 */
                 if (r->core.parks > r->parks && r->core.state != REQUEST_PARKING)
                         r->asked_first = false;
         }
@@ -164,7 +174,10 @@ static void audit_shape(struct sim *sim)
         }
 }
 
-/* What it would have come to alone; who was cancelled, stalled or late came less far. */
+/*
+ * Compares its output with the one it would make alone.  If it was cancelled, stalled or late,
+ * the output is shorter.
+ */
 static void audit_output(struct sim *sim, const struct sim_request *request)
 {
         uint32_t made = request->made, most = request->core.max_tokens;
@@ -244,7 +257,10 @@ static void audit_ends(struct sim *sim)
         }
 }
 
-/* Who is over and has no row in flight is forgotten, in the same plan; nobody else. */
+/*
+ * A request that has ended and has no row in flight is retired in the same plan; no other
+ * request is.
+ */
 static void audit_retired(struct sim *sim)
 {
         for (uint32_t i = 0; i < sim->plan.retired_count; i++) {

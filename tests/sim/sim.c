@@ -27,7 +27,7 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         counting = true;
         allocs = alloc_count;
         assert_int_equal(sched_new(conf, &sim->sched), 0);
-        assert_true(alloc_count > allocs); /* else nothing is counted */
+        assert_true(alloc_count > allocs); /* otherwise the counter does not work */
         assert_int_equal(plan_init(&sim->plan, conf), 0);
 
         sim->step_ns = 10 * SIM_MS;
@@ -185,7 +185,7 @@ void sim_lift(struct sim *sim, uint32_t anchor)
         audit_lift(sim, anchor);
 }
 
-/* What a reader has read by now, at its speed of up to now. */
+/* Simulates a reader's progress up to now, at the speed that it has had so far. */
 static void read_on(struct sim *sim, struct sim_channel *channel)
 {
         uint64_t ms = (sim->now_ns - channel->read_ns) / SIM_MS;
@@ -297,7 +297,7 @@ static void launch(struct sim *sim)
         sim->flight_count++;
 }
 
-/* The core knows it no more, so it may be gone: whoever still looks at it will be lost. */
+/* The core must not use it any longer, so its memory is overwritten to expose later uses. */
 static void forget(struct sim_request *request)
 {
         free(request->core.sequence.tokens);
@@ -326,7 +326,7 @@ void sim_step(struct sim *sim)
                 launch(sim);
 }
 
-/* Is there somebody for whose reader the engine looks?  The parked ones are among them. */
+/* Whether the engine checks any request's reader for room; parked requests are among them. */
 static bool anybody_is_stalled(const struct sim *sim)
 {
         each_request(sim, r)
@@ -337,7 +337,10 @@ static bool anybody_is_stalled(const struct sim *sim)
         return sim->plan.stalled > 0;
 }
 
-/* One token: its record goes into the ring, for which there must be room; then it is told. */
+/*
+ * One token: its record goes into the ring, for which there must be room; then the scheduler
+ * gets the result.
+ */
 static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row)
 {
         struct sim_row *result = &flight->rows[row];

@@ -1,18 +1,19 @@
 /*
- * A world around the real scheduler.
+ * A simulated world around the real scheduler.
  *
- * Time is a number, a model is a hash, a reader is a speed.  The world plays the
- * engine: it tells rooms, asks for a plan, runs it and brings results back, up
- * to `depth` plans late.  It computes what a model would: the KV of a position
- * is a hash over the row's token and the KV of the position before it, kept per
- * (block, offset) and read through the page tables that the plans wrote.  So a
- * block that is dealt twice, a page that is missing, a copy that was forgotten or a
- * row that is off by one does not only look wrong: it makes another token than the
- * request would have made alone, and that is known beforehand.
+ * Time is a number, a model is a hash, a reader is a speed.  The world plays the engine: it
+ * tells the scheduler the free bytes of rings, asks for a plan, runs it and brings results
+ * back, up to `depth` plans late.  It computes like a model: the KV of a position is a hash
+ * over the row's token and the KV of the position before it.  It is kept per (block, offset)
+ * and read through the page tables that the plans wrote.
  *
- * The auditor (audit*.c) keeps books of its own from the plans, and judges every
- * plan by what sched.h promises.  Anything amiss fails the test with the seed and
- * the step; with a trace, if there is one.
+ * The tokens that a request makes alone are known beforehand.  A block that is given out twice,
+ * a missing page, a forgotten copy or a row that is off by one changes a token, so the test
+ * sees it.
+ *
+ * The auditor (audit*.c) keeps its own books from the plans, and checks every plan against the
+ * promises of sched.h.  Any violation fails the test with the seed and the step, and with the
+ * trace if there is one.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -40,16 +41,18 @@ struct sim_ask {
         const char *name;
         uint32_t uid;
         enum request_class class;
-        uint32_t channel, prompt, most; /* most 0: it is read, and that is all */
-        uint32_t anchor;                /* of such a one; 0: none */
-        uint64_t publish;               /* ... for this public domain; 0: its own */
-        bool sees_public;               /* it finds what is everyone's, and this group's */
-        uint32_t group;                 /* 0: none */
-        uint32_t text, shared;          /* its first `shared` tokens are those of this text */
-        uint32_t record_bytes;          /* 0: 10 */
-        uint64_t deadline_ns;           /* 0: none */
-        uint32_t end_at;                /* its end_at-th token gets the verdict; 0: none does */
-        enum sched_verdict verdict;     /* ... this one */
+        uint32_t channel, prompt, most; /* most 0: the prompt is read, and no token is made */
+        uint32_t anchor;                /* the anchor to set on a request with most 0; 0: none */
+        /* ... publish it in this public domain; 0: keep it in its own */
+        uint64_t publish;
+        /* it may find blocks that are public to everyone, and those of this group */
+        bool sees_public;
+        uint32_t group;             /* 0: none */
+        uint32_t text, shared;      /* its first `shared` tokens are those of this text */
+        uint32_t record_bytes;      /* 0: 10 */
+        uint64_t deadline_ns;       /* 0: none */
+        uint32_t end_at;            /* the token with this number gets the verdict; 0: none */
+        enum sched_verdict verdict; /* ... this verdict */
 };
 
 struct sim_request {
@@ -57,8 +60,8 @@ struct sim_request {
         char name[12];
         bool alive; /* submitted, and not yet retired */
 
-        /* What it would do alone, from its seed. */
-        uint32_t worst; /* blocks */
+        /* Its results if it ran alone, computed from its seed. */
+        uint32_t worst; /* blocks that it needs at most */
         uint32_t end_at;
         enum sched_verdict verdict;
         uint32_t *truth; /* its tokens, if nothing ends it early */
@@ -67,67 +70,76 @@ struct sim_request {
         /* The auditor's books. */
         uint32_t uid, channel;
         enum request_class class;
-        uint64_t let_in_step;   /* its plan, as plans are counted */
-        uint64_t arrival, turn; /* when it came, when it was let in: as numbers in a row */
-        bool turn_open;         /* ... and who of these of its plan came first is not known */
-        uint64_t since_ns;      /* ... when it came, by the clock */
-        uint64_t deadline_ns;   /* SIM_NEVER: it has none */
+        uint64_t let_in_step; /* the number of the plan that let it in */
+        /* sequence numbers: of its arrival, and of its admission to a slot */
+        uint64_t arrival, turn;
+        /* ... and the order among the requests that this plan let in is not known */
+        bool turn_open;
+        uint64_t since_ns;    /* ... and the time of arrival by the clock */
+        uint64_t deadline_ns; /* SIM_NEVER: it has none */
         bool admitted, decided, ended;
         enum smv_reason reason; /* once decided */
         enum smv_code code;
         uint32_t slot;
         uint32_t dealt;      /* the position of its next row */
-        uint32_t dealt_then; /* ... as it was before this plan */
+        uint32_t dealt_then; /* ... before this plan */
         uint32_t flying;     /* rows in flight */
         uint32_t made;       /* tokens that came back */
-        uint32_t known;      /* tokens when it was let in: it reads them before it decodes */
+        uint32_t known;      /* tokens when it was let in: it prefills them before it decodes */
         uint32_t charged;    /* positions that its user has been charged for */
-        uint32_t found;      /* positions that it need not compute */
-        uint32_t cached;     /* ... when it was let in first, as it says */
-        uint32_t parks;      /* how often it had to give its slot up */
-        bool parking;        /* ... and will, once its rows are back */
-        bool moved;          /* it had a row, so the device knows what was found */
+        uint32_t found;      /* positions that were found, so it need not compute them */
+        /* ... as counted when it was first let in, which is also the number that it reports */
+        uint32_t cached;
+        uint32_t parks; /* how often it was preempted */
+        bool parking;   /* ... and it will be again, once its rows in flight are back */
+        /* it had a row, so the device knows about the blocks that were found */
+        bool moved;
         block_t *blocks;
         uint32_t block_count;
-        /* Left out for want of room; some cases are open to either reading, so two times. */
+        /*
+         * Left out because its ring was full.  Some cases may be read either way, so there are
+         * two times.
+         */
         uint64_t stalled_first, stalled_surely;
 
-        /* As it stood before the plan that is judged. */
-        bool asked_first; /* in this plan, before anybody is let in */
+        /* Its state before the plan that is being checked. */
+        bool asked_first; /* in this plan, before any request is let in */
         bool was_stalled;
         uint64_t was_stalled_ns;
         uint32_t first_row; /* the position of its first row in this plan, or SIM_NO_ROW */
 };
 #define SIM_NO_ROW UINT32_MAX
 
-/* What a user has been given, by class; for as long as one of his requests is alive. */
+/* A user's consumption by class.  It exists while one of the user's requests is alive. */
 struct sim_account {
         bool used;
         uint32_t uid;
         uint64_t served[REQUEST_CLASS_N];
 };
 
-/* A text that is public, or was. */
+/* A text that is public, or was public. */
 struct sim_public {
         uint64_t domain;             /* 0: no text */
-        struct sim_request *request; /* that reads it, until it has retired */
-        uint32_t anchor;             /* with which it is published; 0: not yet, or no longer */
+        struct sim_request *request; /* the request that reads it, until that request has retired */
+        /* the anchor with which it is published; 0: not yet, or no longer */
+        uint32_t anchor;
         uint32_t count;
         uint64_t *chain;
-        uint64_t from_step;  /* plans after this one show it; SIM_NEVER: it is not read yet */
-        uint64_t until_step; /* plans after this one show it to nobody new; SIM_NEVER: all may */
+        uint64_t from_step; /* plans after this step may show it; SIM_NEVER: it is not read yet */
+        /* plans after this step show it to no new request; SIM_NEVER: no limit */
+        uint64_t until_step;
 };
 #define SIM_PUBLICS 64u
 #define SIM_NOBODYS UINT64_MAX
 
-/* Why one who waits may have a slot, or may not. */
+/* Why a waiting request may have a slot, or may not. */
 enum sim_ground {
         SIM_WITHIN_HALF,
-        SIM_ALONE,       /* above half, but nobody else waits */
+        SIM_ALONE,       /* above half, but no other user waits */
         SIM_BEGINS,      /* above half, but its user has nothing */
         SIM_OVER_SLOTS,  /* above half, and others wait: it is passed over */
         SIM_OVER_BLOCKS, /* ... of the blocks only */
-        SIM_OVER_MOST,   /* above what one user may have, whoever waits */
+        SIM_OVER_MOST,   /* above the maximum of one user, whether others wait or not */
         SIM_GROUND_N,
 };
 
@@ -148,7 +160,7 @@ struct sim_flight {
 struct sim_channel {
         uint64_t capacity, used; /* bytes of a ring that TOKENS may take, and have taken */
         uint64_t speed;          /* bytes that are read in a millisecond */
-        uint64_t read_ns;        /* up to when it has read */
+        uint64_t read_ns;        /* the time up to which its reading was simulated */
         uint64_t told;
 };
 
@@ -157,10 +169,11 @@ struct sim {
         struct sched *sched;
         struct plan plan;
         uint64_t now_ns;
-        uint64_t step_ns, row_ns; /* what a step costs, and each row of it */
-        uint64_t far_ns;          /* ... and one of a prompt, for each 1024 positions before it */
-        uint64_t lag_ns;          /* what the next one takes beyond that */
-        uint64_t took_ns;         /* the one before */
+        uint64_t step_ns, row_ns; /* the time of a step, and of each row in it */
+        /* ... and each row of a prompt, for each 1024 positions before it */
+        uint64_t far_ns;
+        uint64_t lag_ns;  /* extra time that the next step takes */
+        uint64_t took_ns; /* the duration of the step before */
 
         uint64_t seed, random;
         uint64_t step_count, event_count, arrivals, turns;
@@ -169,79 +182,95 @@ struct sim {
         struct sim_flight flights[SIM_DEPTH];
         uint32_t flight_count;
         uint64_t last_plan;
-        bool held; /* nobody may begin */
+        bool held; /* admission is on hold: no request may begin */
 
         /* The device. */
         block_t *tables; /* [slots][table_blocks] */
         uint32_t table_blocks;
         uint64_t *cells; /* [blocks][BLOCK_POSITIONS] */
 
-        /* The auditor's. */
+        /* The auditor's books. */
         struct sim_request **slot_owner;
         struct sim_account accounts[SIM_REQUESTS]; /* of users who have requests alive */
-        struct sim_request *blocked;               /* who is next and could not be let in */
-        uint32_t *block_holders;                   /* page tables that a block is in */
-        uint64_t *block_domain;                    /* for which it was dealt; or SIM_NOBODYS */
-        uint64_t *line_domain;                     /* ... as it stood when slots were dealt */
-        uint32_t *holds, *his_holds;               /* of blocks, while a charge is reckoned */
-        struct sched_user *users;                  /* as they were told last */
-        uint64_t *block_spoilt;                    /* not for who is let in at this turn or later */
-        uint64_t *block_copied;                    /* by this plan, last */
-        uint64_t *block_shown;                     /* since this step, by one who has read it */
-        uint64_t soonest_ns;                       /* no deadline that may wake it is earlier */
+        /* the request that is next and could not be let in */
+        struct sim_request *blocked;
+        uint32_t *block_holders; /* page tables that a block is in */
+        /* the domain for which it was given out; or SIM_NOBODYS */
+        uint64_t *block_domain;
+        uint64_t *line_domain; /* ... as it stood before slots were given out */
+        /* counts per block, while a user's charge is computed */
+        uint32_t *holds, *his_holds;
+        struct sched_user *users; /* the users, as last reported */
+        /* useless to requests that are let in at this turn or later */
+        uint64_t *block_spoilt;
+        uint64_t *block_copied; /* the last plan that copied this block */
+        /* the step since which it is shown, after a request has read it */
+        uint64_t *block_shown;
+        uint64_t soonest_ns; /* no deadline that may wake it is earlier */
         struct sim_public publics[SIM_PUBLICS];
-        uint64_t parts;                         /* of public blocks that somebody else has, too */
-        uint64_t late_over;                     /* who gave way to one who was then passed over */
-        uint64_t found_public;                  /* pages and copies of what others have published */
-        uint64_t found_rows, copies, swaps;     /* what sharing was good for */
-        uint64_t steps_shared;                  /* ... with a block in two page tables */
-        uint32_t passed_over;                   /* when a plan was made last */
-        uint64_t parked, resumed, late;         /* how often */
-        uint64_t ground_counts[SIM_GROUND_N];   /* of all who were asked whether they may */
+        /* parts of public blocks that another user has as well */
+        uint64_t parts;
+        /* requests that gave way to one that was then passed over */
+        uint64_t late_over;
+        uint64_t found_public;              /* pages and copies of what others have published */
+        uint64_t found_rows, copies, swaps; /* how much sharing saved */
+        uint64_t steps_shared;              /* ... steps with a block in two page tables */
+        /* requests that were passed over when the last plan was made */
+        uint32_t passed_over;
+        uint64_t parked, resumed, late; /* counts */
+        /* of all requests for which admission was decided */
+        uint64_t ground_counts[SIM_GROUND_N];
         uint64_t end_counts[SMV_END_ERROR + 1]; /* by reason */
 
-        bool shares;                   /* some begin alike: blocks may be found */
-        uint64_t *beginnings;          /* a set of users and first tokens, SIM_BEGINNINGS bits */
-        uint64_t *said;                /* ... and of users and whole texts, up to each position */
-        uint64_t divergences;          /* that were told */
-        bool ragged;                   /* records smaller than their most; ending results dropped */
+        bool shares;          /* some requests begin alike: blocks may be found */
+        uint64_t *beginnings; /* a set of users and first tokens, SIM_BEGINNINGS bits */
+        uint64_t *said;       /* ... and of users and whole texts, up to each position */
+        uint64_t divergences; /* divergences that were reported */
+        /* records are smaller than their maximum; ending results are dropped */
+        bool ragged;
         void (*between)(struct sim *); /* called between the results of a plan, if set */
 
-        char *trace; /* NULL: none kept */
+        char *trace; /* NULL: no trace is kept */
         size_t trace_count, trace_max;
-        char idle[128]; /* the last line, if nothing ran: not said twice */
+        char idle[128]; /* the last line, if nothing ran: it is not repeated */
 };
 
 void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, bool trace);
-/* A world for a story, with a trace: small, where conf says nothing. */
+/* A world for one scenario, with a trace.  It is small where conf leaves sizes open. */
 void sim_open_small(struct sim *sim, const struct sched_conf *conf);
-/* Expects that everything has ended and everything is free. */
+/* Checks that everything has ended and everything is free. */
 void sim_close(struct sim *sim);
-/* Frees a world that has failed; nothing if it is closed. */
+/* Frees a world that has failed; does nothing if it is closed. */
 void sim_free(struct sim *sim);
 
-/* NULL: requests_max are alive.  It must fit. */
+/* NULL: requests_max requests are alive already.  The ask must fit the world. */
 struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask); /* asks.c */
 void sim_cancel(struct sim *sim, struct sim_request *request);
 void sim_hold(struct sim *sim, bool held);
 void sim_lift(struct sim *sim, uint32_t anchor);
 void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
 
-/* Has this user ever asked, or been answered, what this one has up to `at`, and then that token? */
+/*
+ * Whether any earlier request of this user had the same tokens up to `at`, in its prompt or its
+ * answer, followed by that token.
+ */
 bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
                   uint32_t token);
 
-/* Rooms told, a plan asked for, audited and launched. */
+/* Tells rooms, asks for a plan, audits it and launches it. */
 void sim_step(struct sim *sim);
-/* The oldest plan in flight comes back. */
+/* Brings back the results of the oldest plan in flight. */
 void sim_collect(struct sim *sim);
-/* As the engine turns: a step, and a wait for results or for the time of waking. */
+/*
+ * Does what the engine does in one turn: a step, then a wait for results or for the wake-up
+ * time.
+ */
 void sim_turn(struct sim *sim, uint64_t until_ns);
-/* Turns until then, which is when time stands at it or has just passed. */
+/* Runs turns until time has reached or just passed this point. */
 void sim_run(struct sim *sim, uint64_t until_ms);
 uint32_t sim_alive(const struct sim *sim);
 
-/* Compares the trace since the last time with this text. */
+/* Compares the trace since the last call with this text. */
 void sim_expect(struct sim *sim, const char *text);
 
 uint64_t sim_random(struct sim *sim);
@@ -252,10 +281,10 @@ uint64_t sim_mix(uint64_t x);
 uint64_t sim_cell_of(uint64_t before, uint32_t token, uint32_t position);
 uint32_t sim_token_after(uint64_t cell);
 
-void *sim_need(size_t count, size_t size); /* zeroed; there is some, or the test fails */
+void *sim_need(size_t count, size_t size); /* zeroed; fails the test if there is no memory */
 void sim_note(struct sim *sim, const struct sched_event *event);
 
-/* Something is not as promised. */
+/* Fails the test if `what` does not hold. */
 #define sim_must(sim, what, ...)                                                                   \
         do {                                                                                       \
                 if (!(what))                                                                       \
@@ -264,58 +293,69 @@ void sim_note(struct sim *sim, const struct sched_event *event);
 void sim_fault(struct sim *sim, const char *file, int line, const char *what, const char *format,
                ...) __attribute__((noreturn, format(printf, 5, 6)));
 
-/* trace.c: a line for the plan that has just been made: so many were passed over. */
+/*
+ * trace.c: writes a line for the plan that was just made; passed_over requests were passed over
+ * in it.
+ */
 void sim_trace(struct sim *sim, uint32_t passed_over);
 
-/* audit.c: what stands before a plan is asked for, and what it says. */
+/* audit.c: the state before a plan is requested, and the plan itself. */
 void audit_before(struct sim *sim);
 void audit_plan(struct sim *sim);
 void audit_decide(struct sim *sim, struct sim_request *request, enum smv_reason reason,
                   enum smv_code code);
 void audit_result(struct sim *sim, struct sim_request *request, uint32_t token,
                   enum sched_verdict verdict);
-/* What rows in flight may still write into a channel. */
+/* Bytes that rows in flight may still write into a channel. */
 uint64_t audit_charged(const struct sim *sim, uint32_t channel);
 
-/* audit-blocks.c: blocks that are taken, found, copied; and how many there are. */
+/* audit-blocks.c: blocks that are taken, found and copied; and the totals. */
 void audit_pages(struct sim *sim);
 void audit_copies(struct sim *sim);
 void audit_blocks(struct sim *sim, const struct sched_counts *counts);
 
-/* audit-charges.c: what is told of users. */
+/* audit-charges.c: what the scheduler reports about users. */
 void audit_users(struct sim *sim, const struct sched_counts *counts);
 
-/* What this request has computed is worth nothing, to nobody who comes from now on. */
+/* The blocks that this request has computed are useless to all requests that come from now on. */
 void audit_spoil(struct sim *sim, const struct sim_request *request);
-/* What it has was read to its end, and is sound. */
+/* Its blocks were read to their end, and are sound. */
 void audit_sound(struct sim *sim, const struct sim_request *request);
-/* audit-publics.c: what is public, to whom, and how long. */
+/* audit-publics.c: which texts are public, to which requests, and how long. */
 void audit_publish(struct sim *sim, struct sim_request *request);           /* it is submitted */
 void audit_published(struct sim *sim, const struct sim_request *request);   /* ... read */
 void audit_unpublished(struct sim *sim, const struct sim_request *request); /* ... gone */
 void audit_lift(struct sim *sim, uint32_t anchor);
-/* May this one be shown what is in a block, as block `index` of its own? */
+/* Whether this request may be shown the contents of a block, as block `index` of its own. */
 bool audit_may_see(const struct sim *sim, const struct sim_request *request, block_t block,
                    uint32_t index);
-/* Is it what somebody has published, as block `index` of this one's? */
+/* Whether it holds published contents, as block `index` of this request. */
 bool audit_is_published(const struct sim *sim, const struct sim_request *request, block_t block,
                         uint32_t index);
 
-/* A page of a block that was found, or taken instead of another; else it is to be written. */
+/*
+ * True for a page of a block that was found, or taken instead of another; false if it is to be
+ * written.
+ */
 bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
 
-/* audit-accounts.c: what users are charged for. */
+/* audit-accounts.c: consumption that users are charged for. */
 void audit_submit(struct sim *sim, struct sim_request *request); /* not alive yet */
-void audit_forget(struct sim *sim);                              /* users who have nothing alive */
-void audit_charge(struct sim *sim, bool stalled_ones); /* the rows of these, or of the others */
+/* drops users that have no request alive */
+void audit_forget(struct sim *sim);
+/* charges the rows of stalled requests, or of the others */
+void audit_charge(struct sim *sim, bool stalled_ones);
 uint64_t audit_served(const struct sim *sim, const struct sim_request *request);
 
-/* audit-slots.c: who is let in, and who is parked for it. */
+/* audit-slots.c: which requests are let in, and which are parked for them. */
 void audit_slots(struct sim *sim);
-/* audit-rows.c, audit-left.c, audit-order.c, audit-sleep.c: whose rows, whose first, until when. */
+/*
+ * audit-rows.c, audit-left.c, audit-order.c, audit-sleep.c: which requests get rows, in which
+ * order, and until when the engine sleeps.
+ */
 struct sim_stalls {
         uint32_t surely, maybe;
-        uint64_t wake_first, wake_surely; /* when something is to happen */
+        uint64_t wake_first, wake_surely; /* when the next event is due */
 };
 void audit_rows(struct sim *sim);
 void audit_left_out(struct sim *sim);
@@ -331,20 +371,23 @@ uint32_t audit_rows_of(const struct sim *sim, bool prompts); /* of this plan */
              r < (sim)->requests + (sim)->conf.requests_max; r++)                                  \
                 if (r->alive)
 
-/* In which domain what it computes is named. */
+/* The domain in which its blocks are named. */
 static inline uint64_t sim_domain(const struct sim_request *request)
 {
         return request->core.publish ? request->core.publish : request->uid;
 }
 
-/* Rows that it has: what it makes last is never read back. */
+/* The number of rows that it has: the last token that it makes is never read back. */
 static inline uint32_t sim_positions(const struct sim_request *request)
 {
         return request->core.prompt_count + request->core.max_tokens -
                (request->core.max_tokens > 0);
 }
 
-/* Not by its number, which is gone once it has retired: a wrong plan must not lead astray. */
+/*
+ * Found by pointer, not by number: the number is gone once the request has retired, and a wrong
+ * plan must not mislead the auditor.
+ */
 static inline struct sim_request *sim_of(struct sim *sim, const struct request *request)
 {
         size_t at = (size_t)((const struct sim_request *)request - sim->requests);

@@ -1,5 +1,5 @@
 /*
- * Stories of those who only read, and of what they ask to stay, in simulated
+ * Scenarios of requests that only read a prompt, and of the anchors that they set, in simulated
  * milliseconds; test-stories.c says how to read them.
  */
 #include "tests/sim/sim.h"
@@ -127,7 +127,10 @@ static void what_is_anchored_outlasts_what_is_newer(void **state)
         sim_close(&sim);
 }
 
-/* The same, but for who has lifted it, or was cancelled before he had read: a's last two go. */
+/*
+ * The same, except that the anchor was lifted, or its request was cancelled before it had read:
+ * a's last two go.
+ */
 static void expect_plain_order(void)
 {
         ask("d", 2, 0, 32, 1);

@@ -1,6 +1,6 @@
 /*
- * Batches, and what they cost: who comes waits for others, and then for the slowest of
- * those before him.
+ * Batches, and their cost: a request waits for others to come, and then for the slowest request
+ * of the batch before.
  */
 #include "tests/sim/sim.h"
 
@@ -65,7 +65,7 @@ static void no_more_join_than_that_though_there_are_slots(void **state)
         sim_close(&sim);
 }
 
-/* The same twelve, who come every 60 ms; how long they wait for a slot in all, in ms. */
+/* The same twelve requests, one every 60 ms; returns how long they wait for slots in all, in ms. */
 static uint64_t waited(uint32_t batch_size, uint64_t window_ns)
 {
         static const uint32_t most[] = { 3, 12, 2, 7, 1, 5, 16, 4, 2, 9, 3, 6 };

@@ -1,10 +1,10 @@
 /*
- * Stories of what users have of the pool, in simulated milliseconds; test-stories.c says how to
- * read a line, and test-users.c what "pass over 1" is.
+ * Scenarios of the users' shares of the pool, in simulated milliseconds; test-stories.c says
+ * how to read a line, and test-users.c explains "pass over 1".
  *
- * What a user's requests share is charged once, and what is everyone's to all who hold it, in equal
- * parts.  Whose request it is, is told by its letter.  A block holds 16 positions, and the last
- * token needs none.
+ * Blocks that a user's requests share are charged once.  Public blocks are charged in equal
+ * parts to all users that hold them.  The letter in a request's name is its user.  A block
+ * holds 16 positions, and the last token needs none.
  */
 #include "tests/sim/sim.h"
 
@@ -44,7 +44,7 @@ static struct sim_request *ask_known(const char *name, uint32_t prompt, uint32_t
                                                    .sees_public = true });
 }
 
-/* It is there, with so many blocks. */
+/* Expects that the user is listed, with this many blocks. */
 static void expect_user(char letter, uint32_t blocks, uint32_t cached)
 {
         struct sched_user users[12];
@@ -97,7 +97,10 @@ static void eight_forks_of_one_history_count_it_once(void **state)
         sim_close(&sim);
 }
 
-/* Four blocks are everyone's: two of them are a's and two are b's, and each has one of his own. */
+/*
+ * Four blocks are public: two of them are a's and two are b's, and each user has one block of
+ * its own.
+ */
 static void two_users_who_share_what_was_published_pay_half_of_it_each(void **state)
 {
         (void)state;
@@ -131,7 +134,7 @@ static void two_users_who_share_what_was_published_pay_half_of_it_each(void **st
         sim_close(&sim);
 }
 
-/* Though nobody else is there. */
+/* Even though no other user is there. */
 static void at_what_one_user_may_have_the_next_waits_for_his_own(void **state)
 {
         (void)state;
@@ -153,7 +156,7 @@ static void at_what_one_user_may_have_the_next_waits_for_his_own(void **state)
         sim_close(&sim);
 }
 
-/* a is at it, so his next waits; b, who came later, does not. */
+/* a has reached the maximum, so its next request waits; b, which came later, does not wait. */
 static void what_one_user_may_have_keeps_nobody_else_waiting(void **state)
 {
         (void)state;
@@ -227,7 +230,10 @@ static void who_keeps_more_than_his_part_loses_his_own_first(void **state)
         sim_close(&sim);
 }
 
-/* One may keep one block.  a keeps two that he asked to stay; what c needs, b loses. */
+/*
+ * A user may keep one block.  a keeps two that it anchored; the blocks that c needs are taken
+ * from b.
+ */
 static void what_he_asked_to_stay_goes_after_what_others_did_not(void **state)
 {
         (void)state;
@@ -257,7 +263,10 @@ static void what_he_asked_to_stay_goes_after_what_others_did_not(void **state)
         sim_close(&sim);
 }
 
-/* a2 and what a1 has are more than one user may have.  For c1, who has nothing, b3 gives way. */
+/*
+ * a2 and the blocks of a1 are above one user's maximum.  For c1, whose user has nothing, b3
+ * gives way.
+ */
 static void nobody_is_parked_for_one_who_would_have_too_much(void **state)
 {
         (void)state;

@@ -1,9 +1,10 @@
 /*
- * Stories of classes and of parking, in simulated milliseconds; test-stories.c says how
- * to read a line.
+ * Scenarios of classes and of parking, in simulated milliseconds; test-stories.c says how to
+ * read a line.
  *
- * "park b": b is to give up its slot, once its rows are back; "parked b": it has.  It goes
- * on later where it was: what the pool has of it is found, the rest is read again.
+ * "park b": b is to give up its slot, once its rows are back; "parked b": it has.  Later it
+ * continues from the same place: the part that is still in the pool is found, the rest is read
+ * again.
  */
 #include "tests/sim/sim.h"
 
@@ -14,7 +15,7 @@ static void world(struct sched_conf conf)
         sim_open_small(&sim, &conf);
 }
 
-/* Every one is a user of his own, by his letter. */
+/* Each request belongs to a user of its own, by its letter. */
 static struct sim_request *ask_on(uint32_t channel, enum request_class class, const char *name,
                                   uint32_t prompt, uint32_t most)
 {
@@ -153,7 +154,7 @@ static void what_two_share_comes_free_when_both_give_way(void **state)
         sim_close(&sim);
 }
 
-/* b holds a's two blocks, one of them to copy it, and is promised the third: i needs all of them. */
+/* b holds a's two blocks, one of them to copy it, and is promised the third.  i needs all three. */
 static void what_is_still_to_be_copied_comes_free_as_well(void **state)
 {
         struct sim_ask one = { .name = "a", .shared = 20, .prompt = 20, .most = 1 };
@@ -185,7 +186,7 @@ static void what_is_still_to_be_copied_comes_free_as_well(void **state)
         sim_close(&sim);
 }
 
-/* One who has all would be above his half as soon as the one he parked waited. */
+/* The user with all slots would be above its half as soon as the parked request waited. */
 static void nobody_is_parked_for_one_who_would_be_passed_over_then(void **state)
 {
         (void)state;

@@ -1,4 +1,4 @@
-/* Stories of deadlines, in simulated milliseconds; test-stories.c says how to read a line. */
+/* Scenarios of deadlines, in simulated milliseconds; test-stories.c says how to read a line. */
 #include "tests/sim/sim.h"
 
 static struct sim sim;
@@ -8,7 +8,7 @@ static void world(struct sched_conf conf)
         sim_open_small(&sim, &conf);
 }
 
-/* Every one is a user of his own, by his letter. */
+/* Each request belongs to a user of its own, by its letter. */
 static void ask(const char *name, enum request_class class, uint32_t most, uint64_t deadline_ms)
 {
         sim_submit(&sim, &(struct sim_ask){ .name = name,

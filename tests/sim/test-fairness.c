@@ -1,6 +1,6 @@
 /*
- * Who is served how much: one slot, so that every turn is somebody's.  A row is one
- * unit, one that makes a token two.
+ * How much each user is served.  There is one slot, so that every turn belongs to one user.  A
+ * row is one unit, a row that makes a token two.
  */
 #include "tests/sim/sim.h"
 
@@ -113,7 +113,10 @@ static void long_prompts_are_charged(void **state)
         sim_close(&sim);
 }
 
-/* One of b is 2 units, one of a 21: when b has had one, a has had nothing; when a has, b had less. */
+/*
+ * A request of b is 2 units, one of a is 21.  When b has had one, a has had nothing; when a has
+ * had one, b has had less.
+ */
 static void who_asks_twice_has_had_something_with_the_first_and_waits_with_the_other(void **state)
 {
         (void)state;

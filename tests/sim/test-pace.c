@@ -1,8 +1,8 @@
 /*
- * The pace of prompts: two streams go on, and long prompts never cease to come.  A step
- * takes so long, each of its rows adds to it, and may add more further on in a prompt; the core
- * is not told how much.  What is promised: of a hundred steps one takes longer than it may,
- * and most of the time that prompts may have is made use of.
+ * The pace of prompts: two streams keep decoding while long prompts keep coming.  A step has a
+ * base time, each of its rows adds to it, and rows further on in a prompt may add more.  The
+ * core is not told these costs.  Two promises are tested.  At most one of a hundred steps takes
+ * longer than it may.  Most of the time that prompts may use is used.
  */
 #include "tests/sim/sim.h"
 
@@ -16,7 +16,7 @@ static struct sim sim;
 static uint32_t prompt;     /* tokens of each of those that never cease */
 static uint32_t stream;     /* ... of each that goes on, and then another comes */
 static uint64_t spread_ns;  /* a step takes longer, by less than this */
-static uint32_t slow_after; /* every so many plans one is slow; 0: none is */
+static uint32_t slow_after; /* one plan out of this many is slow; 0: none is */
 
 static void world(uint64_t gap_ns)
 {
@@ -49,7 +49,7 @@ static void keep_asking(uint32_t uid, uint32_t alive, uint32_t tokens, uint32_t 
                                          .name = "r", .uid = uid, .prompt = tokens, .most = most });
 }
 
-/* What two decodes alone may take, and what they may with prompts. */
+/* The time that two decodes may take alone, and the time that they may take with prompts. */
 static uint64_t alone(void)
 {
         return sim.step_ns + 2 * sim.row_ns;
@@ -77,7 +77,7 @@ struct measure {
         uint64_t given_ns;                 /* ... to prompts */
 };
 
-/* So many plans; late are those that take longer than they may. */
+/* Runs this many plans.  Late ones are those that take longer than they may. */
 static struct measure run(uint32_t plans)
 {
         struct measure measure = { 0 };
@@ -100,8 +100,8 @@ static void cost(uint64_t step_us, uint64_t row_us)
 }
 
 /*
- * All that is promised; and of what prompts may have, less what lies between steps and what these
- * vary by, so many percent.
+ * Checks both promises.  Prompts must use this percentage of the time that they may have, after
+ * the time between steps and its variation are subtracted.
  */
 static void expect_pace(uint32_t late, uint32_t percent)
 {
@@ -134,7 +134,7 @@ static void decodes_wait_for_prompts_no_longer_than_the_gap(void **state)
         end();
 }
 
-/* The first chunk is made without knowing what it takes, the others are not. */
+/* The first chunk is made before the cost of rows is known, the later ones after that. */
 static void the_gap_is_kept_from_the_second_chunk_on(void **state)
 {
         (void)state;
@@ -171,7 +171,10 @@ static void whoever_came_first_is_reckoned_with_where_he_stands(void **state)
         end();
 }
 
-/* The only prompt that has rows in this plan, and not the one that it has now and then in any case. */
+/*
+ * The only prompt that has rows in this plan, unless that is the row that it gets now and then
+ * in any case.
+ */
 static const struct sim_request *only_prompt(void)
 {
         const struct sim_request *only = NULL;
@@ -230,7 +233,7 @@ static void a_slow_step_now_and_then_does_not_throttle_the_others(void **state)
         end();
 }
 
-/* Each third: then prompts go on at half of what they might have. */
+/* Every third plan is slow: then prompts go on with half of the time that they might have. */
 static void where_most_is_late_prompts_are_read_all_the_same(void **state)
 {
         (void)state;

@@ -1,6 +1,7 @@
 /*
- * Stories of what users show each other, in simulated milliseconds; test-stories.c says how to
- * read them.  Users see what is everyone's, and 2 and 3 what is of group 7.
+ * Scenarios of texts that users publish to each other, in simulated milliseconds;
+ * test-stories.c says how to read them.  All users see texts that are public to everyone; users
+ * 2 and 3 also see those of group 7.
  */
 #include "tests/sim/sim.h"
 
@@ -36,7 +37,10 @@ static struct sim_request *publish(const char *name, uint32_t count, uint32_t an
                                                    .publish = domain });
 }
 
-/* Whole blocks are shared, the part of one is copied; and nobody else has what follows. */
+/*
+ * Whole blocks are shared, the part of a block is copied, and the text that follows is not
+ * shared.
+ */
 static void what_one_publishes_another_finds(void **state)
 {
         (void)state;
@@ -60,7 +64,10 @@ static void what_one_publishes_another_finds(void **state)
         sim_close(&sim);
 }
 
-/* He who has it himself computes it again for others: what is his own is not shown. */
+/*
+ * A user that has the text already computes it again to publish it: its private blocks are not
+ * shown.
+ */
 static void who_publishes_finds_nothing_of_his_own(void **state)
 {
         (void)state;
@@ -99,7 +106,7 @@ static void a_group_is_not_everyone(void **state)
         sim_close(&sim);
 }
 
-/* b reads on what it has found; who comes later finds nothing. */
+/* b goes on with the blocks that it found; later requests find nothing. */
 static void what_is_revoked_is_found_no_more(void **state)
 {
         (void)state;
@@ -140,7 +147,7 @@ static void what_is_still_being_read_is_not_shown(void **state)
         sim_close(&sim);
 }
 
-/* Who publishes the same next would have found it. */
+/* The next request that publishes the same text would have found it. */
 static void who_is_cancelled_has_published_nothing(void **state)
 {
         struct sim_request *p;
@@ -204,7 +211,7 @@ static void two_may_publish_what_begins_alike(void **state)
         sim_close(&sim);
 }
 
-/* What b makes behind it is no number; what is public was, and stays. */
+/* The rows that b computes behind it are not finite; the public text is unharmed and stays. */
 static void who_fails_behind_it_spoils_his_own_only(void **state)
 {
         (void)state;
@@ -244,8 +251,9 @@ static struct sim_request *fail_to_publish(const char *name, uint32_t count, uin
 }
 
 /*
- * q reads on what p has begun, and to its end: so that much of it was numbers.  What p alone has
- * read is found neither by c nor by who publishes it next; and what that one reads, it is by d.
+ * q reads on from p's blocks to its end, so p's part was finite.  The part that only p has read
+ * is found neither by c nor by the next publisher.  The part that the next publisher reads is
+ * found by d.
  */
 static void what_one_could_not_read_is_shown_by_who_did(void **state)
 {
@@ -280,7 +288,10 @@ static void what_one_could_not_read_is_shown_by_who_did(void **state)
         sim_close(&sim);
 }
 
-/* q finds all that it reads, and has no numbers; p, who has made it, has them. */
+/*
+ * q finds all that it reads, and its numbers are not finite; p, which computed the blocks, has
+ * finite ones.
+ */
 static void who_finds_it_and_fails_spoils_nothing_for_who_made_it(void **state)
 {
         (void)state;
@@ -322,9 +333,9 @@ static void what_another_has_shown_stays_when_who_made_it_fails(void **state)
 }
 
 /*
- * When q has read to its end the same is there in blocks of r, who reads on: those were named first,
- * and q has never looked into them.  As r has no numbers, b reads for himself; and q, asked again,
- * shows its own.
+ * When q has read to its end, the same text is there in blocks of r, which is still reading.
+ * r's blocks were named first, and q has never looked into them.  Since r has no finite
+ * numbers, b reads the text itself.  When q is asked again, it shows its own blocks.
  */
 static void what_another_is_still_reading_is_not_shown_by_who_read_the_same(void **state)
 {
@@ -365,7 +376,10 @@ static void what_another_is_still_reading_is_not_shown_by_who_read_the_same(void
         sim_close(&sim);
 }
 
-/* Of q's last block that is a part: r, who came later, goes on behind it, and has named it last. */
+/*
+ * The text is a part of q's last block.  r, which came later, continues behind it, and has
+ * named its block last.
+ */
 static void nor_is_it_where_it_ends_within_a_block(void **state)
 {
         (void)state;
@@ -388,7 +402,10 @@ static void nor_is_it_where_it_ends_within_a_block(void **state)
         sim_close(&sim);
 }
 
-/* r has read it before q, and is cancelled in his last step: whether it was numbers nobody will know. */
+/*
+ * r has read it before q, and is cancelled in its last step, so it is never known whether its
+ * numbers were finite.
+ */
 static void nor_is_what_one_was_reading_who_is_cancelled(void **state)
 {
         struct sim_request *r;
@@ -421,8 +438,10 @@ static void nor_is_what_one_was_reading_who_is_cancelled(void **state)
         sim_close(&sim);
 }
 
-/* p has failed, and q is not at its end: r, who publishes there himself, begins from nothing.  Then q
- * shows it, and r goes on with q's first block. */
+/*
+ * p has failed, and q is not at its end.  r, which publishes there itself, begins from nothing.
+ * Then q shows the text, and r continues with q's first block.
+ */
 static void who_comes_before_it_is_read_to_its_end_finds_nothing(void **state)
 {
         (void)state;

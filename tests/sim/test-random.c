@@ -1,17 +1,18 @@
 /*
- * Random lives, judged step by step.
+ * Random scenarios, checked step by step.
  *
- * Every seed is a world of its own: a pool, slots and budget that are mostly too
- * small, one to five users of whom the first ask most, requests that come in
- * crowds or drop by drop or twice at once, readers that stop and go on, cancels at the
- * worst moments, connections that go, clocks that jump; in some, deadlines, or classes of
- * which the better ones park the others, or batches, or prompts that may not hold up
- * decodes, or at first no model.  After `steps` steps the faults cease: readers read and
- * nobody is cancelled.  One user goes on asking for all he can, in no better class;
- * somebody who has nothing has to get a slot within as many turns as there were rows to
- * run when he came.  Who comes twice has something once the first of the two is let in: the
- * other waits for those, too, who come before it until nobody was served less.  Then nobody
- * comes any more, everybody has to end within such a bound, and nothing may be left behind.
+ * Every seed is a separate world.  Its pool, slots and budget are mostly too small.  It has one
+ * to five users, of whom the first ask most.  Requests come in crowds, singly or twice at once.
+ * Readers stop and go on, requests are cancelled at the worst moments, connections go, clocks
+ * jump.  Some worlds have deadlines, or classes of which the better ones park the others, or
+ * batches, or prompts that must not hold up decodes, or at first no model.
+ *
+ * After `steps` steps the faults cease: readers read and no request is cancelled.  One user
+ * goes on asking for all it can, in no better class.  A request of a user that has nothing must
+ * get a slot within as many turns as there were rows to run when it came.  If a user sends two
+ * requests, it has something once the first is let in.  The second then also waits for earlier
+ * requests, until no waiting user was served less.  In the end no more requests come, all must
+ * end within such a bound, and nothing may be left behind.
  *
  *      SMV_SIM_SEEDS=n   up to this seed, from SMV_SIM_FIRST=n or 1; SMV_SIM_STEPS=n of each
  *      SMV_SIM_SEED=n    only this one, with a trace
@@ -29,15 +30,16 @@ static struct moods {
         uint32_t submit, cancel, reader, hang_up, jump, meet, early; /* of 1000 */
         uint32_t prompt_max, most_max, record_max;
         uint32_t users;
-        uint32_t alike, texts; /* of 100 requests, those that begin as one of so many texts do */
-        uint32_t verdicts;     /* of 100 requests, those that end before their time */
-        uint32_t publishes;    /* ... and of these, those that are to be public */
-        uint32_t reads;        /* of 100 requests, those that are read and no more */
-        uint32_t classes;      /* of 100 requests, those that are of any class but the first */
-        uint32_t twins;        /* of 100 requests, those that come twice */
-        uint32_t deadlines;    /* of 100 requests, those that have one */
-        uint32_t held;         /* steps before there is a model */
-        bool split;            /* plans are asked for between the results of another */
+        /* alike: of 100 requests, those that begin like one of the `texts` texts */
+        uint32_t alike, texts;
+        uint32_t verdicts;  /* of 100 requests, those that get a verdict before their end */
+        uint32_t publishes; /* ... and of these, those that are published */
+        uint32_t reads;     /* of 100 requests, those that only read */
+        uint32_t classes;   /* of 100 requests, those that are of any class but the first */
+        uint32_t twins;     /* of 100 requests, those that come twice */
+        uint32_t deadlines; /* of 100 requests, those that have a deadline */
+        uint32_t held;      /* steps before there is a model */
+        bool split;         /* plans are asked for between the results of another */
 } moods;
 
 /* The first asks most; uids are numbers like others, the first and the last of all included. */
@@ -103,7 +105,7 @@ static bool is_in_use(const struct sim *sim, uint32_t anchor)
         return false;
 }
 
-/* Odd anchors are for what is held, even ones for what is published, one at a time. */
+/* Odd anchors pin a history, even ones publish it, one at a time. */
 static void anchor(struct sim *sim, struct sim_ask *ask)
 {
         uint32_t number = sim_below(sim, sim->conf.prefix.anchors + 1);
@@ -116,7 +118,7 @@ static void anchor(struct sim *sim, struct sim_ask *ask)
                 ask->publish = everyones ? PREFIX_EVERYONE : PREFIX_GROUP(GROUP);
 }
 
-/* The last of what has come; NULL: it does not fit, or there is no place. */
+/* The last request that came; NULL: it does not fit, or there is no place. */
 static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_class class)
 {
         struct sim_request *first = NULL, *request;
@@ -168,7 +170,7 @@ static struct sim_request *submit(struct sim *sim, uint32_t uid, enum request_cl
         return request ? request : first;
 }
 
-/* Whoever is alive, ending or not; sometimes twice. */
+/* Cancels any live request, ending or not; sometimes twice. */
 static void cancel(struct sim *sim)
 {
         struct sim_request *request = &sim->requests[sim_below(sim, sim->conf.requests_max)];
@@ -306,7 +308,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         moods.users = 1 + sim_below(&dice, USERS_MAX);
         moods.alike = sim_below(&dice, 3) ? sim_below(&dice, 101) : 0;
         moods.texts = 1 + sim_below(&dice, 4);
-        if (moods.alike && sim_below(&dice, 2)) { /* room for what is shared to stay */
+        if (moods.alike && sim_below(&dice, 2)) { /* room for shared blocks to stay */
                 conf.slots += 4;
                 conf.rows += 20;
                 conf.blocks += 60;
@@ -372,7 +374,7 @@ static void live(struct sim *sim, uint64_t steps)
         }
 }
 
-/* No more faults: a turn runs a row, or brings one back, or ends somebody. */
+/* No more faults: each turn runs a row, brings one back, or ends a request. */
 static void calm_down(struct sim *sim)
 {
         sim->between = NULL;
@@ -382,7 +384,7 @@ static void calm_down(struct sim *sim)
                 sim_speed(sim, i, SIM_FAST);
 }
 
-/* One who is parked may have to compute all of it anew. */
+/* A parked request may have to compute all of it anew. */
 static uint64_t turns_of(const struct sim *sim, const struct sim_request *request)
 {
         uint64_t rows = request->core.prompt_count + request->core.max_tokens;
@@ -391,7 +393,7 @@ static uint64_t turns_of(const struct sim *sim, const struct sim_request *reques
                (sim->conf.parks_max - request->parks) * (2 * rows + 2);
 }
 
-/* In so many turns all who are alive now are over, if nobody comes before them. */
+/* The number of turns after which all requests alive now have ended, if none gets ahead of them. */
 static uint64_t turns_left(struct sim *sim)
 {
         uint64_t bound = 4;
@@ -400,7 +402,7 @@ static uint64_t turns_left(struct sim *sim)
         return bound;
 }
 
-/* ... and these, too, who came after this one and were let in just now. */
+/* ... plus those that came after this one and were let in just now. */
 static uint64_t turns_before(struct sim *sim, const struct sim_request *request)
 {
         uint64_t turns = 0;
@@ -420,7 +422,10 @@ static void turn(struct sim *sim)
         sim_turn(sim, sim->now_ns + SIM_MS + (sim->conf.batch_size ? sim->conf.window_ns : 0));
 }
 
-/* Its user has a slot, or has been served more than another who is there: others go before it. */
+/*
+ * Its user has a slot, or was served more than another user that is there, so others go before
+ * it.
+ */
 static bool has_something(struct sim *sim, const struct sim_request *request)
 {
         each_request(sim, r)
@@ -433,7 +438,10 @@ static bool has_something(struct sim *sim, const struct sim_request *request)
         return false;
 }
 
-/* Somebody who has nothing comes into a flood: those behind him do not make him wait. */
+/*
+ * A request of a user that has nothing arrives in a flood.  Requests behind it do not make it
+ * wait.
+ */
 static void meet_a_flood(struct sim *sim)
 {
         enum request_class class = class_of_one(sim);
@@ -446,8 +454,9 @@ static void meet_a_flood(struct sim *sim)
         }
         for (uint32_t tries = 100; tries && !stranger; tries--)
                 stranger = submit(sim, STRANGER, class);
+        /* hardly any request fits into this world */
         if (!stranger)
-                return; /* hardly anything fits into this world */
+                return;
         for (bound = turns_left(sim); stranger->alive && !stranger->admitted; bound--) {
                 bool has = has_something(sim, stranger);
 
@@ -565,7 +574,7 @@ static void lives(uint32_t depth)
         tell(&sum, depth,
              (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9);
         assert_true(sum.steps > 0);
-        if (seeds < 100 || first > 1 || only) /* others may lack what is rare */
+        if (seeds < 100 || first > 1 || only) /* smaller runs may miss rare events */
                 return;
         assert_true(sum.found_rows && sum.copies && sum.swaps && sum.steps_shared);
         assert_true(sum.divergences && sum.parked && sum.resumed && sum.late && sum.found_public);

@@ -1,7 +1,7 @@
 /*
- * Stories of sharing, in simulated milliseconds; test-stories.c says how to read
- * them.  Here "share 2 copy 1" are two blocks that were found, or taken instead
- * of one's own, and one that was copied.
+ * Scenarios of sharing, in simulated milliseconds; test-stories.c says how to read them.  Here
+ * "share 2 copy 1" are two blocks that were found, or taken instead of the request's own, and
+ * one block that was copied.
  */
 #include <string.h>
 
@@ -126,7 +126,7 @@ static void a_whole_hit_ends_at_a_border_and_copies_nothing(void **state)
         sim_close(&sim);
 }
 
-/* Four blocks: a's three are kept, so c, who needs two, evicts a's last. */
+/* Four blocks: a's three are kept, so c, which needs two, evicts a's last. */
 static void the_end_of_a_text_is_evicted_before_its_beginning(void **state)
 {
         (void)state;
@@ -169,7 +169,7 @@ static void what_made_no_numbers_is_not_shared(void **state)
 }
 
 /* The pool is just large enough: a tail that would have to be held beside it is left. */
-/* Nobody waits for that result any more, but what the plan wrote is in the pool. */
+/* No request waits for that result any more, but the KV that the plan wrote is in the pool. */
 static void nor_is_it_when_that_comes_after_a_cancel(void **state)
 {
         struct sim_request *a;
@@ -213,7 +213,10 @@ static void a_tail_for_which_there_is_no_block_is_computed_again(void **state)
         sim_close(&sim);
 }
 
-/* As it begins: so much of it was found, and there it leaves what is known.  Then it ends. */
+/*
+ * When it begins: this much of it was found, and there it diverges from the known text.  Then
+ * it ends.
+ */
 static void expect_told(const struct sim_request *request, uint32_t found, uint32_t at,
                         uint32_t known)
 {
@@ -263,7 +266,7 @@ static void nobody_is_told_of_another_user(void **state)
         sim_close(&sim);
 }
 
-/* What is told is about what is known, not about what there was a block for. */
+/* The reported number counts known positions, even those for which there was no block. */
 static void a_tail_that_is_left_is_known_all_the_same(void **state)
 {
         uint32_t said[48];

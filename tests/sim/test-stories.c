@@ -1,10 +1,9 @@
 /*
- * Scheduling stories, in simulated milliseconds.
+ * Scheduling scenarios, in simulated milliseconds.
  *
- * A step takes 10 ms.  A line is one plan: its rows (positions from..to, with *
- * where a token is wanted; "of 3/0" where the token read is the result of row 0
- * of plan 3), who ends and retires with it, blocks taken and dropped.  Records
- * are 10 bytes.
+ * A step takes 10 ms.  A line is one plan.  It shows its rows (positions from..to, with * where
+ * a token is wanted; "of 3/0" where the token read is the result of row 0 of plan 3), the
+ * requests that end and retire with it, and blocks taken and dropped.  Records are 10 bytes.
  */
 #include "tests/sim/sim.h"
 

@@ -1,10 +1,11 @@
 /*
- * Stories of several users, in simulated milliseconds; test-stories.c says how to read a line.
+ * Scenarios of several users, in simulated milliseconds; test-stories.c says how to read a
+ * line.
  *
- * Whose request it is, is told by its letter.  "pass over 2": so many were not let
- * in, for their users have their half and somebody else waits; the line is looked at even
- * where no slot is free.  Who was served least is first.  A block holds 16
- * positions, and the last token needs none.
+ * The letter in a request's name is its user.  "pass over 2": two requests were not let in,
+ * because their users have their half and another user waits.  The line is examined even when
+ * no slot is free.  The user that was served least comes first.  A block holds 16 positions,
+ * and the last token needs none.
  */
 #include "tests/sim/sim.h"
 
@@ -32,7 +33,7 @@ static struct sim_request *ask(const char *name, uint32_t prompt, uint32_t most)
         return ask_on(0, name, prompt, most);
 }
 
-/* Of a class behind the others: served last, so the line stands as they came. */
+/* Of a class behind the others, so it is served last.  The line keeps the order of arrival. */
 static struct sim_request *ask_after(const char *name, uint32_t prompt, uint32_t most)
 {
         return sim_submit(&sim, &(struct sim_ask){ .name = name,
@@ -317,7 +318,7 @@ static void a_large_one_is_not_passed_by_the_small_ones_of_its_own_user(void **s
         ask("a2", 70, 3); /* 5 blocks: above half */
         ask("a3", 2, 2);
         ask("b1", 50, 5); /* 4 blocks */
-        ask("b2", 80, 4); /* 6 blocks, so somebody else waits */
+        ask("b2", 80, 4); /* 6 blocks, so another user waits */
         sim_run(&sim, 200);
         sim_expect(&sim, "[  0] prefill a1 0..2*; prefill b1 0..50*; pass over 3; "
                          "take 5 drop 0\n"
@@ -339,9 +340,10 @@ static void a_large_one_is_not_passed_by_the_small_ones_of_its_own_user(void **s
 }
 
 /*
- * Of 15 blocks a1 has three, and holds a fourth that a0 has left, to copy it.  With a2 these were
- * eight, so it waits until all of b's are in; by the same plan.  What a1 holds, nobody outside sees
- * yet: by their books a2 may as well have come in at once, and be read before b2.
+ * Of 15 blocks a1 has three, and holds a fourth that a0 has left, to copy it.  With a2 these
+ * would be eight, so a2 waits until all of b's requests are in; the same plan lets it in.  The
+ * blocks that a1 holds cannot be seen from outside yet.  By the auditor's books a2 may as well
+ * have come in at once, and be read before b2.
  */
 static void who_was_passed_over_is_read_after_those_who_passed_him(void **state)
 {

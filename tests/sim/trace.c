@@ -1,4 +1,4 @@
-/* What a world tells of itself: a line for each plan, and the last words of one that fails. */
+/* The trace of a world: a line for each plan, and a report of the state when a test fails. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static void print(struct sim *sim, const char *format, ...)
         assert_true(sim->trace_count < sim->trace_max);
 }
 
-/* Who is there, for the one who looks for the fault. */
+/* Lists the requests that are alive, for the person who looks for the fault. */
 static void tell_state(const struct sim *sim)
 {
         const struct sched_conf *conf = &sim->conf;
@@ -74,7 +74,7 @@ static const char *reason_name(const struct plan_end *end)
                                           : names[end->reason];
 }
 
-/* It had a slot before this plan, and has given it up: for ever, or parked. */
+/* It had a slot before this plan, and has given it up: for good, or because it is parked. */
 static bool is_parked_now(const struct sim_request *request)
 {
         if (!request->admitted || request->decided || request->core.state == REQUEST_PARKING)
@@ -83,7 +83,7 @@ static bool is_parked_now(const struct sim_request *request)
                request->core.parks > request->parks;
 }
 
-/* Of its prompt, or of what is known of one who comes back: as long as it does not decode. */
+/* A row of its prompt, or of the known tokens of a request that comes back, before it decodes. */
 static bool is_read(struct sim *sim, const struct plan_row *row)
 {
         const struct sim_request *owner = sim_of(sim, row->sequence->request);
@@ -118,7 +118,7 @@ static bool leaves(const struct sim_request *request)
         return request->core.state == REQUEST_RETIRED || is_parked_now(request);
 }
 
-/* Blocks that nobody has any more once these have left. */
+/* Blocks that no request has any more once these have left. */
 static uint32_t count_drops(struct sim *sim)
 {
         uint32_t drops = 0;

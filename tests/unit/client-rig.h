@@ -1,4 +1,4 @@
-/* A client, a scripted daemon at its other end, and what is asked of them again and again. */
+/* A client, a scripted daemon at its other end, and helpers that many tests use. */
 #ifndef TESTS_UNIT_CLIENT_RIG_H
 #define TESTS_UNIT_CLIENT_RIG_H
 

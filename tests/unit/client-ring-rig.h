@@ -16,7 +16,7 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-/* What is said and what is handed over; a test may spoil it. */
+/* The contents of hello's reply and the descriptors with it; a test may corrupt them. */
 struct offer {
         uint64_t ring_bytes, control_bytes; /* as hello's reply says */
         unsigned ring_at, control_at;       /* which descriptor is which */
@@ -34,7 +34,7 @@ struct ringer {
         struct doorbell bell;
         struct offer offer;
         enum smv_doorbell doorbell;
-        uint64_t end;      /* behind the last END */
+        uint64_t end;      /* the position behind the last END */
         uint32_t sequence; /* of stream 2 */
         unsigned rung;
 };
@@ -136,7 +136,7 @@ static inline void send_fds(int to, const void *bytes, size_t count, const int *
         assert_int_equal(sendmsg(to, &message, MSG_NOSIGNAL), count);
 }
 
-/* The reply, its descriptors with the first byte; the daemon's copies are closed. */
+/* Sends the reply, with its descriptors on the first byte, and closes the daemon's copies. */
 static inline void send_offer(struct ringer *r, int to)
 {
         struct offer *offer = &r->offer;
@@ -164,7 +164,7 @@ static inline int connect_ring(struct ringer *r, struct smv_connect *o)
         return smv_connect(o, &r->wire.client);
 }
 
-/* A client with a ring and streams: numbers 2 and on.  What it has asked was read. */
+/* Opens a client with a ring and streams, whose ids count from 2.  Its requests have been read. */
 static inline void open_ring(struct ringer *r, uint64_t data_bytes, unsigned streams,
                              struct smv_connect o)
 {
@@ -213,7 +213,7 @@ static inline int try_tokens(struct ringer *r, uint32_t stream, uint32_t sequenc
         return 0;
 }
 
-/* One token of stream 2, not shown yet. */
+/* Puts one token of stream 2, which is not published yet. */
 static inline void put_token(struct ringer *r, const char *words)
 {
         assert_int_equal(try_tokens(r, 2, r->sequence, r->sequence, 1, words), 0);
@@ -233,14 +233,15 @@ static inline int try_end(struct ringer *r, uint32_t stream, uint32_t sequence)
         return 0;
 }
 
-/* Shows what was put; true if the reader is to be woken. */
+/* Publishes the records; true if the reader is to be woken. */
 static inline bool publish(struct ringer *r)
 {
         struct doorbell_news news;
         uint64_t room;
 
         assert_true(ring_publish(&r->writer));
-        assert_int_equal(ring_room(&r->writer, 128, &room), 0); /* as the engine, each step */
+        /* as the engine does in each step */
+        assert_int_equal(ring_room(&r->writer, 128, &room), 0);
         news = (struct doorbell_news){ r->writer.tail, r->end, doorbell_brim(&r->writer) };
         return doorbell_is_due(&r->bell, &news);
 }

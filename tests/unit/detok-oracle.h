@@ -1,8 +1,8 @@
 /*
- * What detok must say, the slow way: all bytes of the stream are kept, and after
- * every byte everything is looked at again from the beginning.  It shares no line
- * with detok.c.  It also is the tokenizer, one whose pieces are what a test cuts
- * from its text, so the test must not link daemon/text/tokenizer.c.
+ * The expected results of detok, computed the slow way.  It keeps all bytes of the stream, and
+ * examines them all from the beginning after every byte.  It shares no line with detok.c.  It
+ * also stands in for the tokenizer, with the pieces into which a test cuts its text, so the
+ * test must not link daemon/text/tokenizer.c.
  */
 #ifndef TESTS_UNIT_DETOK_ORACLE_H
 #define TESTS_UNIT_DETOK_ORACLE_H
@@ -29,7 +29,7 @@ const char *tokenizer_piece(const struct tokenizer *tokenizer, uint32_t id, size
 
 enum oracle_character { ORACLE_WHOLE, ORACLE_BEGUN, ORACLE_BAD };
 
-/* By arithmetic: could these bytes, continued, be the encoding of a scalar value? */
+/* Decides by arithmetic whether these bytes, continued, can be the encoding of a scalar value. */
 static inline enum oracle_character oracle_character(const uint8_t *at, size_t n, size_t *ret_bytes)
 {
         size_t bytes = at[0] < 0x80             ? 1
@@ -68,9 +68,9 @@ struct oracle {
         const uint16_t *stop_bytes;
         uint32_t stop_count;
         uint8_t *all;
-        size_t n;     /* bytes that have come */
-        bool stopped; /* ... the last of them ends a stop string, */
-        size_t cut;   /* which begins here */
+        size_t n;     /* bytes received so far */
+        bool stopped; /* ... the last of them ends a stop string, ... */
+        size_t cut;   /* ... which begins here */
 };
 
 static inline void oracle_byte(struct oracle *o, uint8_t byte)
@@ -90,7 +90,7 @@ static inline void oracle_byte(struct oracle *o, uint8_t byte)
         }
 }
 
-/* How many bytes of the stream must have been released by now. */
+/* How many bytes of the stream must have been released so far. */
 static inline size_t oracle_released(const struct oracle *o)
 {
         size_t most = o->n, at = 0;
@@ -114,7 +114,7 @@ static inline size_t oracle_released(const struct oracle *o)
         return at;
 }
 
-/* How many bytes from the front are whole characters. */
+/* The length of the longest prefix that consists of whole characters. */
 static inline size_t oracle_valid(const uint8_t *text, size_t n)
 {
         size_t bytes, at = 0;
@@ -125,8 +125,8 @@ static inline size_t oracle_valid(const uint8_t *text, size_t n)
 }
 
 /*
- * Feeds text in pieces of the given sizes (their count is the rest of the text, if
- * they do not reach) and checks every answer.  Returns true if a stop string ended it.
+ * Feeds text in pieces of the given sizes and checks every answer.  The rest of the text is fed
+ * as one piece if the sizes do not cover it.  Returns true if a stop string ended it.
  */
 static inline bool oracle_check(const char *text, size_t text_bytes, const uint8_t *cuts,
                                 size_t cut_count, const char *const *stops,
@@ -152,7 +152,7 @@ static inline bool oracle_check(const char *text, size_t text_bytes, const uint8
                         oracle_byte(&oracle, (uint8_t)text[at + k]);
                 at += tokenizer.bytes;
 
-                room = malloc(DETOK_HELD_MAX + tokenizer.bytes); /* not a byte more */
+                room = malloc(DETOK_HELD_MAX + tokenizer.bytes); /* exactly the promised room */
                 assert(room);
                 r = detok_feed(&detok, 0, room, &bytes);
                 assert(r == (oracle.stopped ? DETOK_E_STOP : 0));

@@ -1,9 +1,9 @@
 /*
- * A fake daemon: bytes that were written before they are asked for.
+ * A fake daemon: bytes that are written before the client asks for them.
  *
- * The library numbers its requests 1 (hello), 2, 3, ..., so a whole conversation
- * can be scripted as one run of bytes.  The encoder here is written by hand, on
- * purpose: the library's own must not be its own witness.
+ * The library numbers its requests 1 (hello), 2, 3, ..., so a whole conversation can be
+ * scripted as one run of bytes.  The encoder here is written by hand on purpose, so that the
+ * library's encoder does not check itself.
  */
 #ifndef TESTS_UNIT_FAKE_DAEMON_H
 #define TESTS_UNIT_FAKE_DAEMON_H
@@ -20,7 +20,7 @@
 struct script {
         uint8_t at[SCRIPT_MAX];
         size_t count;
-        size_t frame, bin; /* under way */
+        size_t frame, bin; /* the frame and the bin that are being written */
 };
 
 static inline void raw(struct script *s, const void *bytes, size_t count)
@@ -163,7 +163,10 @@ static inline void tokens_record(struct script *s, uint32_t stream, uint32_t seq
         raw(s, words, strlen(words));
 }
 
-/* So many bytes of it: an older daemon's is shorter, a newer one's longer. */
+/*
+ * An END record of which `bytes` bytes are sent: an older daemon's is shorter, a newer one's
+ * longer.
+ */
 static inline void end_record_of(struct script *s, uint32_t stream, uint32_t sequence,
                                  unsigned reason, uint32_t code, size_t bytes)
 {

@@ -1,9 +1,8 @@
 /*
- * Makes small GGUF files in memory, good ones and bad ones.
+ * Makes small GGUF files in memory, valid and invalid ones.
  *
- * make_gguf() writes one file: some metadata and two tensors.  A recipe says
- * what is to be different; a field left 0 is as it should be, and ZERO stands
- * for a real nought.
+ * make_gguf() writes one file: some metadata and two tensors.  A recipe names the differences
+ * from a valid file.  A field left 0 keeps the valid value, and ZERO stands for a real 0.
  */
 #ifndef TESTS_UNIT_GGUF_MAKER_H
 #define TESTS_UNIT_GGUF_MAKER_H
@@ -31,7 +30,7 @@ struct raw {
 struct recipe {
         const char *magic;
         uint64_t version, tensor_count, pair_count, alignment;
-        struct raw pair; /* one more, as it lies in the file */
+        struct raw pair; /* one more pair, as the raw bytes of the file */
         struct {
                 const char *name;
                 struct raw name_raw; /* length field included */
@@ -75,7 +74,7 @@ static inline uint64_t or_usual(uint64_t value, uint64_t usual)
         return value == ZERO ? 0 : value ? value : usual;
 }
 
-/* 8 pairs, the recipe's own among them or one like it; a: 4 x 3 F32 at 0, b: 8 F16 at 64. */
+/* 8 pairs, one of them the recipe's own or a pair like it; a: 4 x 3 F32 at 0, b: 8 F16 at 64. */
 static inline void make_gguf(const struct recipe *r, struct file *ret_file)
 {
         static const struct {

@@ -133,7 +133,7 @@ static inline void mend(void)
         write_file(TOKENS, tokens, tokens_bytes);
 }
 
-/* False: there is nowhere to put it. */
+/* False: there is no directory to put it in. */
 static inline bool good_folder(void)
 {
         if (!mkdtemp(folder))

@@ -1,4 +1,4 @@
-/* A client of the house, by hand: frames out, replies and records in. */
+/* A client of the house, written by hand: frames out, replies and records in. */
 #ifndef TESTS_UNIT_HOUSE_CLIENT_H
 #define TESTS_UNIT_HOUSE_CLIENT_H
 
@@ -12,7 +12,7 @@ struct client {
         struct house *house;
         int fd;
         struct buffer in;
-        struct buffer records; /* that came and were not looked at */
+        struct buffer records; /* records that came and were not looked at */
 };
 
 static inline void client_open(struct house *house, struct client *client)
@@ -28,7 +28,7 @@ static inline void client_open(struct house *house, struct client *client)
         buffer_init(&client->records, 64 << 20);
         theirs = (uint64_t)fds[1];
         assert_int_equal(write(house->arrive_bell, &theirs, sizeof(theirs)), sizeof(theirs));
-        /* An eventfd adds: one at a time. */
+        /* An eventfd adds up, so wait until the value before is taken. */
         while (poll(&(struct pollfd){ .fd = house->arrive_bell, .events = POLLIN }, 1, 0) == 1)
                 usleep(100);
 }
@@ -48,8 +48,9 @@ static inline void send_all(struct client *client, struct buffer *frame)
                 ssize_t n = send(client->fd, frame->bytes + frame->start, buffer_count(frame),
                                  MSG_NOSIGNAL);
 
+                /* refused meanwhile: the reply says why */
                 if (n < 0)
-                        break; /* refused meanwhile: the reply says why */
+                        break;
                 buffer_take(frame, (size_t)n);
         }
         buffer_deinit(frame);
@@ -142,7 +143,7 @@ static inline void ask_text(struct client *client, const char *op, uint32_t id, 
         send_all(client, &frame);
 }
 
-/* Reads what is there, waiting if there is nothing; false at the end of the stream. */
+/* Reads the available bytes, and waits if there are none; false at the end of the stream. */
 static inline bool fill(struct client *client)
 {
         struct pollfd ask = { .fd = client->fd, .events = POLLIN };
@@ -178,7 +179,7 @@ static inline uint64_t get_uint(const msgpack_object *map, const char *name)
         return value->via.u64;
 }
 
-/* The next frame, whatever it is; false at the end of the stream. */
+/* The next frame of any kind; false at the end of the stream. */
 static inline bool next_frame(struct client *client, msgpack_unpacked *ret_frame)
 {
         struct wire_problem problem;
@@ -220,7 +221,7 @@ static inline bool next_reply(struct client *client, msgpack_unpacked *ret_reply
         return false;
 }
 
-/* The code of the next reply, which must be to this id; OK if it is ok. */
+/* The code of the next reply, which must be to this id; OK if the request succeeded. */
 static inline enum smv_code reply_code(struct client *client, uint32_t id)
 {
         msgpack_unpacked reply;
@@ -288,7 +289,7 @@ static inline struct smv_record_end *expect_end(struct client *client, uint32_t 
         return (struct smv_record_end *)(record + 1);
 }
 
-/* What this uid holds: {connections, requests, prompt_bytes, ring_bytes}. */
+/* This uid's usage of one kind, of {connections, requests, prompt_bytes, ring_bytes}. */
 static inline uint64_t charge_of(struct client *client, const char *kind)
 {
         msgpack_unpacked reply;

@@ -1,6 +1,6 @@
 /*
- * The edge in a house of its own: its loop and its scribe run in threads, the
- * test is the engine and the waker through the mailboxes.
+ * An edge of its own for a test: its loop and its scribe run in threads.  The test plays the
+ * engine and the waker through the mailboxes.
  */
 #ifndef TESTS_UNIT_HOUSE_RIG_H
 #define TESTS_UNIT_HOUSE_RIG_H
@@ -45,15 +45,15 @@ struct house {
         pthread_t thread;
         int result;
 
-        /* the engine that the test is */
+        /* The state of the engine, which the test plays. */
         struct request *live[LIVE];
         uint32_t live_count;
-        uint32_t said[LIVE]; /* records of each, by its number */
+        uint32_t said[LIVE]; /* records of each request, by its index */
         struct channel *hung_up[LIVE];
         uint32_t hung_up_count;
         struct mail last_cancel;
         uint32_t submits, cancels, rooms, hangups, lifts, last_lift;
-        bool lose_cancel; /* retire first, take the CANCEL afterwards */
+        bool lose_cancel; /* retire the request first, and take the CANCEL afterwards */
         bool stopped;
 };
 
@@ -106,7 +106,7 @@ static inline void drain(struct house *house, uint64_t times)
         assert_int_equal(write(house->drain_bell, &times, sizeof(times)), sizeof(times));
 }
 
-/* The loop has taken it: what it reads from now on comes later. */
+/* Waits until the loop has begun to drain: anything it reads from now on comes later. */
 static inline void drain_begun(struct house *house, uint64_t times)
 {
         drain(house, times);
@@ -246,7 +246,8 @@ static inline bool say(struct house *house, struct request *request, uint32_t to
         struct smv_record_tokens head = { .token_count = 1, .text_bytes = 1 };
         uint64_t room;
 
-        assert_int_equal(ring_room(&channel->writer, 64, &room), 0); /* as the engine, each step */
+        /* as the engine does in each step */
+        assert_int_equal(ring_room(&channel->writer, 64, &room), 0);
         if (ring_put(&channel->writer, SMV_RECORD_TOKENS, 0, request->stream,
                      house->said[request->number], sizeof(head) + 5, (void **)&payload))
                 return false;
@@ -301,7 +302,7 @@ static inline bool is_live(struct house *house, const struct request *request)
         return false;
 }
 
-/* Forks of one that is gone end as the engine ends them. */
+/* Forks of a request that is gone end as the engine ends them. */
 static inline void on_submit(struct house *house, struct request *first)
 {
         struct request *parent = first->parent, *next;
@@ -359,7 +360,7 @@ static inline void let_channels_go(struct house *house)
         }
 }
 
-/* Takes mail for so long; false if none came. */
+/* Takes mail for up to `ms`; false if none came. */
 static inline bool engine(struct house *house, uint64_t ms)
 {
         struct mail mail;
@@ -397,7 +398,10 @@ static inline bool engine(struct house *house, uint64_t ms)
                 }                                                                                  \
         } while (0)
 
-/* Until it has stopped: everything must have come back, or edge_free() says so. */
+/*
+ * Waits until the loop has stopped.  Everything must have come back, else edge_free() reports
+ * it.
+ */
 static inline int house_stop(struct house *house)
 {
         int result;

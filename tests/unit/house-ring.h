@@ -10,15 +10,15 @@
 
 struct ringer {
         struct client client;
-        int fds[4]; /* as they came */
+        int fds[4]; /* in the order in which they came */
         unsigned fd_count;
-        size_t ring_bytes; /* of the segment */
+        size_t ring_bytes; /* size of the segment */
         uint8_t *ring;
         struct smv_ring_control *control;
         struct ring_reader reader;
 };
 
-/* NULL and 0: not said. */
+/* NULL and 0: the field is left out. */
 struct greeting {
         const char *transport, *doorbell;
         int64_t ring_bytes;
@@ -52,7 +52,7 @@ static inline void ask_ring(struct client *client, uint32_t id, struct greeting 
         send_all(client, &frame);
 }
 
-/* One read that takes descriptors, too. */
+/* One read that also takes descriptors. */
 static inline void fill_with_fds(struct ringer *ringer)
 {
         struct client *client = &ringer->client;
@@ -91,7 +91,7 @@ static inline bool is_text(const msgpack_object *value, const char *text)
                !memcmp(value->via.str.ptr, text, strlen(text));
 }
 
-/* A segment's row of the reply, which must describe the descriptor that came. */
+/* Checks a segment's row of the reply, which must describe the descriptor that came. */
 static inline size_t check_segment(const struct ringer *ringer, const msgpack_object *segments,
                                    uint32_t at, const char *kind)
 {
@@ -119,7 +119,7 @@ static inline void map_ring(struct ringer *ringer, const msgpack_object *segment
         assert_int_equal(ring_reader_init(&ringer->reader, ringer->ring, ringer->control), 0);
 }
 
-/* The reply to hello: its code; where it is OK and has a ring, that is mapped. */
+/* The code of the reply to hello.  If it is OK and offers a ring, the ring is mapped. */
 static inline enum smv_code take_welcome(struct ringer *ringer, uint32_t id)
 {
         struct client *client = &ringer->client;
@@ -152,7 +152,7 @@ static inline void ringer_open(struct house *house, struct ringer *ringer)
         client_open(house, &ringer->client);
 }
 
-/* Its socket goes; what it has mapped stays until ringer_close(). */
+/* Closes its socket; its mappings stay until ringer_close(). */
 static inline void ringer_leave(struct ringer *ringer)
 {
         close(ringer->client.fd);
@@ -184,7 +184,10 @@ static inline void say_hello_with_ring(struct house *house, struct ringer *ringe
         assert_non_null(ringer->ring);
 }
 
-/* Asked, answered and with the engine, who is the test. */
+/*
+ * Sends a request, takes the reply, and returns the request as the engine, which is the test,
+ * has it.
+ */
 static inline struct request *generate(struct house *house, struct ringer *ringer, uint32_t id)
 {
         uint32_t before = house->submits;
@@ -195,7 +198,7 @@ static inline struct request *generate(struct house *house, struct ringer *ringe
         return house->live[house->live_count - 1];
 }
 
-/* The next record of the ring, which must be there. */
+/* The next record of the ring, which must be there already. */
 static inline const struct smv_record *ring_record(struct ringer *ringer)
 {
         const struct smv_record *record;
@@ -212,7 +215,7 @@ static inline void expect_ring_end(struct ringer *ringer, uint32_t stream)
         assert_int_equal(record->stream, stream);
 }
 
-/* All of its ring and of its control page reads as zero. */
+/* Whether all bytes of its ring and of its control page are zero. */
 static inline bool ring_is_zero(const struct ringer *ringer)
 {
         const uint8_t *control = (const uint8_t *)ringer->control;
@@ -226,7 +229,7 @@ static inline bool ring_is_zero(const struct ringer *ringer)
         return true;
 }
 
-/* Nothing comes for so long, not even the end. */
+/* Whether nothing comes within `ms`, not even the end of the stream. */
 static inline bool is_silent(const struct client *client, int ms)
 {
         struct pollfd ask = { .fd = client->fd, .events = POLLIN };

@@ -1,14 +1,14 @@
 /*
- * A house in which the test is the scribe: it decides what is done when.
+ * A house in which the test plays the scribe and decides when each job is done.
  *
- * Requests of many bytes, and what is expected of them when all is over.
+ * It has requests of many bytes, and checks of the state after they have ended.
  */
 #ifndef TESTS_UNIT_HOUSE_SCRIBE_H
 #define TESTS_UNIT_HOUSE_SCRIBE_H
 
 #include "tests/unit/house-ring.h"
 
-#define LONG_TEXT (2u << 20) /* the reply to which is long */
+#define LONG_TEXT (2u << 20) /* a text with a long reply */
 
 static inline struct scribe_job *take_job(struct house *house)
 {
@@ -25,7 +25,7 @@ static inline void give_back(struct house *house, struct scribe_job *job)
         mailbox_post(house->from_scribe, &(struct mail){ .kind = MAIL_JOB_DONE, .what = job });
 }
 
-/* What the scribe does with one job. */
+/* Takes one job, runs it as the scribe does, and gives it back. */
 static inline void do_job(struct house *house)
 {
         struct scribe_job *job = take_job(house);
@@ -41,14 +41,14 @@ static inline void expect_no_job(struct house *house)
         assert_int_equal(mailbox_take(house->to_scribe, &mail, 1, 0), 0);
 }
 
-/* The loop has had turns enough to do what it was going to do. */
+/* Waits until the loop has had enough turns to finish its pending work. */
 static inline void let_loop_turn(struct client *witness)
 {
         for (uint32_t i = 0; i < 3; i++)
                 charge_of(witness, "requests");
 }
 
-/* So many of one letter; freed by the caller. */
+/* A text of `count` equal letters; the caller frees it. */
 static inline char *letters(size_t count)
 {
         char *text = malloc(count);
@@ -66,7 +66,10 @@ static inline void ask_letters(struct client *client, const char *op, uint32_t i
         free(text);
 }
 
-/* The reply to tokenize of letters, raw: millions of ids are not to become objects here. */
+/*
+ * Checks the reply to tokenize of letters.  It is read raw, to avoid an object for each of
+ * millions of ids.
+ */
 static inline void expect_ids(struct client *client, uint32_t id, size_t count)
 {
         struct wire_problem problem;
@@ -84,7 +87,7 @@ static inline void expect_ids(struct client *client, uint32_t id, size_t count)
         buffer_take(in, bytes);
 }
 
-/* Nothing of this user's is held any more, but for who asks. */
+/* Nothing of this user is held any more, except for the witness itself. */
 static inline void expect_nothing_held(struct house *house, struct client *witness)
 {
         ENGINE_UNTIL(house, charge_of(witness, "requests") == 0);

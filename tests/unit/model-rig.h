@@ -1,8 +1,8 @@
 /*
- * A model on a backend, run a step at a time without scheduler or engine.
+ * A model on a backend, run one step at a time without scheduler or engine.
  *
- * Every slot has pages of its own, given out back to front and interleaved, so
- * that neither neighbours nor order in memory can make a test pass.
+ * Every slot has its own pages, given out back to front and interleaved, so that a test cannot
+ * pass by chance because of neighbours or of the order in memory.
  */
 #ifndef TESTS_UNIT_MODEL_RIG_H
 #define TESTS_UNIT_MODEL_RIG_H
@@ -19,9 +19,9 @@
 struct rig {
         struct checkpoint *checkpoint;
         struct traits traits;
-        struct kernels *kernels, *host; /* NULL: all is with one */
+        struct kernels *kernels, *host; /* NULL: all layers are on one backend */
         struct model *model;
-        uint32_t pages; /* a slot */
+        uint32_t pages; /* pages of a slot */
         uint64_t number;
         char why[256];
 };
@@ -40,7 +40,7 @@ static inline int rig_load(struct rig *rig)
         return model_load(rig->model, &conf, &way, rig->why, sizeof(rig->why));
 }
 
-/* The first `host_layers` are with another backend. */
+/* Opens a model whose first `host_layers` layers are on another backend. */
 static inline int rig_open_split(struct rig *rig, const char *path, const char *host,
                                  uint32_t host_layers, const char *backend, uint32_t threads,
                                  uint32_t context, enum kv_type kv)
@@ -105,7 +105,7 @@ static inline void rig_close(struct rig *rig)
         *rig = (struct rig){ 0 };
 }
 
-/* One step.  ret_logits: (rows, vocab), or NULL; ret_tokens: greedy, a row each. */
+/* Runs one step.  ret_logits: (rows, vocab), or NULL; ret_tokens: a greedy token for each row. */
 static inline int rig_run(struct rig *rig, const struct rig_part *parts, uint32_t part_count,
                           uint32_t *ret_tokens, float *ret_logits)
 {

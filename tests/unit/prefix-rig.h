@@ -1,6 +1,6 @@
 /*
- * Texts in a prefix index.  A text is a string, and each of its letters a token:
- * sixteen of them are a block.
+ * Texts in a prefix index.  A text is a string, each of its letters is a token, and sixteen
+ * tokens are a block.
  */
 #ifndef TESTS_UNIT_PREFIX_RIG_H
 #define TESTS_UNIT_PREFIX_RIG_H
@@ -15,7 +15,7 @@
 
 #include "daemon/core/prefix.h"
 
-/* Blocks, as they follow each other. */
+/* Blocks of text, in the order in which they follow each other. */
 #define YOU "You are a helpfu"
 #define POT "You are a teapot"
 #define URN "l urn. What is t"
@@ -24,7 +24,7 @@
 
 enum { TEXT_MAX = 128 };
 
-/* Who looks in these domains; the first is his own. */
+/* A reader that looks into these domains; the first is its own. */
 #define READER(...)                                                                                \
         (&(struct prefix_reader){ .domains = { __VA_ARGS__ },                                      \
                                   .count = sizeof((uint64_t[]){ __VA_ARGS__ }) /                   \
@@ -89,7 +89,7 @@ static inline block_t name(uint64_t domain, block_t parent, block_t block, const
         return same;
 }
 
-/* Written and named; what was there before is taken instead. */
+/* Writes and names the text's blocks.  A block that was named before is taken instead. */
 static inline struct text put(uint64_t domain, const char *words)
 {
         struct text text = { .count = 0 };
@@ -128,7 +128,10 @@ static inline struct text put_and_let_go(uint64_t domain, const char *words)
         return text;
 }
 
-/* So many blocks of this text are found whole, and so much of the one that follows. */
+/*
+ * Expects that whole_count blocks of this text are found whole, and tail_count tokens of the
+ * next block.
+ */
 static inline void expect_found(uint64_t domain, const char *words, const struct text *text,
                                 uint32_t whole_count, uint32_t tail_count)
 {
@@ -142,7 +145,7 @@ static inline void expect_found(uint64_t domain, const char *words, const struct
         assert_int_equal(hit.whole_count, whole_count);
         for (uint32_t i = 0; i < whole_count; i++)
                 assert_int_equal(blocks[i], text->blocks[i]);
-        assert_int_equal(blocks[count / BLOCK_POSITIONS], 12345); /* there is no room */
+        assert_int_equal(blocks[count / BLOCK_POSITIONS], 12345); /* there is no room for it */
         assert_int_equal(hit.tail_count, tail_count);
         assert_int_equal(hit.tail, tail_count ? text->blocks[whole_count] : BLOCK_NONE);
 }

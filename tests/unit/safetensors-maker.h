@@ -1,6 +1,6 @@
 /*
- * Makes small safetensors files in memory, good ones and bad ones: a header as it
- * is written, its length in front, and data whose bytes count up from a number.
+ * Makes small safetensors files in memory, valid and invalid ones: the length of the header,
+ * the header as it is given, and data whose bytes count up from a number.
  */
 #ifndef TESTS_UNIT_SAFETENSORS_MAKER_H
 #define TESTS_UNIT_SAFETENSORS_MAKER_H

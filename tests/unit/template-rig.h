@@ -1,5 +1,5 @@
 /*
- * A template, values as JSON, and what comes of them.
+ * Renders a template with values given as JSON, and keeps the outcome.
  */
 #ifndef TESTS_UNIT_TEMPLATE_RIG_H
 #define TESTS_UNIT_TEMPLATE_RIG_H
@@ -17,12 +17,12 @@
 
 struct outcome {
         int r;
-        bool opened; /* and if it failed, it did so while it was rendered */
+        bool opened; /* the template opened, so any failure came while it was rendered */
         struct rendered rendered;
         char why[512];
 };
 
-/* 2025-12-17, unless a test has another. */
+/* 2025-12-17, unless a test sets another day. */
 static struct tm rig_day = {
         .tm_year = 125, .tm_mon = 11, .tm_mday = 17, .tm_wday = 3, .tm_yday = 350
 };
@@ -56,7 +56,7 @@ static void rig_render(const char *text, size_t bytes, struct value globals,
         template_close(template);
 }
 
-/* With the usual limits; values: JSON. */
+/* Renders with the usual limits; values: JSON. */
 static inline void rig_run(const char *text, const char *values, struct outcome *out)
 {
         const struct template_limits limits = template_limits(strlen(values));

@@ -1,4 +1,4 @@
-/* Admission: every refusal by name, and after each of them, and after all else, nothing is held. */
+/* Admission: every refusal by its code.  After each refusal, and at the end, nothing is held. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -303,7 +303,7 @@ static void what_exceeds_one_users_part_of_the_pool_is_refused_with_both_numbers
         expect_refused(world, &asked, SMV_QUOTA, "max_tokens",
                        "the prompt has 30 tokens and 20 may follow; that takes 4 blocks, and one "
                        "user may have 3 (uid_blocks_percent)");
-        asked.max_tokens = 60; /* nobody could have that */
+        asked.max_tokens = 60; /* more than any request could have */
         expect_refused(world, &asked, SMV_TOO_LARGE, "max_tokens", "the KV pool has 80 positions");
         asked = with_ids(49);
         expect_refused(world, &asked, SMV_QUOTA, "tokens", "that takes 5 blocks");
@@ -476,7 +476,7 @@ static void many_are_charged_each_and_are_all_or_none(void **state)
         admit_forget_all(world->admit, request);
         expect_nothing_held(world);
 
-        /* Six he may have; the reply is to the request that was made. */
+        /* The user may have six; the reply is to the request that was made. */
         asked.n = 7;
         expect_refused(world, &asked, SMV_QUOTA, "", "6 requests");
         asked.n = 2;
@@ -505,7 +505,10 @@ static struct request *expect_forked(struct world *world, struct request *parent
         return first;
 }
 
-/* In the order in which they are forked, whoever of a family it is; who is refused takes none. */
+/*
+ * Choices are numbered in the order of forks, whichever member of the family forks.  A refused
+ * fork takes no number.
+ */
 static void choices_are_counted_up_over_a_family(void **state)
 {
         struct world *world = *state;
@@ -528,7 +531,7 @@ static void choices_are_counted_up_over_a_family(void **state)
         assert_memory_equal(first->stops[0], "END", 3);
         assert_ptr_not_equal(first->stops[0], parent->stops[0]);
         assert_int_equal(first->tokens_max, parent->tokens_max);
-        assert_int_equal(first->max_tokens, 0); /* the engine says what is left */
+        assert_int_equal(first->max_tokens, 0); /* the engine reports the rest */
         assert_memory_equal(first->sequence.tokens, some_ids, 12);
 
         fork = forking(4, 0);

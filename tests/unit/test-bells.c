@@ -1,4 +1,4 @@
-/* How the waker rings: whose bell, when, and what it does when it cannot. */
+/* How the waker rings: which bell, when, and its behaviour when it cannot ring. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -207,7 +207,7 @@ static void who_asked_to_be_woken_later_is_not_rung_until_then(void **state)
         assert_int_equal(kicks(&w), 0);
         say(&w, SMV_RECORD_END);
         calls(&w);
-        assert_int_equal(kicks(&w), 1); /* nobody sleeps through an END */
+        assert_int_equal(kicks(&w), 1); /* no reader sleeps through an END */
         close_world(&w);
 }
 

@@ -1,4 +1,4 @@
-/* The board: whoever looks sees a table as it was written, whole, and never waits for it. */
+/* The board: a reader sees a table as it was written, whole, and never waits for it. */
 #include "daemon/board.h"
 
 #include <pthread.h>
@@ -114,12 +114,13 @@ static void a_row_more_than_there_are_is_a_bug(void **state)
 }
 
 /*
- * Everything in a table follows from its number: how many rows there are, and what is in each.  So a
- * reader knows of every look whether it is whole, and whether the tables come in order.
+ * The number of a table determines its contents: how many rows there are, and what is in each.
+ * So a reader can check that each look is whole, and that tables come in order.
  */
 #define ROWS  40u
 #define LOOKS 200000u
-#define FRESH 100u /* ... of which so many must differ, or the two have hardly met */
+/* ... of which at least this many must differ, or the two threads have hardly met */
+#define FRESH 100u
 
 struct writing {
         struct board *board;
@@ -131,7 +132,7 @@ static uint32_t rows_of(uint32_t number)
         return 1 + number % ROWS;
 }
 
-/* Where there is one processor for both, he gives it up in the middle, and between two. */
+/* If both threads share one processor, the writer yields it within a table, and between two. */
 static void *write_many(void *arg)
 {
         struct writing *writing = arg;

@@ -47,7 +47,7 @@ static void it_holds_its_maximum_and_not_a_byte_more(void **state)
         buffer_deinit(&buffer);
 }
 
-/* Against a plain array: what comes out is what went in, in order. */
+/* Compared with a plain array: the bytes come out as they went in, in order. */
 static void random_pieces_come_out_as_they_went_in(void **state)
 {
         static uint8_t model[1u << 16];

@@ -1,4 +1,4 @@
-/* Of what a client sent, only the usual roles may become part of a control token. */
+/* Of a client's text, only the usual roles may become part of a control token. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ static struct value text(struct arena *arena, const char *words)
         return made;
 }
 
-/* What becomes of one message, its spans as `o` and `g` for each of their bytes. */
+/* Renders one message, and checks its spans, written as `o` and `g` for each of their bytes. */
 static void check(const char *role, const char *content, const char *rendered, const char *spans)
 {
         const struct chat_conf conf = { .plain = TEMPLATE };

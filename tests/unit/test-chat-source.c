@@ -1,4 +1,4 @@
-/* Which templates and tokens a model's files have: asked of small files made here. */
+/* Which templates and tokens a model's files have.  The small files are made here. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

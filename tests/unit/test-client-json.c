@@ -1,4 +1,4 @@
-/* What the library writes as JSON: valid and safe to print, whatever came in. */
+/* The JSON that the library writes is valid and safe to print, whatever its input was. */
 #include "client/json.h"
 #include "tests/unit/client-rig.h"
 

@@ -1,6 +1,6 @@
 /*
- * libsamovar and streams that are kept: which road they come by, where they go on, and that nothing
- * of one that was let go of is seen.
+ * libsamovar and resumable streams: by which transport they come, where they continue, and that
+ * nothing is seen of a stream after the client let go of it.
  */
 #include "tests/unit/client-ring-rig.h"
 
@@ -116,7 +116,7 @@ static void it_goes_on_with_the_record_that_was_asked_for(void **state)
         close_wire(&w);
 }
 
-/* What had come of it, before and among what others were sent. */
+/* Records of that stream come before and among those of other streams. */
 static void nothing_is_seen_of_one_that_was_let_go(void **state)
 {
         (void)state;

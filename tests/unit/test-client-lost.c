@@ -1,6 +1,6 @@
 /*
- * libsamovar against a daemon that dies, stops, lies or is somebody else: no call hangs or
- * crashes, and every stream that began ends exactly once.
+ * libsamovar against a daemon that dies, stops, lies or belongs to another user: no call hangs
+ * or crashes, and every stream that began ends exactly once.
  */
 #include "tests/unit/client-rig.h"
 
@@ -397,7 +397,7 @@ static void mutated_stories_end_every_stream_once(void **state)
         }
 }
 
-/* Needs to be root, to have somebody else serve the socket. */
+/* Must run as root, so that another user can serve the socket. */
 static void stranger_is_not_trusted_unasked(void **state)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };

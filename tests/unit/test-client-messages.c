@@ -1,4 +1,7 @@
-/* Conversations as the library sends them: two texts a message, or what its caller has packed. */
+/*
+ * Conversations as the library sends them: two texts a message, or the bytes that its caller
+ * has packed.
+ */
 #include "tests/unit/client-rig.h"
 
 #define PACKED(literal)                                                                            \

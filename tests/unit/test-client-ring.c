@@ -1,4 +1,4 @@
-/* libsamovar over a ring: what it promises to programs, whichever way it is woken. */
+/* libsamovar over a ring: its promises to programs, for every way of waking. */
 #include "tests/unit/client-ring-rig.h"
 
 #include <pthread.h>
@@ -8,7 +8,7 @@
 #define SMALL  4096u /* the smallest ring: its end is met again and again */
 #define TOKENS 4000u
 
-/* A daemon that has so many tokens to say, and waits when there is no room. */
+/* A daemon that writes a given number of tokens, and waits when there is no room. */
 struct teller {
         struct ringer *ringer;
         uint32_t count;
@@ -91,7 +91,7 @@ static void expect_token(struct ringer *r, const struct smv_event *e, uint32_t n
         assert_memory_equal(e->text, words_of(n), e->text_bytes);
 }
 
-/* The whole story; `timeout` 0 polls in turns. */
+/* Reads the whole scenario; `timeout` 0 polls in turns. */
 static unsigned read_story(struct smv_connect o, size_t batch, int timeout)
 {
         struct smv_event e = { SMV_SIZE(smv_event) };
@@ -174,7 +174,7 @@ static void fd_is_safe_to_sleep_on_once_next_has_said_zero(void **state)
                 put_token(&r, "x");
                 show(&r);
                 assert_int_equal(poll(&p, 1, 1000), 1);
-                put_token(&r, "y"); /* nobody has to be woken twice */
+                put_token(&r, "y"); /* a reader need not be woken twice */
                 assert_false(publish(&r));
                 assert_int_equal(next(r.wire.client).position, 10 + 2 * turn);
                 assert_false(is_asleep(&r));
@@ -188,7 +188,7 @@ static void fd_is_safe_to_sleep_on_once_next_has_said_zero(void **state)
         close_ring(&r);
 }
 
-/* Who is not going to sleep on the descriptor costs the daemon nothing. */
+/* A reader that will not sleep on the descriptor costs the daemon nothing. */
 static void reader_that_polls_is_never_rung_for(void **state)
 {
         (void)state;
@@ -344,7 +344,7 @@ static void room_is_given_back_by_the_quarter_and_the_stalled_daemon_told(void *
         close_ring(&r);
 }
 
-/* The daemon reads nothing for a while: what it must know waits, and goes out when it can. */
+/* The daemon reads nothing for a while: messages to it wait, and go out when there is room. */
 static void resume_waits_for_room_on_the_socket(void **state)
 {
         static uint8_t sent[1u << 22];

@@ -1,6 +1,6 @@
 /*
- * libsamovar and memory that somebody else made: what is taken, what is not, and what it means
- * when it lies, is emptied, or its maker is gone.
+ * libsamovar and shared memory that another process made: which memory it accepts, which it
+ * refuses, and what happens if the memory holds false values, is emptied, or its maker is gone.
  */
 #include "tests/unit/client-ring-rig.h"
 
@@ -451,7 +451,7 @@ static void ring_that_lies_is_the_end_but_not_of_what_came_before(void **state)
         }
 }
 
-/* Whatever stands there: no crash, no hang, and one END for each stream that began. */
+/* Whatever the bytes are: no crash, no hang, and one END for each stream that began. */
 static void mutated_rings_end_every_stream_once(void **state)
 {
         uint64_t draw = 20261121;

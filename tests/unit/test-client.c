@@ -1,4 +1,4 @@
-/* libsamovar against a daemon whose every byte is scripted: what it promises to programs. */
+/* libsamovar against a daemon whose every byte is scripted: its promises to programs. */
 #include "tests/unit/client-rig.h"
 
 #include <pthread.h>
@@ -323,8 +323,9 @@ static void request_holds_what_was_given_and_nothing_else(void **state)
 
 static void what_was_said_of_a_stream_is_kept_until_the_next(void **state)
 {
+        /* 1500, as its last field */
         static const char want[] = "\xab"
-                                   "deadline_ms\xcd\x05\xdc"; /* 1500, as its last field */
+                                   "deadline_ms\xcd\x05\xdc";
         struct smv_generate g = { SMV_SIZE(smv_generate), .prompt = "a", .deadline_ms = 1500 };
         struct smv_accepted accepted = { SMV_SIZE(smv_accepted), .position = 99 };
         uint8_t sent[4096];
@@ -436,7 +437,8 @@ static void logprobs_that_lie_lose_the_connection(void **state)
                 logprobs_record(2, lie == 0 ? 3 : 4); /* shorter than it says */
                 if (lie == 1)
                         tokens_record(&script, 2, 1, 1, 1,
-                                      "a"); /* of two tokens, and there is one */
+                                      /* it says two tokens, and there is one */
+                                      "a");
                 if (lie == 2)
                         tokens_record(&script, 2, 1, 1, 3, "a");
                 records_end(&script);

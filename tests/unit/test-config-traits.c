@@ -1,8 +1,8 @@
 /*
- * What a Hugging Face config.json means, and what of it is refused.
+ * The meaning of a Hugging Face config.json, and which settings are refused.
  *
- * The whole files are as their publishers wrote them, but for training's own keys.  What follows
- * from them was worked out by hand, from what transformers does with them.
+ * The whole files are as their publishers wrote them, without the keys that only training uses.
+ * The expected traits were worked out by hand, from the behaviour of transformers.
  */
 #include <errno.h>
 #include <math.h>
@@ -205,7 +205,10 @@ static void yarn_is_read_with_all_that_it_may_say(void **state)
                     t.rope.trained == 250 && t.context == 1000);
         t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":4,\"attention_factor\":1.5"));
         assert_true(t.rope.attention == 1.5);
-        /* DeepSeek: (0.1 ln 40 + 1) / (0.0707 ln 40 + 1); of one without the other nothing comes. */
+        /*
+         * DeepSeek: (0.1 ln 40 + 1) / (0.0707 ln 40 + 1).  One of the two settings alone has no
+         * effect.
+         */
         t = traits_of(PARAMETERS("\"rope_type\":\"yarn\",\"factor\":40,\"mscale\":1.0,"
                                  "\"mscale_all_dim\":0.707"));
         assert_true(fabs(t.rope.attention - 1.0857263992561355) < 1e-9);

@@ -179,7 +179,7 @@ static void unknown_name_is_refused_with_the_nearest_one(void **state)
         assert_int_equal(parse(&c, "max-seqs = 3\n"), -EINVAL);
         assert_string_equal(why, "config:1: there is no setting max-seqs; is max_seqs meant?");
         config_deinit(&c);
-        /* What is only a flag does not exist in a file. */
+        /* Options that exist only as flags are not allowed in a file. */
         assert_int_equal(parse(&c, "\n\nhelp = yes\n"), -EINVAL);
         assert_string_equal(why, "config:3: there is no setting help");
         config_deinit(&c);
@@ -215,7 +215,10 @@ static void value_out_of_range_is_refused_with_the_range(void **state)
         REFUSES("--model has no value", "--model");
 }
 
-/* Who connects writes; so a mode says who may, or it says what is not so. */
+/*
+ * Connecting needs write permission, so a mode decides who may connect.  Other modes would be
+ * misleading.
+ */
 static void mode_of_the_socket_is_one_of_three(void **state)
 {
         static char *const wrong[] = { "0777", "777",  "0666x", "0640", "0620",      "0060", "0",
@@ -310,7 +313,7 @@ static void flags_win_over_the_file(void **state)
         assert_int_equal(READ(&c, "--config", "/dev/zero"), -EINVAL);
 }
 
-/* Hostile texts: no crash, and what is refused is told in one line. */
+/* Hostile texts: no crash, and a refusal is one line. */
 static void random_files_are_read_or_refused(void **state)
 {
         static const char *const pieces[] = {

@@ -1,8 +1,8 @@
 /*
  * Memory of the core: any allocation may fail, and then nothing is left behind.
  *
- * By standing in for malloc, so not under a sanitizer, which has its own; there,
- * `faults` does this with a whole daemon.
+ * The test replaces malloc, so it does not run under a sanitizer, which has its own.  There,
+ * `faults` runs the same check with a whole daemon.
  */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,7 @@
 /*
- * A good model, cut short at many places and with many a bit turned over: every reader of
- * its files refuses it with a printable sentence, or finds nothing wrong, and keeps nothing.
+ * A good model, cut short at many places and with many single bits flipped.  Every reader of
+ * its files either refuses it with a printable sentence or finds nothing wrong, and keeps
+ * nothing.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -128,7 +129,10 @@ static size_t read_golden(const char *name, char *ret_bytes)
         return count;
 }
 
-/* Codes, their scales and what says so are three files, and a fourth says where they are. */
+/*
+ * Codes, their scales and the file that describes them are three files, and a fourth says where
+ * they are.
+ */
 static void
 weights_of_eight_bits_are_refused_wherever_they_are_cut_and_no_bit_does_harm(void **state)
 {

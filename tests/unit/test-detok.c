@@ -21,7 +21,7 @@ static bool check(const char *text, size_t bytes, const uint8_t *cuts, size_t cu
         return oracle_check(text, bytes, cuts, cut_count, &stop, &stop_bytes, stop ? 1 : 0);
 }
 
-/* One piece, and what of it is shown at once. */
+/* Feeds one piece, and returns how much is shown at once. */
 static size_t shown(const char *text, const char *stop)
 {
         uint16_t stop_bytes = stop ? (uint16_t)strlen(stop) : 0;

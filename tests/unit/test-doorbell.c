@@ -1,4 +1,4 @@
-/* Doorbell: a reader that sleeps is woken when it asked to be, and by little before. */
+/* Doorbell: a reader that sleeps is woken when it asked to be, and not much earlier. */
 #include "tests/unit/doorbell-rig.h"
 
 static void fall_asleep(struct memory *m, uint64_t bytes)
@@ -137,9 +137,9 @@ static void sleep_is_refused_when_something_came(void **state)
 }
 
 /*
- * The waker may load a tail and, after the next step, an end and a brim that are newer.
- * Whatever it was shown: when it has looked at the newest, a reader whose wish was
- * passed, or who has an END before it, was rung since it went to sleep.
+ * The waker may load a tail and then, after the next step, an end and a brim that are newer.
+ * In any case this must hold once it has looked at the newest values: a reader whose wish was
+ * passed, or that has an END before it, was rung since it went to sleep.
  */
 static void a_torn_look_costs_no_ring(void **state)
 {

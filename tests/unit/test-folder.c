@@ -1,7 +1,7 @@
 /*
- * A model in a folder says what it says in one file: the same tensors, copied byte
- * for byte into shards, give the same logits to the last bit.  And its two ends,
- * the embedding and the head, may be stored in every way that files have them.
+ * A model in a folder gives the same results as in one file: the same tensors, copied byte for
+ * byte into shards, give the same logits to the last bit.  The embedding and the head may be
+ * stored in every way that files use.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -154,7 +154,7 @@ static void run(struct rig *rig, float *ret_logits)
         assert_int_equal(rig_run(rig, &part, 1, tokens, ret_logits), 0);
 }
 
-/* The rig's model again, from the folder; the traits stay, but for `tied`. */
+/* The rig's model again, from the folder; the traits stay, except for `tied`. */
 static int open_again(struct rig *rig, const struct ends *ends, bool tied)
 {
         struct model_conf conf = { .rows_max = RIG_ROWS, .wants_max = RIG_ROWS, .kv = KV_F32 };

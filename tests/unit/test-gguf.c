@@ -43,7 +43,7 @@ static const struct {
         const char *fault;
         const char *message; /* must be in it */
         struct recipe recipe;
-        uint64_t file_bytes; /* pretended; 0: what there is */
+        uint64_t file_bytes; /* pretended; 0: the real size */
 } faults[] = {
         { "another magic", "does not begin with 'GGUF'", { .magic = "GGML" } },
         { "a magic backwards", "does not begin with 'GGUF'", { .magic = "FUGG" } },
@@ -359,7 +359,7 @@ static void every_type_of_blocks_is_a_row_type_with_its_bytes(void **state)
         }
 }
 
-/* What an array or a string is read as must not depend on who asks. */
+/* The type that an array or a string is read as must not depend on the caller. */
 static void what_is_of_another_type_is_not_given(void **state)
 {
         static const struct raw pairs[] = {
@@ -428,7 +428,7 @@ static void as_many_as_there_may_be_are_read_in_no_time(void **state)
         free(bytes);
 }
 
-/* Accepted or refused, never worse; and what is accepted lies inside the file. */
+/* Accepted or refused, never worse; and accepted values lie inside the file. */
 static void flipped_bits_do_no_harm(void **state)
 {
         uint64_t random = 1;

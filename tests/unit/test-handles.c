@@ -1,4 +1,7 @@
-/* Handles: who may name one, what forks share, and that what is charged covers it and comes back. */
+/*
+ * Handles: which clients may name one, and what forks share.  Charges cover the memory and are
+ * given back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -189,7 +192,10 @@ static void expect_full(int r, const struct wire_problem *problem, const char *s
         assert_non_null(strstr(problem->message, said));
 }
 
-/* Every handle for all of its tokens, so that who is left has paid for what is left. */
+/*
+ * Every handle is charged for all of its tokens, so that the remaining handles have paid for
+ * the remaining tokens.
+ */
 static void limits_hold_and_a_refusal_changes_nothing(void **state)
 {
         struct world *world = *state;
@@ -215,7 +221,7 @@ static void limits_hold_and_a_refusal_changes_nothing(void **state)
                 &problem, "limit of 4 handles");
         expect_full(handles_fork(world->handles, a, &world->owner, ID, &problem, &b), &problem,
                     "limit of 4 handles");
-        open_one(world, &world->second, OTHER); /* who has limits of his own */
+        open_one(world, &world->second, OTHER); /* another user, with limits of its own */
         assert_int_equal(handles_sum(world->handles).open, before.open + 1);
         expect_tokens(a, 1, 60);
 }

@@ -1,4 +1,7 @@
-/* Holders: what is asked of a handle while something is under way on it, and who goes in the midst of it. */
+/*
+ * Holders: requests on a handle while another operation on it is under way, and clients that
+ * leave during one.
+ */
 #include "tests/unit/house-scribe.h"
 
 static void open_handle(struct wire_writer *writer, struct buffer *frame, const char *op,
@@ -98,7 +101,7 @@ static void expect_busy(struct client *client, uint64_t handle)
         assert_int_equal(reply_code(client, 95), SMV_HANDLE_BUSY);
 }
 
-/* What the core does with a token. */
+/* Makes a token as the core does. */
 static void make_token(struct house *house, uint32_t token)
 {
         struct sequence *sequence = &house->live[0]->sequence;
@@ -224,7 +227,7 @@ static void a_text_that_is_being_read_keeps_it_busy(void **state)
 
         ask_text(&client, "open", 8, "prompt", "four", 4);
         job = take_job(house);
-        expect_busy(&client, handle + 1); /* nobody was told its number yet */
+        expect_busy(&client, handle + 1); /* no client was told its number yet */
         ask_cancel(&client, 9, 8);
         assert_int_equal(reply_code(&client, 9), SMV_OK);
         job->result = job->work(job);

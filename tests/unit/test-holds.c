@@ -1,4 +1,4 @@
-/* Holds: histories that are asked to stay, for whom, for how long, and what comes between. */
+/* Holds: pinned histories, their users, their duration, and events that come in between. */
 #include "tests/unit/house-scribe.h"
 
 static void ask_hold(struct client *client, uint32_t id, uint64_t handle, uint32_t ms)
@@ -163,7 +163,7 @@ static void it_ends_when_it_is_asked_or_the_handle_goes(void **state)
         house_close(house);
 }
 
-/* Whoever closes it cancels first, so that nothing is set any more when the anchor is lifted. */
+/* Closing the handle cancels first, so that no anchor is set any more when it is lifted. */
 static void a_hold_that_fails_holds_nothing(void **state)
 {
         struct house *house = house_new();

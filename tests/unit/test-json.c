@@ -14,7 +14,7 @@
 
 static char why[256];
 
-/* From memory that ends where the text ends, so that one byte more is seen. */
+/* Parses from memory that ends where the text ends, so that reading one more byte is noticed. */
 static int parse_bytes(const char *text, size_t bytes, uint32_t nodes_max, struct json **ret_json)
 {
         char *exact = malloc(bytes + !bytes);

@@ -1,6 +1,7 @@
 /*
- * The keeper, by what its clients see: who attaches when, and who goes, crosses or is robbed in
- * which state.  The test is the engine, so it decides what is there when.
+ * The keeper, as its clients see it.  Clients attach, leave, cross each other, or lose their
+ * stream to another client, in every state.  The test is the engine, so it decides when records
+ * are there.
  */
 #include "tests/unit/house-scribe.h"
 
@@ -159,7 +160,7 @@ static void whoever_attaches_gets_what_there_is_and_what_comes(void **state)
         house_close(house);
 }
 
-/* The one before is told behind all that he was sent, under his own id and number. */
+/* The client before gets its last record behind all its tokens, under its own id and number. */
 static void the_last_one_who_attaches_is_right(void **state)
 {
         struct house *house = house_new();
@@ -177,7 +178,7 @@ static void the_last_one_who_attaches_is_right(void **state)
         expect_the_end(&client, ID, 3, SMV_END_ERROR, SMV_MOVED);
         expect_tokens(&other, 7, 0, 3);
 
-        /* By himself, under another id; the one he has is taken. */
+        /* The same client attaches again, under another id; its present id is taken. */
         ask_kept(&other, "attach", 7, "kept", kept, "from", 0);
         assert_int_equal(reply_code(&other, 7), SMV_DUP_ID);
         attach(&other, 8, kept, 2, 3);
@@ -186,7 +187,10 @@ static void the_last_one_who_attaches_is_right(void **state)
         make_tokens(house, 3, 1);
         expect_tokens(&other, 8, 3, 1);
 
-        /* Who is gone and not buried yet; and who was robbed has nothing to cancel. */
+        /*
+         * The client has left its stream, which has not been freed yet.  A client that lost its
+         * stream to another has nothing to cancel.
+         */
         attach(&client, ID, kept, 4, 4);
         expect_the_end(&other, 8, 4, SMV_END_ERROR, SMV_MOVED);
         ask_cancel(&other, 30, 8);
@@ -205,7 +209,10 @@ static void the_last_one_who_attaches_is_right(void **state)
         house_close(house);
 }
 
-/* Dropped, timed out or let go, while it runs, while its cancel and its END cross, and behind them. */
+/*
+ * Dropped, timed out or detached: while it runs, while its cancel and its END cross, and after
+ * them.
+ */
 static void however_it_ends_nothing_is_left(void **state)
 {
         struct house *house = house_new();
@@ -243,7 +250,10 @@ static void however_it_ends_nothing_is_left(void **state)
         house_close(house);
 }
 
-/* Who goes before he is told its number has no stream that is kept; one who does not read holds up none. */
+/*
+ * A client that leaves before it is told its number has no resumable stream.  A client that
+ * does not read delays no other.
+ */
 static void what_a_client_does_not_read_is_in_nobody_s_way(void **state)
 {
         struct house *house = house_new();

@@ -106,7 +106,7 @@ static void what_was_given_up_last_is_dealt_first(void **state)
         kvpool_deinit(&pool);
 }
 
-/* Against arrays of counts and of what is kept: whatever is done, in whatever order. */
+/* Compared with arrays of counts and of cached blocks, for any operations in any order. */
 static void random_holds_and_drops_add_up(void **state)
 {
         uint32_t counts[23] = { 0 }, held = 0, keeps = 0, random = 1;

@@ -1,9 +1,9 @@
-/* Frames that the loop does not read itself: order, refusals, and who goes meanwhile. */
+/* Frames that the loop does not read itself: order, refusals, and clients that leave meanwhile. */
 #include "tests/unit/house-scribe.h"
 
 #include <time.h>
 
-#define SMALL_MAX 8192u /* a body of so many bytes is read by the loop */
+#define SMALL_MAX 8192u /* larger bodies are not read by the loop */
 
 /* ---- order ---- */
 
@@ -233,7 +233,7 @@ a_large_frame_that_is_broken_is_refused_with_its_id_and_the_connection_ends(void
         put_nonsense(&frame, 77, 100000);
         frame.bytes[frame.start + 4]++; /* one pair more than there is */
         send_all(&client, &frame);
-        ask_plain(&client, "status", 3); /* nobody reads that any more */
+        ask_plain(&client, "status", 3); /* never read */
         do_job(house);
         assert_int_equal(reply_code(&client, 77), SMV_BAD_FRAME);
         assert_true(is_closed(&client));
@@ -243,7 +243,10 @@ a_large_frame_that_is_broken_is_refused_with_its_id_and_the_connection_ends(void
         house_close(house);
 }
 
-/* Refused before anybody has read it: with its id all the same, and what follows is heard. */
+/*
+ * Refused before its body was read.  The refusal still has the frame's id, and later frames are
+ * handled.
+ */
 static void expect_refused_unread(struct house *house, struct client *client, enum smv_code code)
 {
         ask_letters(client, "tokenize", 9, 100000);
@@ -330,7 +333,7 @@ static void as_many_ids_as_the_protocol_says_and_one_more(void **state)
         free(ids);
 }
 
-/* ---- who goes meanwhile ---- */
+/* ---- clients that leave meanwhile ---- */
 
 static void a_client_that_goes_while_its_frame_is_read_leaves_nothing(void **state)
 {
@@ -457,7 +460,7 @@ static void a_drain_refuses_what_is_with_the_scribe_with_its_id(void **state)
         }
 }
 
-/* What is flushed then is waited for, so somebody is still there to ask. */
+/* The daemon waits until pending replies are flushed, so the client can still send a request. */
 static void a_large_frame_that_comes_in_the_last_second_is_refused_unread(void **state)
 {
         struct house *house = house_new();

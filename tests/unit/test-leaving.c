@@ -1,4 +1,7 @@
-/* How a client that maps a ring leaves, or is left: what it keeps, and what is taken back when. */
+/*
+ * How a client that maps a ring leaves, or is left: the memory it keeps, and the memory that is
+ * taken back, and when.
+ */
 #include "tests/unit/house-ring.h"
 
 static bool is_open(int fd)
@@ -6,7 +9,7 @@ static bool is_open(int fd)
         return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* The rest of what it was sent, then the end. */
+/* The rest of the bytes sent to it, then the end. */
 static void expect_hang_up(struct ringer *ringer)
 {
         msgpack_unpacked frame;
@@ -17,7 +20,7 @@ static void expect_hang_up(struct ringer *ringer)
 
 /* ---- it leaves ---- */
 
-/* While the engine has not let the channel go, nobody else is given its descriptor's number. */
+/* Until the engine has let the channel go, no other client gets its descriptor's number. */
 static void a_hung_up_ring_is_emptied_and_its_number_is_not_reused_before(void **state)
 {
         struct house *house = house_new();
@@ -189,8 +192,9 @@ static void nobody_is_let_go_before_its_end_is_shown(void **state)
         put_end(house, request, SMV_END_EOS, SMV_OK);
         forget(house, request);
         mailbox_post(house->from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
+        /* of the step before */
         if (channel_raise(&channel->draining))
-                up(house, MAIL_WAKE, channel); /* of the step before */
+                up(house, MAIL_WAKE, channel);
         assert_true(is_silent(&ringer.client, 100));
         wake(house, channel); /* now the step is shown */
         expect_ring_end(&ringer, 5);

@@ -1,8 +1,8 @@
 /*
- * Line: two threads write on one socket, each whole frames, and nobody's word is lost.
+ * Line: two threads write whole frames on one socket, and no request of either is lost.
  *
- * One is the loop: its frames go out in random pieces, and between the pieces it does
- * other things, still holding the line.  The other is the waker, with empty frames.
+ * One thread is the loop: its frames go out in random pieces, and between the pieces it does
+ * other things while it holds the line.  The other is the waker, with empty frames.
  */
 #include "daemon/line.h"
 
@@ -28,7 +28,7 @@ struct world {
         struct line line;
         int near, far;
         atomic_uint calls;       /* the waker has called the loop */
-        atomic_uint inside;      /* who is writing: never both */
+        atomic_uint inside;      /* the number of threads that write: never both */
         atomic_uint rings_asked; /* before each ask */
         atomic_uint holds;
         atomic_bool loop_done, waker_done;
@@ -85,8 +85,9 @@ static void write_pieces(struct world *w, const uint8_t *bytes, size_t count, ui
                 piece = piece < count - at ? piece : count - at;
                 assert_int_equal(send(w->near, bytes + at, piece, MSG_NOSIGNAL), (ssize_t)piece);
                 at += piece;
+                /* simulates a turn in which the socket was full */
                 if (next_random(random) % 4 == 0)
-                        sched_yield(); /* a turn in which the socket was full */
+                        sched_yield();
         }
 }
 
@@ -157,7 +158,7 @@ static void *be_waker(void *arg)
         return NULL;
 }
 
-/* ---- who reads ---- */
+/* ---- the reader ---- */
 
 static bool read_all(struct world *w, void *to, size_t count)
 {
@@ -217,8 +218,8 @@ static void no_frame_is_torn_and_no_word_is_lost(void **state)
 }
 
 /*
- * The same asked one by one: after each ask, whoever has the line, a ring comes before
- * the waker asks again.  The socket is its clock, so a ring that is lost is a time-out.
+ * The same, one request at a time: a ring must follow each request before the waker asks again,
+ * whichever thread has the line.  The socket is its clock, so a lost ring is a time-out.
  */
 static void *ask_one_by_one(void *arg)
 {

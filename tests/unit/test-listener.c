@@ -1,4 +1,7 @@
-/* The listener: whose the socket is, what stands in its way, and what happens without descriptors. */
+/*
+ * The listener: the owner of the socket, obstacles in its place, and behaviour without free
+ * descriptors.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -188,7 +191,7 @@ static void directory_and_socket_are_as_open_as_asked_whatever_the_umask(void **
                 snprintf(lock, sizeof(lock), "%s.lock", path);
                 assert_int_equal(mode_of(in), a->directory);
                 assert_int_equal(mode_of(path), a->mode);
-                assert_int_equal(mode_of(lock) & ~0600u, 0); /* nobody else can take it */
+                assert_int_equal(mode_of(lock) & ~0600u, 0); /* no other process can take it */
                 assert_int_equal(group_of(in), expected);
                 assert_int_equal(group_of(path), expected);
                 listener_close(listener);
@@ -197,7 +200,7 @@ static void directory_and_socket_are_as_open_as_asked_whatever_the_umask(void **
         }
 }
 
-/* Before each call that is made meanwhile: what is there is no more open than this. */
+/* Checked before each system call in between: the socket is no more open than this. */
 struct watched {
         unsigned mode, gid, calls;
         bool listens;
@@ -222,7 +225,7 @@ static int on_call(const char *call, void *arg)
         snprintf(in, sizeof(in), "%s/in", directory);
         look_at(watched, in, watched->mode == 0666 ? 0755 : 0750);
         look_at(watched, path, watched->mode);
-        if (!strcmp(call, "listen")) { /* until now whoever connects is refused */
+        if (!strcmp(call, "listen")) { /* connections made before this are refused */
                 assert_int_equal(mode_of(path), watched->mode);
                 assert_int_equal(group_of(path), watched->gid);
                 watched->listens = true;
@@ -310,7 +313,10 @@ static void a_group_that_is_not_ours_to_give_is_told(void **state)
         assert_int_equal(access(path, F_OK), -1);
 }
 
-/* Who may write to the directory puts a link in the socket's place: what it names stays closed. */
+/*
+ * An attacker that may write to the directory puts a link in the socket's place: the mode of
+ * the link's target stays closed.
+ */
 static int swap(const char *call, void *arg)
 {
         struct stat st;

@@ -1,4 +1,4 @@
-/* log and error: what a line looks like, and what a trail does. */
+/* log and error: the form of a line, and the behaviour of a trail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ static int tear_down(void **state)
         return 0;
 }
 
-/* What one event looks like; a pipe, so that a line is there at once. */
+/* The line of one event.  It goes through a pipe, so that it is there at once. */
 #define LINE_OF(ret_line, level, ...)                                                              \
         do {                                                                                       \
                 int ends[2];                                                                       \
@@ -139,7 +139,10 @@ static void level_below_the_lowest_is_not_written(void **state)
         close(ends[1]);
 }
 
-/* Fills a sink that nobody reads: every line after that is lost and counted, none waits. */
+/*
+ * Fills a sink that is never read: every line after that is lost and counted, and no writer
+ * waits.
+ */
 static void fill_sink(int to)
 {
         uint64_t before = log_lost();
@@ -162,7 +165,8 @@ static void full_pipe_loses_lines_and_never_blocks(void **state)
         assert_int_equal(pipe(ends), 0);
         fill_sink(ends[1]);
         assert_int_equal(fcntl(ends[1], F_GETFL) & O_NONBLOCK,
-                         0); /* the shell's pipe is as it was */
+                         /* the shell's pipe keeps its mode */
+                         0);
         close(ends[0]);
         close(ends[1]);
 }

@@ -1,4 +1,7 @@
-/* Replies that the loop does not make itself: they wait for one another, and nobody for them. */
+/*
+ * Replies that the loop does not make itself: they wait for one another, and delay no other
+ * work.
+ */
 #include "tests/unit/house-scribe.h"
 
 static void long_replies_wait_for_one_another_and_small_ones_come_between(void **state)

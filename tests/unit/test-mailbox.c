@@ -72,7 +72,7 @@ static void mails_come_in_order_and_as_many_as_are_asked_for(void **state)
         assert_null(mailbox_free(NULL));
 }
 
-/* In a child: true if so many mails are too many. */
+/* Runs in a child process: true if this many mails exceed the capacity. */
 static bool overflows(uint32_t capacity, uint32_t mails)
 {
         struct mailbox *mailbox = open_box(capacity, -1);

@@ -1,6 +1,6 @@
 /*
- * A conversation on its way to being a prompt: two jobs for the scribe, a charge between them, and
- * somebody who may go or change his mind at any time.  The test is the scribe.
+ * How a conversation becomes a prompt: two jobs for the scribe, a charge between them, and a
+ * client that may leave or cancel at any time.  The test is the scribe.
  */
 #include "tests/unit/house-scribe.h"
 
@@ -109,7 +109,7 @@ static void a_conversation_is_rendered_then_read_then_streamed(void **state)
         end_talk(talk);
 }
 
-/* What op template says of a conversation; tokens are compared where they are wanted. */
+/* Checks the reply of op template to a conversation; tokens are compared if they were requested. */
 static void expect_template(struct talk *talk, uint32_t id, const char *text, bool tokenize)
 {
         msgpack_unpacked reply;
@@ -228,7 +228,7 @@ static void a_conversation_may_be_cancelled_at_every_step(void **state)
         end_talk(talk);
 }
 
-/* It has done its work when the cancel comes: what it made is thrown away. */
+/* The job is done when the cancel comes: its result is thrown away. */
 static void a_rendered_conversation_that_nobody_wants_goes_no_further(void **state)
 {
         struct talk *talk = *state;
@@ -301,8 +301,9 @@ static void what_it_became_may_be_too_much_for_its_user(void **state)
         for (size_t i = 0; i < 2; i++) {
                 ask_message(&talk->client, ops[i], 6, text, 4000, false);
                 do_job(house);
+                /* without ids the charge is not too much */
                 if (i)
-                        do_job(house); /* without ids it is not */
+                        do_job(house);
                 assert_int_equal(reply_code(&talk->client, 6), i ? SMV_OK : SMV_QUOTA);
         }
         free(text);

@@ -180,7 +180,10 @@ static void ref_and_cpu_agree(void **state)
         }
 }
 
-/* From the file to the logits; what it multiplies with such weights the cpu backend rounds. */
+/*
+ * From the file to the logits; the cpu backend rounds the numbers that it multiplies with such
+ * weights.
+ */
 static void ref_and_cpu_are_near_in_every_type_that_rows_are_rounded_for(void **state)
 {
         static const char *const types[] = { "bf16", "q4_0",  "q4_1",  "q5_0", "q5_1",

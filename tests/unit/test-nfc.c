@@ -1,6 +1,6 @@
 /*
- * Composition by the rules of UAX #15, on its own examples; bytes that are no text;
- * and marks in such numbers that ordering them pair by pair would not end.
+ * Composition by the rules of UAX #15, on its own examples.  Also bytes that are no text, and
+ * so many marks that ordering them pair by pair would not end.
  */
 #include "tests/unit/texts.h"
 
@@ -38,7 +38,7 @@ static void marks_are_put_in_order_and_block_each_other(void **state)
         check("\xE1\xB9\xA1\xCC\xA3", "\xE1\xB9\xA9");
         /* d with dot below; dot above stays a mark behind it, for no letter has both. */
         check("\xE1\xB8\x8B\xCC\xA3", "\xE1\xB8\x8D\xCC\x87");
-        /* Two marks of one class: the second is blocked by the first, which composes with nothing. */
+        /* Two marks of one class: the first, which composes with nothing, blocks the second. */
         check("a\xCC\x95\xCC\x80", "\xC3\xA0\xCC\x95");  /* classes 232 and 230: reordered */
         check("a\xCC\x85\xCC\x80", "a\xCC\x85\xCC\x80"); /* both 230: blocked */
         /* A letter between them blocks. */

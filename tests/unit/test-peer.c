@@ -142,8 +142,9 @@ static void an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent(void **
         memset(text, 'x', bytes);
         ask_text(&client, "tokenize", 2, "text", text, bytes);
         assert_int_equal(reply_code(&client, 2), SMV_OK);
+        /* ids that take two bytes each */
         for (size_t i = 0; i + 1 < bytes; i += 2)
-                memcpy(text + i, "\xc3\xa9", 2); /* ids that take two bytes each */
+                memcpy(text + i, "\xc3\xa9", 2);
         ask_text(&client, "tokenize", 3, "text", text, bytes);
         assert_int_equal(reply_code(&client, 3), SMV_BAD_VALUE);
         assert_int_equal(charge_of(&client, "prompt_bytes"), 0);
@@ -152,7 +153,7 @@ static void an_answer_longer_than_a_frame_is_refused_one_as_long_is_sent(void **
         house_close(house);
 }
 
-/* Undone if that was asked for, else with ids of nobody's making. */
+/* Undoes the job if that was requested; otherwise gives it two ids that no tokenizer made. */
 static void give_two_ids(struct house *house, struct scribe_job *job)
 {
         if (job->cancelled) {
@@ -374,7 +375,7 @@ static void a_drain_does_not_wait_for_a_client_that_does_not_read(void **state)
         client_close(&client);
 }
 
-/* Who comes while the others still have their ENDs to come is told how it was. */
+/* A client that comes while others still wait for their ENDs is told about the failure. */
 static void a_failed_engine_ends_the_daemon_with_its_result(void **state)
 {
         static const struct mail failed = { .kind = MAIL_FAILED,

@@ -1,5 +1,5 @@
 /*
- * How many blocks the pool has, by the settings and the memory it lies in.
+ * The number of blocks in the pool, by the settings and the available memory.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -39,7 +39,10 @@ static const struct pool_conf gpu = {
                  .scratch = 30 * MIB },
 };
 
-/* ... and a machine of 8000 MiB beside it, where a third of the layers are, and 2000 MiB of all else. */
+/*
+ * ... and beside it a machine of 8000 MiB, with a third of the layers, and 2000 MiB of other
+ * memory.
+ */
 static struct pool_conf both(void)
 {
         struct pool_conf conf = gpu;
@@ -220,12 +223,13 @@ static void layers_in_both_have_as_many_blocks_as_either_has_room_for(void **sta
         conf.host.there = 800 * MIB;        /* a quarter of it */
         conf.host.weights = 300 * MIB;
         assert_int_equal(plan(&conf), 100);
-        conf.host.weights = 560 * MIB; /* what is left of it */
+        conf.host.weights = 560 * MIB; /* the rest of it */
         assert_int_equal(plan(&conf), 70);
         conf.own.weights += 300 * MIB;
         assert_int_equal(plan(&conf), 50);
         conf = both();
-        conf.own.there = 1000 * GIB; /* all sequences at full length, but for the machine */
+        /* all sequences at full length, if the machine had the memory */
+        conf.own.there = 1000 * GIB;
         assert_int_equal(plan(&conf), 1000);
         conf.host.there = 1000 * GIB;
         assert_int_equal(plan(&conf), 6400);
@@ -243,7 +247,8 @@ static void what_is_asked_for_is_had_in_both_or_refused(void **state)
         refuses(&conf, "; 4.0 MiB are missing");
         conf.own.there = 1000 * GIB;
         assert_int_equal(plan(&conf), 126);
-        conf.asked = 6 * 3000 * MIB; /* all that is left of the machine: who asks may */
+        /* all that is left of the machine: an explicit --kv-bytes may have it */
+        conf.asked = 6 * 3000 * MIB;
         assert_int_equal(plan(&conf), 3000);
         conf.asked = 6 * 3001 * MIB;
         refuses(&conf,
@@ -279,7 +284,7 @@ static void layers_fit_a_backend_with_a_pool_to_work_with(void **state)
         assert_int_equal(pool_fits_backend(&conf, why, sizeof(why)), -EINVAL);
         assert_non_null(strstr(why, "a sequence's blocks of KV do not fit backend gpu"));
         assert_int_equal(plan(&conf), 99); /* it could be done all the same */
-        conf.asked = 6 * 99 * MIB;         /* who asks for less has it */
+        conf.asked = 6 * 99 * MIB;         /* an explicit --kv-bytes of less is granted */
         assert_int_equal(pool_fits_backend(&conf, why, sizeof(why)), 0);
         conf.asked = 6 * 100 * MIB;
         assert_int_equal(pool_fits_backend(&conf, why, sizeof(why)), -EINVAL);

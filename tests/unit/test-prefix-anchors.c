@@ -1,5 +1,6 @@
 /*
- * Anchors in the prefix index: what is asked to stay stays longer than all else, and binds nobody.
+ * Anchors in the prefix index: anchored blocks stay longer than all others, and never block an
+ * eviction.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +58,7 @@ static void a_text_with_an_anchor_is_evicted_after_all_others(void **state)
         close_pool();
 }
 
-/* What is left of an anchored text still goes after what nobody asked to stay. */
+/* The remaining part of an anchored text is still evicted after texts without an anchor. */
 static void an_anchor_rises_when_its_block_goes(void **state)
 {
         struct text held, other;
@@ -116,7 +117,7 @@ static void an_anchor_that_is_set_anew_leaves_where_it_was(void **state)
         close_pool();
 }
 
-/* Among those with anchors the oldest goes first, whoever set his last. */
+/* Among texts with anchors the oldest is evicted first, whichever user set an anchor last. */
 static void among_anchored_ones_the_oldest_goes_first(void **state)
 {
         struct text one, two;

@@ -1,5 +1,6 @@
 /*
- * What the prefix index keeps, evicts and takes the names of; and what it dies of.
+ * The blocks that the prefix index caches and evicts, and the names that it takes away.  Also the
+ * errors that abort it.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -98,7 +99,7 @@ static void the_leaf_that_was_dropped_longest_ago_goes_first(void **state)
                         texts[i] = put(1, words[i]);
                 for (uint32_t i = 0; i < 5; i++)
                         let_go(&texts[drops[i]]);
-                /* Who is held once more is as if it were dropped last. */
+                /* A block that is held again counts as dropped last. */
                 prefix_hold(&prefix, texts[drops[again]].blocks[0]);
                 let_go(&texts[drops[again]]);
                 for (uint32_t i = 0; i < 5; i++)
@@ -196,7 +197,7 @@ static void spoiling_takes_the_names_of_all_that_follow(void **state)
         other = put(1, POT URN);
         expect_counts(1, 3, 5);
         prefix_spoil(&prefix, held.blocks[0]);
-        expect_counts(4, 0, 5); /* what was kept is free, what is held is held */
+        expect_counts(4, 0, 5); /* a cached block becomes free, a held one stays held */
         expect_found(1, YOU URN, &other, 0, 10);
         expect_found(1, YOU CUP, &other, 0, 10);
         expect_found(1, POT URN, &other, 2, 0);
@@ -224,7 +225,7 @@ static void what_comes_before_what_is_spoilt_keeps_its_name(void **state)
         prefix_spoil(&prefix, two.blocks[1]);
         expect_counts(3, 1, 0);
         expect_found(1, YOU URN, &one, 1, 0);
-        for (int i = 0; i < 4; i++) /* what is left is a leaf */
+        for (int i = 0; i < 4; i++) /* the remaining block is a leaf */
                 prefix_take(&prefix, 1);
         assert_int_equal(prefix.evictions, 1);
         close_pool();
@@ -282,7 +283,10 @@ static void an_index_half_made_or_gone_is_no_trouble(void **state)
         prefix_deinit(&prefix);
 }
 
-/* In a child, which must be killed by an assert: "One" is held, YOU and what follows kept. */
+/*
+ * Runs in a child, which an assert must kill.  "One" is held; YOU and the blocks behind it are
+ * cached.
+ */
 static void dies(void (*what)(struct text *kept, struct text *held))
 {
         int status;

@@ -1,6 +1,6 @@
 /*
- * Why a prompt was found no further: where what is known goes on otherwise, and how.  The
- * positions and tokens here are counted by hand.
+ * Why a prompt was found no further: where the known text diverges, and how.  The positions and
+ * tokens here are counted by hand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -119,7 +119,7 @@ static void blocks_that_follow_with_other_first_tokens_are_known(void **state)
         close_pool();
 }
 
-/* A part of a block says nothing of what comes behind it. */
+/* A part of a block says nothing about the text behind it. */
 static void where_a_part_ends_another_may_go_on(void **state)
 {
         (void)state;
@@ -219,7 +219,7 @@ static void what_was_evicted_or_spoilt_is_not_told(void **state)
         close_pool();
 }
 
-/* What follows another generation of a block follows another block. */
+/* A text behind another generation of a block is a text behind another block. */
 static void a_parent_of_another_generation_has_nothing_to_tell(void **state)
 {
         struct text text;
@@ -235,7 +235,7 @@ static void a_parent_of_another_generation_has_nothing_to_tell(void **state)
         close_pool();
 }
 
-/* However many follow, only the newest are looked at, and one of them is told. */
+/* However many follow, only the newest are examined, and one of them is reported. */
 static void of_very_many_the_newest_is_told(void **state)
 {
         (void)state;
@@ -255,7 +255,7 @@ static void of_very_many_the_newest_is_told(void **state)
 
 enum { ASKED = 12 };
 
-/* Whatever one may ask to learn what is in another's blocks. */
+/* All queries that may reveal the contents of another user's blocks. */
 static void ask_all(struct prefix_hit hits[ASKED])
 {
         static const char *const asked[ASKED] = {
@@ -268,8 +268,8 @@ static void ask_all(struct prefix_hit hits[ASKED])
 }
 
 /*
- * The reason is an answer, too, and would be a way to read another's prompts token by token: so
- * whatever another domain holds, every answer is what it is without.
+ * The reason for a miss is an answer, too, and could reveal another user's prompts token by
+ * token.  So every answer must be the same, whatever another domain holds.
  */
 static void nothing_is_told_of_another_domain(void **state)
 {

@@ -1,5 +1,5 @@
 /*
- * Whose own a block is, and who gives way when there is a limit to what a user may keep.
+ * Owners of blocks, and the order of eviction when the blocks that a user may keep are limited.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static void anchor(uint32_t number, block_t block)
         prefix_check(&prefix);
 }
 
-/* By somebody who has nothing else, and needs it. */
+/* Expects an eviction for a user that has nothing else and needs a block. */
 static void expect_evicted(block_t block)
 {
         assert_int_equal(prefix_take(&prefix, 77), block);
@@ -63,13 +63,14 @@ static void what_two_hold_counts_once(void **state)
         (void)state;
         open_limited(4, 0);
         text = put(1, YOU "a");
-        put(1, YOU "a"); /* it takes what is there, and for the part of a block one of its own */
+        /* it takes the existing block, and for the part of a block one of its own */
+        put(1, YOU "a");
         prefix_hold(&prefix, text.blocks[0]);
         expect_owned(1, 3, 0);
         close_pool();
 }
 
-/* It is nobody's in between: free. */
+/* In between it has no owner: it is free. */
 static void what_had_no_name_is_nobodys_when_it_is_dropped(void **state)
 {
         block_t block;
@@ -99,7 +100,7 @@ static void what_is_evicted_is_who_takes_its(void **state)
         close_pool();
 }
 
-/* What is held stays its owner's, though nobody finds it; what is kept is free. */
+/* A held block keeps its owner, though it can no longer be found; a cached block becomes free. */
 static void what_is_spoilt_is_kept_no_more(void **state)
 {
         struct text text;
@@ -116,7 +117,7 @@ static void what_is_spoilt_is_kept_no_more(void **state)
         close_pool();
 }
 
-/* Though what the other has is older.  Then both keep one, and the older goes. */
+/* Even though the other's block is older.  Then both keep one, and the older one goes. */
 static void who_keeps_more_than_his_part_gives_way_first(void **state)
 {
         struct text older, one, two;
@@ -185,7 +186,7 @@ static void among_those_above_the_limit_the_oldest_goes_first(void **state)
         close_pool();
 }
 
-/* What he holds is not kept. */
+/* Blocks that a user holds do not count as kept. */
 static void what_is_held_again_does_not_count(void **state)
 {
         struct text older, one, two;
@@ -203,7 +204,10 @@ static void what_is_held_again_does_not_count(void **state)
         close_pool();
 }
 
-/* User 1 keeps two blocks, of which one is inner: his leaf goes, and then he keeps one. */
+/*
+ * User 1 keeps two blocks, and one of them is inner.  The leaf is evicted, and the user keeps
+ * one.
+ */
 static void inner_blocks_count_and_the_leaf_goes(void **state)
 {
         struct text older, text;
@@ -246,7 +250,7 @@ static void of_anchored_ones_his_go_first(void **state)
         his = put_and_let_go(1, YOU "a");
         anchor(1, older.blocks[0]);
         anchor(2, his.blocks[1]);
-        expect_evicted(his.blocks[1]); /* the anchor rises; he keeps one */
+        expect_evicted(his.blocks[1]); /* the anchor rises, and its user keeps one block */
         expect_evicted(older.blocks[0]);
         expect_evicted(his.blocks[0]);
         close_pool();
@@ -267,7 +271,7 @@ static void what_is_public_is_above_no_limit(void **state)
         close_pool();
 }
 
-/* It hangs below what is public, and is the user's who wrote it. */
+/* It hangs below a public block, and belongs to the user that wrote it. */
 static void what_follows_a_public_block_is_the_users_own(void **state)
 {
         struct text everyones, older;

@@ -1,6 +1,6 @@
 /*
- * Public names in the prefix index: who finds what is published, what of it is whose, and what
- * goes when it is revoked.  Users are 1 and 2; EVERYONE and STAFF are public.
+ * Public names in the prefix index: who finds a published text, who owns which part of it, and
+ * which blocks go when it is revoked.  Users are 1 and 2; EVERYONE and STAFF are public.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static void open_public(uint32_t blocks)
         assert_int_equal(prefix_init(&prefix, &conf, blocks), 0);
 }
 
-/* Published by this anchor, and held by nobody. */
+/* A text that is published with this anchor, and not held. */
 static struct text publish(uint64_t domain, const char *words, uint32_t anchor)
 {
         struct text text = put(domain, words);
@@ -57,7 +57,10 @@ static void expect(const struct prefix_reader *reader, const char *words, uint32
         assert_int_equal(prefix_positions(&hit), positions);
 }
 
-/* A user goes on behind what he found: all of it is held, and the rest is his own. */
+/*
+ * A user continues behind the blocks that it found.  It holds all of them, and the rest is its
+ * own.
+ */
 static struct text go_on(const struct prefix_reader *reader, const char *words)
 {
         uint32_t tokens[TEXT_MAX], count = tokens_of(words, tokens);
@@ -104,7 +107,7 @@ static void what_is_not_published_yet_is_found_by_nobody_else(void **state)
         open_public(8);
         text = put(EVERYONE, YOU URN "ea");
         expect(READER(2, EVERYONE), YOU URN "ea", 0);
-        expect(READER(EVERYONE), YOU URN "ea", 34); /* who publishes, too */
+        expect(READER(EVERYONE), YOU URN "ea", 34); /* the publisher, too */
         prefix_publish(&prefix, 1, text.blocks[1]);
         expect(READER(2, EVERYONE), YOU URN "ea", 32);
         prefix_publish(&prefix, 2, text.blocks[2]);
@@ -113,7 +116,7 @@ static void what_is_not_published_yet_is_found_by_nobody_else(void **state)
         close_pool();
 }
 
-/* Behind what is public everybody has his own. */
+/* Behind a public block each user has blocks of its own. */
 static void what_follows_a_public_block_is_its_users_own(void **state)
 {
         struct text his, hers;
@@ -125,7 +128,8 @@ static void what_follows_a_public_block_is_its_users_own(void **state)
         let_go(&his);
         expect(READER(1, EVERYONE), YOU URN TEA "!", 49);
         expect(READER(2, EVERYONE), YOU URN TEA "!", 32);
-        expect(READER(1), YOU URN TEA "!", 0); /* it hangs where he could not look */
+        /* it hangs below blocks that the user must not see */
+        expect(READER(1), YOU URN TEA "!", 0);
         hers = go_on(READER(2, EVERYONE), YOU URN TEA "?");
         let_go(&hers);
         assert_int_not_equal(his.blocks[2], hers.blocks[2]);
@@ -157,7 +161,10 @@ static void the_longest_way_counts_and_of_equal_ones_his_own(void **state)
         close_pool();
 }
 
-/* The names go, and those of users who had gone on; what he had himself stays. */
+/*
+ * The public names go, and so do those of users that had continued behind them.  A user's own
+ * copy stays.
+ */
 static void what_is_revoked_is_found_by_nobody(void **state)
 {
         struct text his;
@@ -176,7 +183,10 @@ static void what_is_revoked_is_found_by_nobody(void **state)
         close_pool();
 }
 
-/* One that begins with the other: what both have published stays until neither does. */
+/*
+ * One text begins with the other: the part that both have published stays until both have
+ * revoked it.
+ */
 static void what_two_have_published_stays_until_both_revoke(void **state)
 {
         (void)state;
@@ -202,7 +212,7 @@ static void what_two_have_published_stays_until_both_revoke(void **state)
         close_pool();
 }
 
-/* What was evicted in part is published as far as it is there, and revoked as far. */
+/* If a text was evicted in part, only the remaining part is published, and revoked. */
 static void what_is_evicted_needs_no_revoking(void **state)
 {
         struct text text;
@@ -225,7 +235,7 @@ static void what_is_evicted_needs_no_revoking(void **state)
         close_pool();
 }
 
-/* As long as nobody else has anything behind it, and the same if somebody has. */
+/* The result is the same whether or not another user has anything behind it. */
 static void nobody_is_told_what_others_have_behind_it(void **state)
 {
         struct prefix_hit before, after;
@@ -243,7 +253,7 @@ static void nobody_is_told_what_others_have_behind_it(void **state)
                 after = find(READER(2, EVERYONE), YOU URN TEA, blocks);
                 assert_memory_equal(&before, &after, sizeof(before));
         }
-        /* Of what is published itself, and of his own, he is told. */
+        /* A user is told about the published text itself, and about its own. */
         after = find(READER(2, EVERYONE), YOU URN "early", blocks);
         assert_int_equal(prefix_positions(&after), 34);
         assert_int_equal(after.diverged_at, 0);
@@ -276,12 +286,12 @@ static void where_both_go_on_otherwise_what_is_public_says_so(void **state)
         assert_int_equal(hit.diverged_at, 33);
         assert_int_equal(hit.known_token, 'a'); /* though the other was named later */
         hit = find(READER(2, EVERYONE), YOU URN "ego", blocks);
-        assert_int_equal(hit.diverged_at, 34); /* ... unless his own goes on longer */
+        assert_int_equal(hit.diverged_at, 34); /* ... unless the user's own text is longer */
         assert_int_equal(hit.known_token, 'g');
         close_pool();
 }
 
-/* A thousand others behind one public block make nobody's own harder to find. */
+/* A thousand other texts behind one public block do not make a user's own text harder to find. */
 static void others_behind_a_public_block_are_in_nobodys_way(void **state)
 {
         struct text text;

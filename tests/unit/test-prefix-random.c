@@ -1,12 +1,13 @@
 /*
- * The prefix index against a list that knows each block's whole text.
+ * The prefix index, compared with a list that has the whole text of each block.
  *
- * Readers come and go: each finds what is known of its text and holds it, takes
- * blocks for the rest, names them as it goes and drops all, its last block first.
- * Anchors are put anywhere and taken away.  One of those who read is the public, whose own no
- * limit binds; in most worlds there is one to what users keep.
- * The list is searched from its one end to the other, and compares texts from
- * their first token, so there is nothing in it to go wrong.
+ * Readers come and go.  Each finds the known part of its text and holds it, takes blocks for
+ * the rest, names them as it goes, and drops all, its last block first.  Anchors are set and
+ * lifted at random.  One of the readers is the public, whose blocks no limit binds.  In most
+ * worlds there is a limit to the blocks that users keep.
+ *
+ * The list is searched from one end to the other, and compares texts from their first token, so
+ * it is too simple to be wrong.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,10 +34,10 @@ enum {
 
 static const uint64_t domains[DOMAINS] = { 1000, 0, PREFIX_EVERYONE, UINT32_MAX };
 
-/* What is known of a block. */
+/* The known facts about a block. */
 struct record {
         bool named, dealt;
-        uint64_t domain;                /* whose it is, once it was dealt */
+        uint64_t domain;                /* its owner, once it was given out */
         uint32_t text[TEXT_MAX], count; /* from the beginning, so far as it was named */
         uint32_t holders;
         uint64_t dropped, since; /* its last drop, its first name: both counted */
@@ -48,10 +49,10 @@ struct reader {
         uint32_t written, named; /* positions, and whole blocks that it is done with */
         block_t blocks[TEXT_BLOCKS], tail;
         uint32_t block_count;
-        bool runs, is_quiet; /* who is quiet names nothing */
+        bool runs, is_quiet; /* is_quiet: it names nothing */
 };
 
-/* So that nobody thinks a test that did nothing is a good one. */
+/* Counts events, so that a test that did nothing is noticed. */
 struct deeds {
         uint64_t steps, wholes, tails, evictions, inner_evictions, same, instead, spoilt, nameless;
         uint64_t ties, across;
@@ -66,7 +67,7 @@ static struct world {
         struct reader readers[READERS];
         block_t anchors[ANCHORS]; /* where they are, or BLOCK_NONE */
         uint32_t kinds[KINDS][16];
-        uint32_t keeps; /* so many, each; 0: as they like */
+        uint32_t keeps; /* the number of blocks that each user keeps; 0: no limit */
         uint64_t random, drops, names, evictions;
         uint64_t digest; /* of all that was answered */
 } world;
@@ -117,7 +118,10 @@ static uint32_t model_alike(const struct record *record, uint64_t domain, const 
         return same - begin;
 }
 
-/* Tokens that this text and what is known in a block, from the beginning on, have in common. */
+/*
+ * The number of tokens that this text and a block's known text have in common, from the
+ * beginning on.
+ */
 static uint32_t model_common(const struct record *record, uint64_t domain, const uint32_t *text,
                              uint32_t count)
 {
@@ -131,9 +135,10 @@ static uint32_t model_common(const struct record *record, uint64_t domain, const
 }
 
 /*
- * Where a text leaves what is known: its longest beginning that is known is followed, in some
- * block, by another token than its own.  Returns that position, or 0: it ends there, or nothing
- * more is known, or nothing at all.  Of several blocks, the one that was named last.
+ * Where a text diverges from the known texts.  Its longest known beginning is followed, in some
+ * block, by another token than its own.  Returns that position.  Returns 0 if the text ends
+ * there, or if nothing more or nothing at all is known.  Of several blocks, the one that was
+ * named last counts.
  */
 static uint32_t model_diverges(uint64_t domain, const uint32_t *text, uint32_t count,
                                uint32_t *ret_known)
@@ -149,8 +154,9 @@ static uint32_t model_diverges(uint64_t domain, const uint32_t *text, uint32_t c
         deeds.ended += at && at == count;
         if (!at || at == count)
                 return 0;
+        /* the blocks behind a public block have many users */
         if (at % 16 == 0 && prefix_is_public(domain))
-                return 0; /* what follows there is many users' */
+                return 0;
         for (block_t block = 0; block < world.prefix.pool.total; block++) {
                 const struct record *record = &world.records[block];
 
@@ -221,7 +227,10 @@ static bool model_is_over(block_t block)
         return world.keeps && domain <= UINT32_MAX && model_kept_by(domain) > world.keeps;
 }
 
-/* A number for each reason to stay, the strongest first; else who was dropped first goes first. */
+/*
+ * A number for each reason to keep a block, the strongest first.  Otherwise the block that was
+ * dropped first goes first.
+ */
 static uint32_t model_stays(block_t block, bool limited)
 {
         return 2 * model_is_anchored(block) + !(limited && model_is_over(block));
@@ -278,7 +287,10 @@ static block_t model_victim(void)
         return victim;
 }
 
-/* What this block holds is not known any more: its anchors go to what still is, before it. */
+/*
+ * Forgets the text of this block: its anchors move to the nearest block before it that is still
+ * known.
+ */
 static void model_unname(block_t block)
 {
         struct record *record = &world.records[block];
@@ -331,7 +343,7 @@ static void compare(void)
                 assert_int_equal(prefix_kept_by(&world.prefix, domains[i]),
                                  model_kept_by(domains[i]));
         }
-        assert_int_equal(prefix_held_by(&world.prefix, 1), 0); /* who was never there */
+        assert_int_equal(prefix_held_by(&world.prefix, 1), 0); /* a user that was never there */
         assert_int_equal(prefix_kept_by(&world.prefix, 1), 0);
         for (uint32_t i = 0; i < ANCHORS; i++)
                 assert_int_equal(world.prefix.anchors[i + 1].block, world.anchors[i]);
@@ -480,7 +492,7 @@ static void end(struct reader *reader)
         reader->runs = false;
 }
 
-/* What prefix_name() must return, and what is known then. */
+/* The result that prefix_name() must return, and its effect on the list. */
 static block_t model_name(const struct reader *reader, uint32_t index, uint32_t count)
 {
         struct record *own = &world.records[reader->blocks[index]];
@@ -526,9 +538,10 @@ static void name(struct reader *reader)
                 note(same);
                 if (same != own) {
                         deeds.same++;
+                        /* to ask again */
                         if (!any(4))
-                                return; /* to ask again */
-                        if (any(4)) {   /* else it goes on with its own, which has no name */
+                                return;
+                        if (any(4)) { /* else it goes on with its own, which has no name */
                                 hold(same);
                                 drop(own);
                                 reader->blocks[index] = same;
@@ -665,7 +678,7 @@ static void the_index_knows_what_a_list_knows(void **state)
                      UINT64_MAX);
         assert_true(deeds.steps >= 200000);
         assert_true(deeds.wholes > 5000 && deeds.tails > 5000 && deeds.ties > 1000);
-        assert_true(deeds.across > 5000); /* what another domain knows was asked for */
+        assert_true(deeds.across > 5000); /* queries about another domain's blocks */
         assert_true(deeds.evictions > 10000 && deeds.inner_evictions > 5000);
         assert_true(deeds.same > 500 && deeds.instead > 250);
         assert_true(deeds.spoilt > 500 && deeds.nameless > 500);

@@ -1,5 +1,5 @@
 /*
- * What the prefix index finds, by which names; and the hash that it names by.
+ * Which names the prefix index finds, and the hash that names are made with.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,7 +163,7 @@ static void of_those_that_begin_alike_the_longest_is_found(void **state)
         }
 }
 
-/* ... but only so many are looked at: the newest, and each that is whole, are found. */
+/* ... but only a limited number is examined: the newest one, and every whole match, are found. */
 static void of_very_many_that_begin_alike_the_newest_is_found(void **state)
 {
         struct text first, text = { .count = 0 };
@@ -302,7 +302,7 @@ static void what_was_evicted_is_not_found(void **state)
         close_pool();
 }
 
-/* Of a whole text: whose it is, where it was computed, and every token before. */
+/* A name depends on the whole text: its owner, where it was computed, and every token before. */
 static void names_are_of_all_that_came_before(void **state)
 {
         uint64_t names[7][2];
@@ -362,7 +362,7 @@ static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
         prefix_hold(&prefix, text.blocks[0]);
         assert_int_equal(name(1, text.blocks[0], second, "l urn. Wh"), second);
         assert_int_equal(name(1, text.blocks[0], second, URN), text.blocks[1]);
-        assert_int_equal(prefix.pool.holds[text.blocks[1]], 1); /* it is told, not held */
+        assert_int_equal(prefix.pool.holds[text.blocks[1]], 1); /* it is reported, not held */
 
         /* Its own has no name any more, and not that of its part. */
         assert_int_equal(prefix.named[second].filled, 0);
@@ -381,7 +381,7 @@ static void the_second_of_two_that_are_alike_is_told_of_the_first(void **state)
         close_pool();
 }
 
-/* Who was told and kept his own may name it when the first has gone. */
+/* A user that was told of the other block and kept its own may name it once the first has gone. */
 static void when_the_first_has_gone_the_second_has_the_name(void **state)
 {
         struct text text, mine = { .count = 1 };
@@ -411,7 +411,7 @@ static void behind_a_block_without_a_name_there_are_no_names(void **state)
         expect_found(1, YOU URN, &text, 0, 0);
         expect_found(1, URN, &text, 0, 0);
 
-        /* Nor behind one that is named in part. */
+        /* Nor behind a block that is named in part. */
         assert_int_equal(name(1, BLOCK_NONE, text.blocks[0], "You are a helpf"), text.blocks[0]);
         assert_int_equal(name(1, text.blocks[0], text.blocks[1], "l"), text.blocks[1]);
         assert_int_equal(name(1, text.blocks[0], text.blocks[1], URN), text.blocks[1]);

@@ -1,4 +1,4 @@
-/* Accounts: what is charged comes back exactly once, and nobody connects faster than he may. */
+/* Accounts: every charge is given back exactly once, and no user connects faster than allowed. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* A reel: whatever was laid into it comes out as it was, from any record on. */
+/* A reel: records come out as they were put in, from any record on. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,7 +25,7 @@ static const struct smv_record *make_record(uint32_t sequence)
                                        .sequence = sequence };
         for (uint32_t i = 16; i < size; i++)
                 bytes[i] = (uint8_t)(sequence + i);
-        memset(bytes + size, 0xee, sizeof(bytes) - size); /* nobody's */
+        memset(bytes + size, 0xee, sizeof(bytes) - size); /* bytes outside of the record */
         return record;
 }
 

@@ -46,7 +46,7 @@ static uint32_t next_random(uint64_t *state)
         return (uint32_t)(*state >> 33);
 }
 
-/* What the byte at `i` of record `number` is. */
+/* The value of byte `i` of record `number`. */
 static uint8_t byte_of(uint32_t number, size_t i)
 {
         return (uint8_t)(number * 131u + i * 7u + (number >> 8));
@@ -109,8 +109,9 @@ static void walk_to(struct memory *m, uint64_t offset)
 
                 if (step > 512)
                         step = step - 512 < 16 ? 496 : 512;
+                /* too far or behind a PAD: once more around */
                 if (step < 16)
-                        step = 24; /* too far or behind a PAD: once more around */
+                        step = 24;
                 assert_int_equal(put_number(&m->writer, 1, (size_t)step - 16), 0);
                 ring_publish(&m->writer);
                 expect_number(&m->reader, 1, (size_t)step - 16);
@@ -233,7 +234,7 @@ static void a_full_ring_says_so_and_forgets_nothing(void **state)
         close_ring(&m);
 }
 
-/* Whatever the offset, the fill and the sizes: what ring_room() promised can be written. */
+/* For any offset, fill and sizes: the room that ring_room() promised can be written. */
 static void the_room_that_was_promised_is_there(void **state)
 {
         uint64_t random = 5, room, before;
@@ -384,7 +385,7 @@ static void lying_records_are_refused(void **state)
         expect_number(&m.reader, 5, 1008);
         ring_release(&m.reader);
 
-        /* a record that reaches beyond what was published */
+        /* A record that reaches beyond the published bytes. */
         assert_int_equal(put_number(&m.writer, 6, 100), 0);
         ring_publish(&m.writer);
         m.page->tail -= 8;

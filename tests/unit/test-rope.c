@@ -8,7 +8,7 @@
 #include "daemon/rope.h"
 #include "tests/unit/rope-table.h"
 
-#define NEAR    1.2e-7 /* what rounding to a float may cost */
+#define NEAR    1.2e-7 /* the error of rounding to a float */
 #define CASES   (sizeof(rope_cases) / sizeof(*rope_cases))
 #define CORNERS (sizeof(stretches) / sizeof(*stretches))
 

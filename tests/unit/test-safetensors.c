@@ -25,10 +25,10 @@ static char why[256];
 
 static const struct {
         const char *fault;
-        const char *message; /* must be in it */
+        const char *message; /* the message must contain this */
         const char *header;
         uint64_t length;     /* 0: as it is */
-        uint64_t file_bytes; /* pretended; 0: what there is */
+        uint64_t file_bytes; /* pretended; 0: the real size */
 } faults[] = {
         { "a header of 2^63 bytes", "a header of 9223372036854775808 bytes in a file of", GOOD,
           1ull << 63 },

@@ -1,6 +1,7 @@
 /*
- * Weights of eight bits and their scales: which go together, what config.json says of them, and how
- * the two become rows.  That the numbers are those of others, tests/golden/test-families.c tells.
+ * Weights of eight bits and their scales: which belong together, what config.json says about
+ * them, and how the two become rows.  tests/golden/test-families.c checks the numbers against
+ * other implementations.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -32,7 +33,7 @@ struct joined {
         struct scales *scales;
 };
 
-/* A file of such tensors, of which nobody reads more than the header. */
+/* Makes a file of such tensors, of which only the header is ever read. */
 static void join(const struct shaped *shaped, unsigned count, const struct scale_block *block,
                  struct joined *ret)
 {

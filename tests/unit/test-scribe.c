@@ -1,6 +1,6 @@
 /*
- * With a tokenizer of the test's own, which counts how often it is asked and can
- * cancel the job it is working for: daemon/text/tokenizer.c must not be linked.
+ * The scribe, with the test's own tokenizer, which counts its calls and can cancel the job that
+ * it works for.  daemon/text/tokenizer.c must not be linked.
  */
 #include "daemon/text/scribe.h"
 
@@ -52,7 +52,8 @@ bool tokenizer_leads(const struct tokenizer *tokenizer)
 
 size_t tokenizer_ids_max(const struct tokenizer *tokenizer, size_t text_bytes)
 {
-        return tokenizer->greedy ? SIZE_MAX / 64 : text_bytes; /* no one has so much memory */
+        /* more memory than any machine has */
+        return tokenizer->greedy ? SIZE_MAX / 64 : text_bytes;
 }
 
 static void one_call(struct tokenizer *tokenizer, uint32_t number)

@@ -1,4 +1,4 @@
-/* Segments: what a client can do with the memory it was lent, and what it cannot. */
+/* Segments: what a client can do with the memory that it was lent, and what it cannot. */
 #include "daemon/segment.h"
 
 #include <errno.h>
@@ -167,7 +167,10 @@ static void what_the_daemon_writes_is_lent_for_reading(void **state)
         segment_free(&segment, false);
 }
 
-/* Who is somebody else, has what it was sent, and asks for more. */
+/*
+ * Runs as another user, which has the descriptors that it was sent, and tries to get more
+ * access.
+ */
 static int reopen_as_nobody(void *arg)
 {
         const int *lent = arg;

@@ -1,5 +1,6 @@
 /*
- * contrib/dev/sham writes models of every type, which are served and do not say one thing for ever.
+ * contrib/dev/sham writes models of every type, which can be served and do not repeat one token
+ * forever.
  *
  * SHAM_MAKER is the generator.
  */

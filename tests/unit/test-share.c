@@ -21,7 +21,7 @@ static int clear(void **state)
         return 0;
 }
 
-/* Here nothing of what is promised is ever dealt, so it is all that anybody has. */
+/* Here promised blocks are never given out, so promises are all that a user has. */
 static bool may_take(uint32_t uid, uint32_t more)
 {
         return share_may_take(&shares, uid,
@@ -40,7 +40,7 @@ static void give_back(uint32_t uid, uint32_t blocks)
         share_give_back(&shares, uid);
 }
 
-/* `count` requests of this user come and get a slot at once, with so many blocks each. */
+/* `count` requests of this user come and get a slot at once, with this many blocks each. */
 static void run(uint32_t uid, uint32_t count, uint32_t blocks)
 {
         while (count--) {
@@ -73,9 +73,10 @@ static void alone_he_may_have_everything(void **state)
         run(1, 3, 2);
         share_come(&shares, 1, REQUEST_NORMAL);
         assert_true(may_take(1, 2));
-        share_come(&shares, 1, REQUEST_NORMAL); /* his own others are nobody else */
+        /* the user's own requests do not count as another user */
+        share_come(&shares, 1, REQUEST_NORMAL);
         assert_true(may_take(1, 2));
-        run(2, 1, 1); /* who runs does not wait */
+        run(2, 1, 1); /* a user whose requests all run does not wait */
         assert_true(may_take(1, 2));
         shares_check(&shares, 2, 4, 7);
 }
@@ -149,7 +150,7 @@ static void never_more_blocks_than_one_user_may_have(void **state)
         assert_true(may_take(1, 50));
         assert_false(may_take(1, 51));
         share_come(&shares, 2, REQUEST_NORMAL);
-        assert_true(may_take(1, 20)); /* both bind him */
+        assert_true(may_take(1, 20)); /* both limits apply to the user */
         assert_false(may_take(1, 21));
 }
 
@@ -186,9 +187,9 @@ static void what_is_given_back_may_be_taken_again(void **state)
         assert_false(may_take(1, 1));
         end(1, 1);
         assert_true(may_take(1, 1));
-        assert_false(may_take(1, 2)); /* 3 he still has */
+        assert_false(may_take(1, 2)); /* the user still has 3 */
         end(1, 3);
-        assert_true(may_take(1, 8)); /* nothing: he begins again */
+        assert_true(may_take(1, 8)); /* the user has nothing, so it begins again */
         shares_check(&shares, 2, 0, 0);
 }
 
@@ -226,7 +227,7 @@ static void who_has_nobody_alive_is_forgotten(void **state)
         share_come(&shares, 5, REQUEST_NORMAL);
         share_give_up(&shares, 5);
         shares_check(&shares, 0, 2, 4);
-        share_forget(&shares, 5, REQUEST_NORMAL); /* he never had a slot */
+        share_forget(&shares, 5, REQUEST_NORMAL); /* this user never had a slot */
         share_come(&shares, 8, REQUEST_NORMAL);
         end(7, 2);
         end(7, 2); /* the first of the table goes, the last takes its place */
@@ -248,7 +249,10 @@ static void who_comes_begins_with_the_least_that_others_were_served(void **state
         assert_int_equal(share_served(&shares, 3, REQUEST_NORMAL), 70);
         assert_int_equal(share_served(&shares, 3, REQUEST_BACKGROUND), 0);
 
-        /* Who has others alive keeps what he had, and is raised but never lowered. */
+        /*
+         * A user with other requests alive keeps its account, which may be raised but is never
+         * lowered.
+         */
         share_come(&shares, 1, REQUEST_BACKGROUND);
         assert_int_equal(share_served(&shares, 1, REQUEST_BACKGROUND), 0);
         share_charge(&shares, 1, REQUEST_BACKGROUND, 9);
@@ -259,7 +263,7 @@ static void who_comes_begins_with_the_least_that_others_were_served(void **state
         run(3, 1, 1);
         assert_int_equal(share_served(&shares, 3, REQUEST_NORMAL), 270);
 
-        /* Who was away altogether begins anew, as anybody. */
+        /* A user that was away altogether begins anew, like any other. */
         end(1, 1);
         share_give_up(&shares, 1);
         share_forget(&shares, 1, REQUEST_BACKGROUND);
@@ -276,7 +280,7 @@ static struct life {
         uint32_t uid, blocks;
 } lives[REQUESTS];
 
-/* The rule of share.h, from a list of everybody instead of sums that go up and down. */
+/* The rule of share.h, computed from a list of all requests instead of running sums. */
 static bool may(uint32_t uid, uint32_t more)
 {
         uint32_t slots = 0, blocks = 0;

@@ -1,4 +1,7 @@
-/* Shared rings at the edge: hello hands them out, records stand in them, hang-ups take them back. */
+/*
+ * Shared rings at the edge: hello hands them out, records are written to them, hang-ups take
+ * them back.
+ */
 #include <stdatomic.h>
 
 #include "tests/unit/house-ring.h"
@@ -174,7 +177,7 @@ static uint32_t descriptors(void)
         return holds.descriptors;
 }
 
-/* The connection goes on, and nobody holds anything of the ring that was not to be. */
+/* The connection goes on without a ring, and no part of the failed ring is held. */
 static void no_ring_this_time(struct house *house, struct client *watching, struct fault *fault,
                               const char *call, int skip)
 {
@@ -282,7 +285,10 @@ static void records_stand_in_the_ring_and_nowhere_else(void **state)
         house_close(house);
 }
 
-/* END and RETIRED, and nobody is called: the loop looks before it judges. */
+/*
+ * Publishes END and posts RETIRED, without MAIL_WAKE.  The loop must look at them before it
+ * judges.
+ */
 static void end_silently(struct house *house, struct request *request)
 {
         struct channel *channel = request->channel;

@@ -12,7 +12,7 @@
 #include "tests/scale.h"
 #include "tests/unit/doorbell-rig.h"
 
-#define LOST_S 20 /* a sleep of so many seconds has missed its ring */
+#define LOST_S 20 /* a sleep of this many seconds has missed its ring */
 
 static long futex(const uint32_t *word, int op, uint32_t value, const struct timespec *most)
 {

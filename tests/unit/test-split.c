@@ -1,6 +1,6 @@
 /*
- * Cuts derived by hand from the expressions in daemon/text/split.c: alternatives are
- * tried in order at each place, and the first that matches takes what it takes.
+ * Cuts derived by hand from the expressions in daemon/text/split.c: alternatives are tried in
+ * order at each place, and the first that matches takes its match.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #define CUT '|' /* stands for a border in what is wanted; in no text here */
 
-/* What the splitter makes of the text that `wanted` is without its cuts. */
+/* Splits `wanted` without its cuts, and expects these cuts. */
 static void check(enum vocabulary_splitter splitter, const char *wanted)
 {
         char text[256], got[512];
@@ -89,7 +89,7 @@ static void contractions_are_cut_off_in_small_letters_and_later_in_any(void **st
         all("I|'m| he|'s| we|'ll| they|'ve| you|'re| can|'t| I|'d");
         check(SPLITTER_GPT2, "I|'|M");
         modern("I|'M| WE|'LL| we|'Ve");
-        modern("a|'\xC5\xBF|b"); /* the long s is an s to who ignores case */
+        modern("a|'\xC5\xBF|b"); /* the long s is an s if case is ignored */
         check(SPLITTER_GPT2, "a|'|\xC5\xBF"
                              "b");
         all("'s|how"); /* it does not ask what is around it */
@@ -105,7 +105,8 @@ static void numbers_are_runs_threes_or_single_digits(void **state)
         check(SPLITTER_LLAMA3, "a| |123|45| |6");
         check(SPLITTER_QWEN2, "a| |1|2|3|4|5| |6");
         check(SPLITTER_LLAMA3,
-              "\xC2\xBD\xE2\x85\xA7\xE0\xA5\xAB|1"); /* a half, Roman 8, Devanagari 5 */
+              /* a half, Roman 8, Devanagari 5 */
+              "\xC2\xBD\xE2\x85\xA7\xE0\xA5\xAB|1");
         check(SPLITTER_GPT2, "x|\xC2\xBD"
                              "1|y");
 }

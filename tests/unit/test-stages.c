@@ -1,6 +1,6 @@
 /*
- * A model in two stages, the first layers with one backend and the others with another, is the model that
- * it is in one: the same bits, whatever its steps are like.
+ * A model in two stages has its first layers on one backend and the others on another.  It
+ * gives the same bits as in one stage, for any kind of steps.
  */
 #include <errno.h>
 #include <math.h>
@@ -105,7 +105,7 @@ static void every_split_has_the_bits_of_the_whole(void **state)
         }
 }
 
-/* Opened again, by what the rig says now, and not loaded. */
+/* Opened again with the rig's present settings, and not loaded. */
 static void reopen(struct rig *rig, uint32_t host_layers)
 {
         struct model_conf conf = { .rows_max = RIG_ROWS,
@@ -238,8 +238,10 @@ struct last {
         uint32_t row, position;
 };
 
-/* The rows of a step: prompts in the first one, then picks.  The second slot pauses at every other step, so
- * its picks are two steps old. */
+/*
+ * The rows of a step: prompts in the first one, then picks.  The second slot pauses at every
+ * other step, so its picks are two steps old.
+ */
 static uint32_t lay_out(struct last last[RIG_SLOTS], uint64_t step, struct fed *ret_fed)
 {
         uint32_t count = 0;
@@ -265,7 +267,7 @@ static uint32_t lay_out(struct last last[RIG_SLOTS], uint64_t step, struct fed *
 
 #define STEPS 12u
 
-/* What is picked is looked at when the next step is under way. */
+/* Picks are collected while the next step is under way. */
 static void feed(struct rig *rig, struct picked ret[STEPS])
 {
         struct last last[RIG_SLOTS];
@@ -299,7 +301,10 @@ static void picks_that_nobody_has_collected_feed_it(void **state)
         assert_memory_not_equal(&whole[STEPS - 1], &whole[STEPS - 3], sizeof(*whole));
 }
 
-/* Token MAD has no numbers, so nothing that comes behind it has; and 0 stands in for what was not picked. */
+/*
+ * The logits of token MAD are not finite, nor are those of later positions.  Token 0 stands in
+ * for a pick that failed.
+ */
 static void where_a_pick_is_no_number_token_0_stands_in(void **state)
 {
         const struct fed mad = { .slot = 1, .token = MAD };
@@ -357,7 +362,7 @@ static void copies_of_pages_are_made_in_both(void **state)
         }
 }
 
-/* ---- loading, and what may fail ---- */
+/* ---- loading, and its failures ---- */
 
 static const struct tensor *tensor_of(const struct rig *rig, const char *name)
 {

@@ -344,7 +344,7 @@ static void slow_reader_is_stalled_and_nudges_when_it_reads_on(void **state)
         assert_true(channel_stall(channel));
         assert_false(engine(house, 50));
         assert_int_equal(house->rooms, 0);
-        ask_plain(&other, "status", 2); /* nobody else is held up */
+        ask_plain(&other, "status", 2); /* no other client is delayed */
         assert_int_equal(reply_code(&other, 2), SMV_OK);
 
         assert_int_equal(reply_code(&client, 5), SMV_OK);

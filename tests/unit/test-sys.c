@@ -38,7 +38,7 @@ static int tear_down(void **state)
         return rmdir(directory);
 }
 
-/* Fails the n-th call with EIO, and says which one it was. */
+/* Fails the n-th call with EIO, and records which call it was. */
 struct nth {
         uint32_t left;
         const char *failed;
@@ -151,7 +151,7 @@ static void kernel_says_who_connected(void **state)
         assert_int_equal(gid, getgid());
         assert_int_equal(pid, getpid());
         count = getgroups(64, groups);
-        assert_true(count >= 0); /* as many as anybody is likely to have */
+        assert_true(count >= 0); /* more than any process is likely to have */
         assert_int_equal(sys_peer_groups(served, seen, 64), count);
         for (int i = 0; i < count; i++)
                 assert_int_equal(seen[i], groups[i]);
@@ -225,7 +225,7 @@ static void file_that_was_written_to_has_another_mark(void **state)
         sys_close(fd);
 }
 
-/* What was just written is in memory; a file system that cannot say does not claim it. */
+/* Data that was just written is in memory; a file system that cannot tell does not claim it. */
 static void what_lies_in_memory_is_read_without_waiting(void **state)
 {
         char path[64], byte = 0;

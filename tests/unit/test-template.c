@@ -1,5 +1,5 @@
 /*
- * What Jinja2 has nothing to say of: whose text it is, what is refused by name, and budgets.
+ * Behaviour that Jinja2 does not define: the origin of text, refusals by name, and budgets.
  */
 #include "tests/unit/template-rig.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- whose text it is ---- */
 
-/* Spans as text: what was given stands in angle brackets. */
+/* Spans as text: text from the values stands in angle brackets. */
 static void marks_are(const char *text, const char *values, const char *expected)
 {
         char got[1024] = "";
@@ -97,7 +97,7 @@ static void what_the_maker_of_values_vouches_for_is_the_templates_own(void **sta
         arena_free(arena);
 }
 
-/* ---- what is refused ---- */
+/* ---- refusals ---- */
 
 static void refused(const char *text, bool opened, const char *why)
 {

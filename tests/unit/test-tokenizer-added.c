@@ -1,6 +1,6 @@
 /*
- * Added tokens in a text, by hand: the leftmost, there the longest; control tokens only
- * where that is asked for.
+ * Added tokens in a text, worked out by hand: the leftmost, there the longest; control tokens
+ * only where they are allowed.
  */
 #include "tests/unit/vocabulary-rig.h"
 
@@ -49,7 +49,7 @@ static void a_user_token_is_always_found_the_longest_first(void **state)
         tokenizer_close(t);
 }
 
-/* What a template writes is in brackets here; the rest is somebody's words. */
+/* Text written by a template is in brackets here; the rest is a client's text. */
 static void parts_expect(struct tokenizer *t, const char *marked, const char *wanted)
 {
         struct text_part parts[8] = { { 0, 0 } };
@@ -79,7 +79,10 @@ static void control_tokens_are_found_wholly_inside_the_named_parts_alone(void **
         snprintf(wanted, sizeof(wanted), "[%u]|x|<|e|>|[%u]", start, end);
         parts_expect(t, "[<s>]x<e>[<e>]", wanted);
         parts_expect(t, "[<s>x]<e>[<e>]", wanted);
-        /* Half of it written by each, it is nobody's token, whichever half is whose. */
+        /*
+         * If one half is a template's and the other a client's, it is not a token, whichever half
+         * is whose.
+         */
         snprintf(wanted, sizeof(wanted), "a|<|e|>|[%u]", end);
         parts_expect(t, "a[<]e>[<e>]", wanted);
         parts_expect(t, "a<[e>][<e>]", wanted);

@@ -1,6 +1,6 @@
 /*
- * What merges make of a text, by hand: of all pairs of neighbours that merge, the best
- * becomes one, the leftmost of equals; and again, until none is left.
+ * The results of merges, worked out by hand.  Of all neighbouring pairs that merge, the best
+ * one is merged, and the leftmost of equals.  This repeats until none is left.
  */
 #include <errno.h>
 
@@ -70,7 +70,7 @@ static void an_entry_that_no_merge_makes_wins_only_where_the_whole_does(void **s
                 rig_add(&rig, "tea", ENTRY_UNUSED, 0);
                 t = rig_open(&rig);
                 rig_expect(t, "a tea", false, whole ? "a| tea" : "a| |te|a");
-                rig_expect(t, "tea", false, "te|a"); /* what is unused is made of no text */
+                rig_expect(t, "tea", false, "te|a"); /* an unused entry is never made of text */
                 rig_expect(t, " teas", false, " |te|a|s");
                 tokenizer_close(t);
         }
@@ -124,7 +124,8 @@ static void a_character_without_an_entry_is_told_in_bytes_or_is_unknown(void **s
         rig_begin(&rig, VOCABULARY_CHARACTERS);
         rig_add(&rig, "a", ENTRY_NORMAL, 0);
         rig_add(&rig, "n\xC3\xA9", ENTRY_NORMAL,
-                0); /* made of two characters that are no entries */
+                /* made of two characters that are no entries */
+                0);
         t = rig_open(&rig);
         rig_expect(t, "a\xC3\xA9\xFF", false, "a|\xC3|\xA9|\xFF");
         rig_expect(t, "n\xC3\xA9", false, "n\xC3\xA9");
@@ -305,7 +306,7 @@ static void any_bytes_come_back(void **state)
 
 #define WORDS 40000u
 
-/* " " and what follows; the nth word of a long text is one of some hundred, or a new one. */
+/* A blank and a word; the nth word of a long text is one of some hundred, or a new one. */
 static size_t write_word(char *to, uint64_t *seed)
 {
         static const char *const letters[] = { "a", "a", "a", "a", "a", "a",        "b",    "b",
@@ -324,7 +325,10 @@ static size_t write_word(char *to, uint64_t *seed)
         return n;
 }
 
-/* No merge crosses a blank there, so each word has the ids that it has alone, where nothing is said twice. */
+/*
+ * No merge crosses a blank there, so each word has the ids that it has alone.  A word alone
+ * repeats nothing, so no cache is involved.
+ */
 static void expect_ids_of_words(const struct tokenizer *t, uint64_t seed)
 {
         char *text = malloc(WORDS * 64);
@@ -350,7 +354,7 @@ static void expect_ids_of_words(const struct tokenizer *t, uint64_t seed)
         free(text);
 }
 
-/* What is no entry is unknown, and many of them together are one. */
+/* Characters that are no entries are unknown, and a run of them is one unknown token. */
 static void only_unknown(struct vocabulary *v)
 {
         for (unsigned b = 0; b < 256; b++)

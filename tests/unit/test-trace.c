@@ -1,4 +1,4 @@
-/* Traces of production as they are published, and how they are fitted to a machine. */
+/* Traces of production in their published form, and how they are fitted to a machine. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

@@ -1,8 +1,7 @@
 /*
- * What GGUF metadata means, architecture by architecture, and what of it is refused.
+ * The meaning of GGUF metadata, architecture by architecture, and which metadata is refused.
  *
- * A file is made of the few pairs that a model must have; a case adds pairs, or puts others in
- * their places.
+ * A file is made of the few pairs that a model must have; a case adds pairs, or replaces some.
  */
 #include <errno.h>
 #include <math.h>

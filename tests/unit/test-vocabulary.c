@@ -1,4 +1,4 @@
-/* Vocabularies in tokenizer.model, in GGUF metadata, and which reader a path gets. */
+/* Vocabularies in tokenizer.model and in GGUF metadata, and which reader is chosen for a path. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ static void write_model(const struct model *model, struct message *m)
         put_varint(&normaliser, 4, model->squeezes);
         put_varint(&normaliser, 5, model->escapes);
         put_bytes(m, 3, normaliser.bytes, normaliser.count);
-        put_varint(m, 15, 7); /* a field nobody asks for */
+        put_varint(m, 15, 7); /* a field that is never read */
 }
 
 static int from_model(const void *bytes, size_t count)
@@ -141,9 +141,10 @@ static void a_bad_tokenizer_model_is_refused_by_its_fault(void **state)
         for (size_t i = 0; i < sizeof(broken) / sizeof(*broken); i++)
                 said(from_model(broken[i], i == 4 ? 8 : i == 0 ? 3 : i == 1 ? 1 : 2), "field");
         write_model(&model_good, &m);
+        /* a cut between two fields is a valid file with fewer of them */
         for (size_t cut = 0; cut < m.count; cut++)
                 if (!from_model(m.bytes, cut))
-                        vocabulary_close(made); /* between two fields: fewer of them */
+                        vocabulary_close(made);
                 else
                         assert_true(strlen(why) > 0);
 }
@@ -206,7 +207,7 @@ static int from_gguf(struct gguf_file *f, const char *splitter)
         return r;
 }
 
-/* What a file says; NULL, or 0 for a count: it does not. */
+/* The values of a file; NULL, or 0 for a count: the file does not give it. */
 struct said {
         const char *model, *pre, *merge;
         uint32_t types[3], type_count, score_count, bos;

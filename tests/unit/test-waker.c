@@ -98,9 +98,8 @@ static void a_loop_that_was_told_is_not_told_again(void **state)
 }
 
 /*
- * The whole road: an engine that publishes and raises, this thread as the loop
- * that lowers, drains and sleeps.  A record for which no WAKE comes is found by
- * the deadline.
+ * The whole path: an engine that publishes and raises, and this thread as the loop that lowers,
+ * drains and sleeps.  A record without its WAKE shows at the deadline.
  */
 #define RECORDS 100000u
 
@@ -146,7 +145,7 @@ static void no_record_stays_unseen(void **state)
                 ring_release(&w.channel->reader);
         }
         pthread_join(engine, NULL);
-        /* a WAKE for what was seen already may still be under way */
+        /* A WAKE for records that were seen already may still be under way. */
         mailbox_post(w.inbox, &(struct mail){ .kind = MAIL_STOPPED });
         for (struct mail mail = take(&w); mail.kind != MAIL_STOPPED; mail = take(&w))
                 assert_int_equal(mail.kind, MAIL_WAKE);

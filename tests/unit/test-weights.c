@@ -1,7 +1,8 @@
 /*
- * Weights on their way, by every way.  Files are made here, their bytes a function of shard and
- * place; the backend is one that keeps rows as they come and counts how often each has come.  Two
- * tensors are of eight bits with scales beside them, in the other shard: what comes of them is whole rows.
+ * Loading weights, by every way of reading.  Files are made here, and their bytes are a
+ * function of shard and place.  The backend keeps rows as they come and counts how often each
+ * has come.  Two tensors are of eight bits with scales beside them, in the other shard; they
+ * must become whole rows.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -271,7 +272,7 @@ static uint32_t threads_now(void)
         return holds.threads;
 }
 
-/* ---- stories ---- */
+/* ---- scenarios ---- */
 
 static void every_way_brings_each_row_once_whatever_the_threads(void **state)
 {
@@ -337,8 +338,9 @@ static void the_way_follows_from_where_the_files_lie(void **state)
 static int forbid_uring(const char *call, void *arg)
 {
         (void)arg;
+        /* as if it were not in memory */
         if (!strcmp(call, "preadv2"))
-                return -EAGAIN; /* as if it were not in memory */
+                return -EAGAIN;
         return strcmp(call, "io_uring_setup") ? 0 : -EPERM;
 }
 
@@ -422,7 +424,7 @@ static void scales_that_cannot_be_read_are_told_by_their_own_name(void **state)
         }
 }
 
-/* One that takes the first rows of a tensor, and no others. */
+/* A backend that takes the first rows of a tensor, and no others. */
 static int lose_rows(struct kernels *k, struct mat *mat, uint32_t part, uint32_t row, uint32_t rows,
                      const void *file_rows)
 {

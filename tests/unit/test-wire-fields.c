@@ -1,7 +1,6 @@
 /*
- * What is taken, what is refused and how, and that both are what the table of
- * fields says.  Most tests walk that table, so a new field is tested the day it
- * gets its row.
+ * Which requests are accepted, which are refused and how, and that both match the table of
+ * fields.  Most tests walk that table, so a new field is tested as soon as it has its row.
  *
  * test-wire-fields --seeds DIRECTORY writes the fuzzer's seeds.
  */
@@ -97,7 +96,7 @@ static void integer_is_a_float_but_no_float_is_an_integer(void **state)
         }
 }
 
-/* What each type is called, and one value of it. */
+/* The name of each type, and one value of it. */
 static const struct {
         const char *types; /* of rows that take it */
         uint8_t bytes[4];
@@ -547,7 +546,7 @@ static void a_class_is_a_word_and_normal_is_what_nobody_says(void **state)
         assert_int_equal(request.class, WIRE_NORMAL);
         begin_without(&body, WIRE_HOLD, WIRE_F_CLASS, 0);
         expect_taken(&body, &request);
-        assert_int_equal(request.class, WIRE_BACKGROUND); /* nobody waits for its tokens */
+        assert_int_equal(request.class, WIRE_BACKGROUND); /* no client waits for its tokens */
         for (unsigned i = 0; i < 3; i++) {
                 wire_put_text(begin_value(&body, wire_row(WIRE_F_CLASS)), classes[i]);
                 expect_taken(&body, &request);

@@ -1,6 +1,6 @@
 /*
- * Conversations on the wire: what of msgpack they may have in them, and that each fault is
- * told by the field's name and the place.
+ * Conversations on the wire: which msgpack types they may contain, and that each fault is
+ * reported with the field's name and the place.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -277,7 +277,7 @@ static void the_values_of_a_conversation_are_counted(void **state)
         struct body body;
 
         (void)state;
-        /* 10 values as in the first story, but that the last is an array: 11 with it. */
+        /* 10 values as in the first test, except that the last is an array: 11 with it. */
         for (uint32_t over = 0; over < 2; over++) {
                 struct wire_writer *writer = begin_extra(&body);
 

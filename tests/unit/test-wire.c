@@ -1,4 +1,4 @@
-/* Wire: requests that arrive, frames, the scan, replies, and that docs/protocol.md tells the truth. */
+/* Wire: requests that arrive, frames, the scan, replies, and docs/protocol.md against the code. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 
 #include "tests/unit/wire-rig.h"
 
-/* ---- what comes out ---- */
+/* ---- decoded requests ---- */
 
 static void what_is_not_given_has_its_default(void **state)
 {

@@ -32,7 +32,7 @@ static void every_string_has_the_first_number_it_was_given(void **state)
         wordmap_free(map);
 }
 
-/* A string is its bytes and how many there are: the empty one and those with NULs, too. */
+/* A string is its bytes and their count, including the empty string and strings with NULs. */
 static void length_and_every_byte_count(void **state)
 {
         static const char text[] = "abc\0def\0\0gh";

@@ -1,5 +1,5 @@
 /*
- * Texts for tokenizers: what they do with one, and texts nobody would write.
+ * Texts for tests of tokenizers, and random texts that no person would write.
  */
 #ifndef TESTS_UNIT_TEXTS_H
 #define TESTS_UNIT_TEXTS_H
@@ -24,7 +24,7 @@ static inline uint64_t texts_random(uint64_t *seed)
         return x ^ x >> 31;
 }
 
-/* Ids, in memory that ends where the promised room ends.  For free(). */
+/* Token ids, in memory that ends exactly where the promised room ends.  The caller frees them. */
 static inline uint32_t *texts_encode(const struct tokenizer *tokenizer, const char *text,
                                      size_t bytes, struct encoding *how, size_t *ret_count)
 {
@@ -36,7 +36,7 @@ static inline uint32_t *texts_encode(const struct tokenizer *tokenizer, const ch
         return ids;
 }
 
-/* The pieces, one after another, less the blank that was put in front.  For free(). */
+/* The concatenated pieces, without the blank that was put in front.  The caller frees them. */
 static inline char *texts_decode(const struct tokenizer *tokenizer, const uint32_t *ids,
                                  size_t count, size_t *ret_bytes)
 {
@@ -75,7 +75,10 @@ static inline void texts_come_back(const struct tokenizer *tokenizer, const char
         free(back);
 }
 
-/* Any bytes; characters of all kinds beside each other; blanks and signs: what splitters look at. */
+/*
+ * Random bytes, or parts, or both mixed.  The parts are characters of all kinds, and the blanks and
+ * signs that splitters look at.
+ */
 static inline size_t texts_any(char *to, size_t room, uint64_t *seed)
 {
         static const char *const parts[] = {
@@ -131,7 +134,7 @@ static inline size_t texts_any(char *to, size_t room, uint64_t *seed)
                         used += n;
                 }
         }
-        /* SentencePiece's bar is a blank to it, and cannot come back as it was. */
+        /* SentencePiece reads its bar as a blank, so it cannot be restored. */
         for (size_t i = 0; i + 3 <= used; i++)
                 if (!memcmp(to + i, "\xE2\x96\x81", 3))
                         to[i] = '_';

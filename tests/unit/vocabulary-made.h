@@ -1,6 +1,6 @@
 /*
- * What readers of vocabularies made, or said: a bad file is a good one with one place
- * changed, and the sentence names the fault.
+ * The results of vocabulary readers, or their error sentences.  A bad file is a good one with
+ * one place changed, and the sentence names the fault.
  */
 #ifndef TESTS_UNIT_VOCABULARY_MADE_H
 #define TESTS_UNIT_VOCABULARY_MADE_H

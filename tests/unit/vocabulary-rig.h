@@ -1,5 +1,5 @@
 /*
- * A vocabulary written by hand: the 256 bytes first, then what a test adds.
+ * A vocabulary written by hand: the 256 bytes first, then the entries that a test adds.
  */
 #ifndef TESTS_UNIT_VOCABULARY_RIG_H
 #define TESTS_UNIT_VOCABULARY_RIG_H
@@ -54,7 +54,7 @@ static inline uint32_t rig_find(const struct rig *rig, const char *text, size_t 
         return 0;
 }
 
-/* "th+e": the next merge; what it makes is added if it is not there. */
+/* Adds the next merge, such as "th+e"; also adds its result if that is missing. */
 static inline uint32_t rig_merge(struct rig *rig, const char *pair, const char *result)
 {
         size_t left = strcspn(pair, "+");
@@ -81,7 +81,10 @@ static inline struct tokenizer *rig_open(struct rig *rig)
         return tokenizer;
 }
 
-/* What a text becomes: its entries with '|' between them; of one without text its id, [300]. */
+/*
+ * Expects a text's entries with '|' between them.  An entry without text is shown as its id,
+ * [300].
+ */
 static inline void rig_expect_parts(const struct tokenizer *tokenizer, const char *text,
                                     const struct text_part *parts, size_t part_count,
                                     const char *wanted)
@@ -105,7 +108,7 @@ static inline void rig_expect_parts(const struct tokenizer *tokenizer, const cha
         free(ids);
 }
 
-/* The same with controls nowhere, or wherever they are. */
+/* The same, with controls recognised nowhere, or everywhere. */
 static inline void rig_expect(const struct tokenizer *tokenizer, const char *text, bool controls,
                               const char *wanted)
 {

@@ -57,7 +57,10 @@ const uint8_t *body_bytes(struct body *body, size_t *ret_count)
         return body->buffer.bytes + body->buffer.start + 4;
 }
 
-/* Decodes and frees the body; a refusal is a whole one, an acceptance is released. */
+/*
+ * Decodes and frees the body.  A refusal must be complete; the request of an acceptance is
+ * released.
+ */
 int judge(struct body *body, struct wire_request *ret_request, struct wire_problem *ret_problem)
 {
         size_t count;
@@ -181,7 +184,7 @@ bool is_of_ring(const struct wire_row *row)
         return row->field == WIRE_F_DOORBELL || row->field == WIRE_F_RING_BYTES;
 }
 
-/* A whole request, but for the value of the row's field, which the caller puts. */
+/* A whole request, except for the value of the row's field, which the caller puts. */
 struct wire_writer *begin_value(struct body *body, const struct wire_row *row)
 {
         begin_without(body, op_of(row), row->field, is_of_ring(row) ? 2 : 1);
