@@ -1,16 +1,16 @@
 /*
- * A play: the daemon's real main() in a child of this process, some of whose calls fail, clients
- * who act a scene with it, and a judge.
+ * A play: the daemon's real main() in a child of this process, some of whose calls fail; clients
+ * that act a scene with it; and a judge.
  *
- * What is promised whatever fails: the daemon does not crash and does not hang.  It refuses to
- * start, with one clear line and exit code 1, and until its weights are loaded it may have said
- * hello before and taken requests, which have their END; or it serves: every request gets its one reply or
- * the connection is closed, every accepted one its one END or the connection is closed.  When the
- * fault is over, somebody new is served as if nothing had been, nothing is held, and SIGTERM ends
- * it with exit code 0.
+ * The promise, whatever fails: the daemon does not crash and does not hang.  Either it refuses to
+ * start, with one clear line and exit code 1.  Until its weights are loaded, it may then have
+ * answered hello and taken requests, which get their END.  Or it serves: every request gets its one
+ * reply or the connection is closed, and every accepted request gets its one END or the connection
+ * is closed.  When the fault is over, a new client is served as if nothing had happened, nothing is
+ * held, and SIGTERM ends the daemon with exit code 0.
  *
- * The clients are raw (talk.h), so that the faults are the daemon's alone.  A promise that is
- * broken is told, with the calls that had failed and the daemon's log; a sweep goes on after it.
+ * The clients are raw (talk.h), so that only the daemon has faults.  A broken promise is reported,
+ * with the calls that had failed and the daemon's log; a sweep continues after it.
  */
 #ifndef TESTS_E2E_PLAY_H
 #define TESTS_E2E_PLAY_H
