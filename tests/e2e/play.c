@@ -283,7 +283,7 @@ static const struct {
 };
 #define GAUGES (sizeof(gauges) / sizeof(*gauges))
 
-/* Of the first play, in which nothing failed. */
+/* Numbers of the first play, in which nothing failed. */
 static struct {
         uint64_t descriptors, threads;
 } rest;

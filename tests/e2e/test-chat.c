@@ -54,7 +54,7 @@ static void write_file(const struct house *house, const char *name, const char *
         assert_int_equal(fclose(out), 0);
 }
 
-/* With this template; NULL: with none. */
+/* Starts the daemon with a model that has this template; NULL: none. */
 static void start(struct house *house, const char *chat_template)
 {
         char model[128], vocabulary[128], text[16384];

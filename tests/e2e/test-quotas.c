@@ -1,4 +1,4 @@
-/* The quotas of one user, that they are given back, and how long one client may take. */
+/* The quotas of one user and that they are given back; and how long one client may take. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

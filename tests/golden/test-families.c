@@ -24,8 +24,8 @@
 
 /*
  * The float32 computation of transformers limits the first tolerance.  f16 keeps 11 bits of K and
- * V, bf16 8, int8 has 8 for a head's largest number, fp8 4.  Where rows are rounded, that error is
- * added: these tolerances are about three times the errors that we measured.
+ * V, bf16 8, int8 has 8 for a head's largest number, fp8 4.  Where rows are rounded, the rounding
+ * decides: the tolerances are about three times the errors that we measured.
  */
 static const struct nearness full_rounded = { KV_F32, 5e-2, 5e-2, 0.9, NULL },
                              half_rounded = { KV_F16, 5e-2, 5e-2, 0.9, NULL },
