@@ -1,4 +1,4 @@
-"""Rounds of a program of ours and of somebody else's, in turns, and the table that comes of them."""
+"""Runs rounds of our program and of another one in turns, and prints a table of the results."""
 import re
 import statistics
 import subprocess
@@ -11,7 +11,7 @@ BUILD = ROOT / "build-bench-release"
 
 
 def logged(name, command):
-    """Runs what matters only when it fails."""
+    """Runs a command whose output matters only when it fails."""
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}\n{name} failed")
@@ -25,7 +25,7 @@ def build(targets):
 
 
 def parse_table(text):
-    """Of a table with one round: figure and percent by row's name."""
+    """Reads a table with one round: figure and percent by row's name."""
     rows = {}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.split(" | ")]
@@ -43,7 +43,7 @@ def ours(command):
 
 
 class Duel:
-    """Rounds of ours and theirs, in turns, and the table that comes of them."""
+    """Rounds of our program and of theirs, in turns, and the table of the results."""
 
     def __init__(self):
         self.mine, self.percent = defaultdict(list), defaultdict(list)
@@ -63,8 +63,8 @@ class Duel:
                 self.theirs[row][variant].append(value)
 
     def best(self, row):
-        """The variant that is best at this, and its figures: few tokens/s are bad, few milliseconds are good.  Of those
-        that took part in as many rounds as any."""
+        """The variant that is best at this row, and its figures: few tokens/s are bad, few milliseconds are
+        good.  Only variants that took part in the largest number of rounds count."""
         less_is_better = "first token" in row
         rounds = max(map(len, self.theirs[row].values()), default=0)
         medians = {v: statistics.median(f) for v, f in self.theirs[row].items() if len(f) == rounds}
@@ -97,7 +97,7 @@ def cell(values):
 
 
 def duel(rounds, parts, mine, theirs, unit):
-    """Rounds of each part of the rows.  In every other round the peer begins."""
+    """Runs rounds of each part of the rows.  In every other round the peer begins."""
     result = Duel()
     for part in parts:
         for number in range(rounds):

@@ -1,7 +1,8 @@
-"""The measuring programs of llama.cpp and of its forks: which of them are there, how they are asked, what they print.
+"""The benchmark programs of llama.cpp and of its forks: which of them are there, their flags, their
+output.
 
-Forks and years differ in flags and in what goes where.  So a flag is only used where the program's help
-names it, and figures are looked for by the names of their fields and columns.
+Forks and versions differ in flags and in the layout of their output.  So a flag is only used if the
+program's help names it, and figures are looked for by the names of their fields and columns.
 """
 import itertools
 import re
@@ -11,9 +12,9 @@ from pathlib import Path
 
 PROMPT, BATCHES, BATCH_PROMPT = 512, (4, 8, 16, 32), 128
 DEPTHS = (4096, 16384)
-HOPEFUL = 0.8  # of the best of a row: what a variant has to come to, at one row at least, to be asked again
+HOPEFUL = 0.8  # share of a row's best that a variant must reach in some row to run again
 
-LEAVINGS = tempfile.gettempdir()  # they write logs to where they are started
+LEAVINGS = tempfile.gettempdir()  # they write logs into their working directory
 
 
 class Failed(Exception):
@@ -40,7 +41,7 @@ def has_flag(text, flag):
 
 
 def flash(text, on):
-    """How this program is told to use flash attention or not; None: it cannot be told."""
+    """The flags that turn flash attention on or off in this program; None: it has no such flags."""
     line = next((line for line in text.splitlines() if has_flag(line, "-fa")), None)
     if line is None:
         return None
@@ -54,8 +55,8 @@ def flash(text, on):
 
 
 def repack(text, on):
-    """How this program is told to lay weights out anew when it loads them, or not to; None: it cannot be told.  A fork
-    does it when told, others unless told not to."""
+    """The flags that make this program repack weights when it loads them, or not; None: it has no such
+    flags.  A fork repacks if told to, others repack unless told not to."""
     def has(flag):
         return lambda line: has_flag(line, flag)
 
@@ -95,14 +96,15 @@ def run(command):
 
 
 def fields(text):
-    """The objects of a list in JSON, as texts.  Some forks print values that are no JSON, so it is not parsed."""
+    """The objects of a list in JSON, as texts.  Some forks print values that are not JSON, so the list is
+    not parsed."""
     for block in re.findall(r"\{(.*?)^\s*\}", text, re.S | re.M):
         yield {key: value.strip().strip('"')
                for key, value in re.findall(r'"(\w+)"\s*:\s*("(?:[^"\\]|\\.)*"|\[[^\]]*\]|[^,\n]*)', block)}
 
 
 def parse_bench(text):
-    """What llama-bench prints with -o json: tokens/s by the name of our row."""
+    """Reads llama-bench's output with -o json: tokens/s by the name of our row."""
     figures = {}
     for found in fields(text):
         if "avg_ts" not in found:
@@ -125,7 +127,8 @@ def parse_bench(text):
 
 
 def parse_batches(text):
-    """The table of llama-batched-bench, wherever in its output: tokens/s of all sequences by the name of our row."""
+    """Reads the table of llama-batched-bench, wherever in its output: tokens/s of all sequences by the
+    name of our row."""
     figures, columns = {}, None
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
@@ -141,7 +144,7 @@ def parse_batches(text):
 
 
 def bench(program, flags, model, threads, tokens, asked):
-    """`asked` says of a row's name whether it is."""
+    """Runs a program; `asked` says whether a row of this name is wanted."""
     common = [program, "-m", model, "-t", str(threads), "-r", "1", "-o", "json"] + flags
     prompt = PROMPT if asked(f"prompt of {PROMPT}") else 0
     made = tokens if asked("one stream") else 0
@@ -169,7 +172,7 @@ def batches(program, flags, model, threads, tokens, asked):
 
 
 def named(arguments):
-    """Of arguments [NAME=]DIR: what the names of a peer's variants begin with, and its folder."""
+    """Splits arguments [NAME=]DIR: the beginning of the names of a peer's variants, and its folder."""
     found = []
     for argument in arguments:
         name, is_named, folder = argument.partition("=")
@@ -180,7 +183,7 @@ def named(arguments):
 
 
 def hopeful(found):
-    """Of the figures of each variant, by row: the names of those that might be the best at some row."""
+    """From the figures of each variant, by row: the names of variants that might be best at some row."""
     best = {}
     for figures in found.values():
         for row, value in figures.items():
@@ -190,8 +193,9 @@ def hopeful(found):
 
 
 class Peer:
-    """The programs in a folder.  measure() is one round of them in every variant, for the rows whose names have `part`
-    in them; of a model and a part that have had one, in the variants that might be the best at something."""
+    """The programs in a folder.  measure() runs one round of them in every variant, for the rows whose
+    names have `part` in them.  If a model and a part have had a round, it runs only the variants that
+    might be best at some row."""
 
     def __init__(self, prefix, folder, threads, tokens, deep):
         self.prefix, self.threads, self.tokens, self.deep = prefix, threads, tokens, deep
@@ -208,7 +212,7 @@ class Peer:
         return measure(program, flags, model, self.threads, self.tokens, asked)
 
     def measure(self, model, part):
-        """Yields the name of a variant, a row's name and tokens/s; or of what failed, None and why."""
+        """Yields the name of a variant, a row's name and tokens/s; for a failure, None and the reason."""
         for program in filter(None, (self.bench, self.batched)):
             again, found = self.asked_again.get((model, program, part)), {}
             for name, flags in variants(help_of(program)).items():

@@ -1,4 +1,4 @@
-"""llama-server asked for what bench-serve asks samovard for: the same waves of prompts, the same names of rows."""
+"""Measures llama-server as bench-serve measures samovard: the same waves of prompts and names of rows."""
 import http.client
 import json
 import random
@@ -10,7 +10,7 @@ import time
 from peer import LEAVINGS, Failed, find, help_of, variants
 
 CLIENTS, SHARED = 8, 2048
-SLOT = 2304  # positions: what they share, a prompt of their own, an answer
+SLOT = 2304  # positions: the shared prefix, an own prompt, an answer
 IDS = range(256, 956)  # every vocabulary has them
 START_S, ANSWER_S = 600, 1800
 
@@ -58,7 +58,7 @@ class Server:
         return self.random.choices(IDS, k=count)
 
     def ask(self, prompt, tokens, times, failures):
-        """When each piece of the answer came, in seconds after it was asked for."""
+        """The times at which the pieces of the answer came, in seconds after the request."""
         began = time.monotonic()
         body = {"prompt": prompt, "n_predict": tokens, "stream": True, "ignore_eos": True, "temperature": 0,
                 "cache_prompt": True}
@@ -79,7 +79,7 @@ class Server:
             failures.append(f"an answer of {len(times)} pieces")
 
     def wave(self, prompts, tokens):
-        """Times of each, and seconds of all."""
+        """The times of each prompt, and the seconds that all took."""
         times, failures = [[] for _ in prompts], []
         began = time.monotonic()
         threads = [threading.Thread(target=self.ask, args=(p, tokens, t, failures)) for p, t in zip(prompts, times)]
@@ -128,7 +128,7 @@ class PeerServer:
             raise Failed(f"{folder} has no llama-server")
 
     def measure(self, model):
-        """As Peer.measure().  With flash attention alone: eight contexts without it take too long."""
+        """As Peer.measure(), but only with flash attention: eight contexts without it take too long."""
         for name, flags in variants(help_of(self.program), flashes=(True,)).items():
             try:
                 with Server(self.program, flags, model, self.threads) as server:

@@ -32,7 +32,7 @@ static void put_half(uint8_t *to, double number)
         to[1] = (uint8_t)(half >> 8);
 }
 
-/* The place of a number on a ladder of `top` + 1 steps. */
+/* The step of a number on a scale of `top` + 1 steps. */
 static uint8_t step_of(double number, double least, double scale, int top)
 {
         double place = scale > 0 ? (number - least) / scale + 0.5 : 0;
@@ -40,7 +40,7 @@ static uint8_t step_of(double number, double least, double scale, int top)
         return (uint8_t)(place < 0 ? 0 : place > top ? top : place);
 }
 
-/* Codes 0 .. 2 zero - 1, of which `zero` is 0; returns the scale. */
+/* Codes are 0 .. 2 zero - 1, and the code `zero` means 0; returns the scale. */
 static double around_zero(const double *numbers, uint32_t count, int zero, uint8_t *codes)
 {
         double most = 0, scale;
@@ -54,7 +54,7 @@ static double around_zero(const double *numbers, uint32_t count, int zero, uint8
         return scale;
 }
 
-/* Codes 0 .. top from the least number on, which is 0 or below. */
+/* Codes are 0 .. top, counted from the least number, which is 0 or below. */
 static double above_least(const double *numbers, uint32_t count, int top, uint8_t *codes,
                           double *ret_least)
 {
@@ -71,7 +71,8 @@ static double above_least(const double *numbers, uint32_t count, int top, uint8_
         return scale;
 }
 
-/* Codes are the places of the nearest of `table`, times scale; a table ends at its largest. */
+/* Codes are the indices of the nearest values of `table`, times scale; a table ends with its
+ * largest. */
 static void in_table(const double *numbers, const int8_t table[16], double scale, uint8_t *codes)
 {
         for (uint32_t i = 0; i < 32; i++) {
@@ -148,7 +149,7 @@ static void write_iq4_nl(const struct block_type *type, const double *numbers, u
 
 static void write_mxfp4(const struct block_type *type, const double *numbers, uint8_t *to)
 {
-        /* twice what they mean, and so half the scale */
+        /* The values are twice the real ones, and so the scale is half. */
         static const int8_t table[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
         uint8_t codes[32], exponent = 1;
         double most = 0, scale = 0x1p-127;
@@ -163,8 +164,8 @@ static void write_mxfp4(const struct block_type *type, const double *numbers, ui
         nibbles(codes, to + 1);
 }
 
-/* Where in its 32 bytes, and how far up, a number of a block of 256 has `bits` of its code: rows of
- * 32 numbers share bytes. */
+/* The byte and the shift at which a number of a block of 256 has `bits` of its code: rows of 32
+ * numbers share bytes. */
 static void rows_put(uint8_t *to, const uint8_t *codes, unsigned from, unsigned bits)
 {
         unsigned share = 8 / bits, mask = (1u << bits) - 1;
@@ -174,7 +175,7 @@ static void rows_put(uint8_t *to, const uint8_t *codes, unsigned from, unsigned 
                         (uint8_t)((codes[i] >> from & mask) << i / 32 % share * bits);
 }
 
-/* Q4_K, Q5_K: all runs have the scale 1 and the least value 1, of six bits. */
+/* Q4_K, Q5_K: all runs have the scale 1 and the least value 1, both of six bits. */
 static void write_runs(const struct block_type *type, const double *numbers, uint8_t *to)
 {
         bool has_fifths = type->bytes == 176;
@@ -203,7 +204,7 @@ static void write_q2_k(const struct block_type *type, const double *numbers, uin
         rows_put(to + 16, codes, 0, 2);
 }
 
-/* Scales of runs are 1, which is 33. */
+/* The scales of runs are 1, which is stored as 33. */
 static void write_q3_k(const struct block_type *type, const double *numbers, uint8_t *to)
 {
         uint8_t codes[256];

@@ -1,9 +1,10 @@
 /*
- * Blocks for babble: numbers as GGUF's quantized types write them.
+ * Blocks for babble: numbers as GGUF's quantized types store them.
  *
- * Simple encoders, none of which looks for the best: a scale from the largest number, or from the
- * largest and the least, and the same for all runs of a block.  What the bits mean is that of the
- * format's makers (ggml); nothing is shared with kernels/blocks.c, which reads them.
+ * These are simple encoders; none searches for the best code.  They take a scale from the largest
+ * number, or from the largest and the least, and use it for all runs of a block.  The meaning of
+ * the bits is that of the format's makers (ggml).  Nothing is shared with kernels/blocks.c, which
+ * reads the blocks.
  */
 #ifndef BABBLE_BLOCKS_H
 #define BABBLE_BLOCKS_H
@@ -22,7 +23,7 @@ struct block_type {
 /* NULL: no such type. */
 const struct block_type *block_type(const char *name);
 
-/* To the nearest half, ties to even.  What is given is not huge; of a NaN a NaN comes. */
+/* Rounds to the nearest half, ties to even.  The number must not be huge; a NaN stays a NaN. */
 uint16_t block_half(float f);
 
 #endif

@@ -3,30 +3,29 @@
  *        [--head-dim N] [--ffn N] [--vocab N] [--context N] [--type TYPE] [--tied]
  *        [--extras] [--template TEXT] [--mad TOKEN]
  *
- * TYPE is that of matrices: f32, f16, bf16, or of blocks, such as q4_0 and q6_k; those whose rows are not
- * whole blocks are f16 then.
+ * TYPE is the type of the matrices: f32, f16, bf16, or a type of blocks, such as q4_0 and q6_k.
+ * Matrices whose rows are not whole blocks are f16 then.
  *
- * Writes a small llama model that was never trained and yet talks: lower-case
- * nonsense one can pronounce, in words and sentences.  For tests and for trying
- * the daemon where there is no real model.  The same arguments give the same
- * bytes on every machine: numbers come from an integer generator and + - * / and
- * sqrt alone, which IEEE fixes to the last bit.  --extras adds the tensors that
- * such a model may have and mostly has not: biases, norms of q and k, rope factors.
- * --template gives it a chat template: it will not answer, but be asked like those who do.
- * --mad makes one of its tokens no number: whoever says it is answered with none.
+ * Writes a small llama model that was never trained and yet talks: lower-case nonsense that can be
+ * pronounced, in words and sentences.  It is for tests and for trying the daemon where there is no
+ * real model.  The same arguments give the same bytes on every machine: numbers come from an
+ * integer generator and from + - * / and sqrt alone, which IEEE fixes to the last bit.  --extras
+ * adds optional tensors, which most such models do not have: biases, norms of q and k, rope
+ * factors. --template gives it a chat template: it will not really answer, but it takes
+ * conversations. --mad makes one token's embedding not a number: a request with this token gets no
+ * tokens.
  *
- * How it talks.  A few dimensions of the stream are reserved, and no layer writes
- * to them:
+ * How it talks.  A few dimensions of the stream are reserved, and no layer writes to them:
  *
  *      0            a constant
- *      1 .. 6       one is on: the class of the token at this position
- *      7 .. width   free: what token it is, and what the layers add, at random
+ *      1 .. 6       one of these is on: the class of the token at this position
+ *      7 .. width   free: the token's identity, and what the layers add, at random
  *
- * The head reads the class and prefers what may follow it: a consonant that opens
- * a syllable, then a vowel, then perhaps one that closes it, then perhaps a space.
- * Openers and closers are different letters, so a word has at least two.  From
- * the constant the head learns which letters are common and which tokens never
- * come.  The free part makes the choice depend on everything said before.
+ * The head reads the class and prefers the classes that may follow it: a consonant that opens a
+ * syllable, then a vowel, then perhaps a consonant that closes it, then perhaps a space.  Openers
+ * and closers are different letters, so a word has at least two.  The constant tells the head which
+ * letters are common and which tokens never come.  The free part makes the choice depend on
+ * everything said before.
  *
  * The vocabulary is the 256 bytes, then bos (256) and eos (257).
  */
@@ -47,14 +46,15 @@
 #define RESERVED   7u
 #define NEVER      -40.0
 #define LETTER_STD 0.45 /* of the free part of an embedding */
-#define LAYER_STD  0.35 /* of all that the layers add to it */
-#define HEAD_STD   0.8  /* of what the free part does to a logit */
+#define LAYER_STD  0.35 /* of everything that the layers add to it */
+#define HEAD_STD   0.8  /* of the free part's effect on a logit */
 
 enum class { OPENER, VOWEL, CLOSER, SPACE, STOP, MARK, CLASS_N };
 
 /*
- * What may follow a class: about ln of the chance of every token of the next one.  What ends a
- * word gets more than its share, to make up for the letters that the free part favours.
+ * The weights of the classes that may follow a class: about ln of the chance of every token of the
+ * next class.  Classes that end a word get more than their share, because the free part favours
+ * letters.
  */
 static const struct follow {
         double opener, vowel, closer, space, stop, eos;
@@ -91,7 +91,7 @@ static uint64_t next(struct babble *b)
         return z ^ (z >> 31);
 }
 
-/* Mean 0, the given standard deviation; flat, which is random enough. */
+/* Mean 0, the given standard deviation; uniform, which is random enough. */
 static double noise(struct babble *b, double std)
 {
         double unit = ((double)(next(b) >> 40) - 8388607.5) / 8388608.0;
@@ -107,7 +107,7 @@ static uint32_t float_bits(float f)
         return u;
 }
 
-/* To nearest, ties to even. */
+/* Rounds to the nearest, ties to even. */
 static uint16_t bfloat(float f)
 {
         uint32_t u = float_bits(f);
@@ -136,7 +136,7 @@ static enum class class_of(uint32_t token) {
         return strchr("nrsx", c) ? CLOSER : OPENER;
 }
 
-/* A reserved dimension's size: together they make the norm of the stream about 1 a number. */
+/* The size of a reserved dimension: together they make the norm of the stream about 1 a number. */
 static double beacon(const struct shape *s)
 {
         return 0.6 * sqrt((double)s->width);
@@ -148,8 +148,9 @@ static double logit(enum class from, uint32_t token)
 
         if (token == EOS)
                 return f->eos;
+        /* NEVER, whatever came before: the constant adds it. */
         if (token >= 256 || (token != ' ' && token != '.' && (token < 'a' || token > 'z')))
-                return 0; /* NEVER, whatever came before: the constant says it */
+                return 0;
         switch (class_of(token)) {
         case OPENER:
                 return f->opener;
@@ -164,7 +165,7 @@ static double logit(enum class from, uint32_t token)
         }
 }
 
-/* How common a token is, apart from what came before. */
+/* How common a token is, independent of the tokens before it. */
 static double commonness(struct babble *b, uint32_t token)
 {
         double taste = noise(b, 0.5); /* drawn for every token, so that none shifts the others */
@@ -197,7 +198,7 @@ static double head(struct babble *b, uint32_t row, uint32_t column)
                 return commonness(b, row) / beacon(&b->shape);
         if (column < RESERVED)
                 return logit((enum class)(column - 1), row) / beacon(&b->shape);
-        /* Where words and sentences end depends less on the letters than the letters do. */
+        /* The ends of words and sentences depend less on the free part than the letters do. */
         std = row == EOS || row == ' ' || row == '.' ? HEAD_STD / 4 : HEAD_STD;
         return noise(b, std / sqrt((double)b->shape.width));
 }
@@ -217,7 +218,8 @@ static double plain_norm(struct babble *b, uint32_t row, uint32_t column)
         return 1;
 }
 
-/* From the stream: the beacons would drown the rest, so they count for little. */
+/* From the stream: the reserved dimensions are large and would hide the rest, so they get small
+ * weights. */
 static double inward(struct babble *b, uint32_t row, uint32_t column)
 {
         double unit = 1.5 / sqrt((double)b->shape.width * (LETTER_STD * LETTER_STD));
@@ -283,7 +285,8 @@ static void put_row(struct babble *b, const char *type, const struct block_type 
         }
 }
 
-/* Tensors are gone through three times: counted, announced in the header, written. */
+/* The code goes through the tensors three times: to count them, to announce them in the header, and
+ * to write them. */
 struct act {
         enum { COUNT, ANNOUNCE, WRITE } what;
         uint32_t index;
@@ -462,7 +465,7 @@ static bool arguments(int argc, char **argv, struct shape *s)
         }
         return (!strcmp(s->type, "f32") || !strcmp(s->type, "f16") || !strcmp(s->type, "bf16") ||
                 block_type(s->type)) &&
-               /* not every block can say that it is no number */
+               /* Not every type of block can represent a NaN. */
                !(block_type(s->type) && s->mad != UINT32_MAX) && s->heads % s->kv_heads == 0 &&
                s->head_dim % 2 == 0;
 }

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A table, and a picture, of what bench-batching has measured.
+"""A table, and a picture, of the results of bench-batching.
 
     contrib/dev/batching.py RESULTS [--picture FILE.svg] [--ttft S] [--tpot S]
 
-Each run has its own percentiles over its requests; shown is their median over the rounds, and
-how far the rounds lie apart. docs/bench.md says what the figures mean.
+Each run has its own percentiles over its requests.  The table shows their median over the rounds,
+and how far the rounds lie apart. docs/bench.md says what the figures mean.
 """
 import argparse
 import csv
@@ -36,12 +36,12 @@ def read(path):
 
 
 def percentile(values, share):
-    """The least value that so many of them do not exceed."""
+    """The least value that this share of the values does not exceed."""
     return sorted(values)[max(0, math.ceil(len(values) * share) - 1)]
 
 
 def figures(requests, ttft_max, tpot_max):
-    """What one run comes to."""
+    """The figures of one run."""
     ttft = [r["first"] - r["at"] for r in requests]
     tpot = [(r["last"] - r["first"]) / (r["output"] - 1) for r in requests if r["output"] > 1]
     good = [r for r in requests if r["first"] - r["at"] <= ttft_max
@@ -76,7 +76,7 @@ COLUMNS = [("tokens/s", "tokens", 1), ("goodput, tokens/s", "good", 1),
 
 
 def short(value):
-    """Three digits that count."""
+    """Three significant digits."""
     return "0" if value == 0 else "%.*f" % (max(0, 2 - math.floor(math.log10(abs(value)))), value)
 
 
@@ -101,7 +101,7 @@ def table(points):
 # ---- the picture
 
 WIDE, LEFT, GAP, RIGHT = 960, 60, 62, 18
-# Okabe and Ito's colours, darker on paper; no two of them look alike to anybody.
+# Okabe and Ito's colours, darker on paper; colour-blind readers can distinguish all of them.
 COLOURS = {"continuous": ("#0072b2", "#56b4e9"), "dynamic": ("#b35c00", "#e69f00"),
            "static": ("#a3407f", "#e79ac7")}
 PAPER = {".page": "fill: #ffffff", ".ink": "fill: #24292f", ".faint": "fill: #57606a",
@@ -119,7 +119,7 @@ def text(x, y, words, kind="ink", anchor="middle", size=12, weight="normal"):
 
 
 def style():
-    """Light, and dark where the reader's screen is; no variables, which some viewers do not know."""
+    """Light, and dark if the reader's screen is; without variables, which some viewers do not know."""
     def rules(colours, which):
         lines = ["%s { %s }" % rule for rule in colours.items()]
         for policy, pair in COLOURS.items():
@@ -133,13 +133,13 @@ def style():
 
 
 def nice(span, parts):
-    """A step of 1, 2 or 5 times a power of ten, so that about so many of them make the span."""
+    """A step of 1, 2 or 5 times a power of ten, so that about `parts` of them make the span."""
     base = 10.0 ** math.floor(math.log10(span / parts))
     return next(base * n for n in (1, 2, 5, 10) if base * n * parts >= span)
 
 
 class Scale:
-    """Values to heights. Logarithmic from the least to the most, or linear from 0."""
+    """Maps values to heights. Logarithmic from the least to the most, or linear from 0."""
 
     def __init__(self, values, log):
         values = [v for v in values if v > 0] or [1.0]
@@ -164,7 +164,7 @@ class Scale:
 
 
 class Panel:
-    """Some figure against the load, a line for each policy; the band is what the rounds span."""
+    """One figure against the load, a line for each policy; the band shows the range of the rounds."""
 
     def __init__(self, x, y, wide, high, loads, scale):
         self.x, self.y, self.wide, self.high = x, y, wide, high
@@ -226,7 +226,7 @@ def panels(points, top, high):
     out = []
     for row, line in enumerate(PANELS):
         for column, (title, label, name, unit, log, shared) in enumerate(line):
-            # What is to be compared has one scale.
+            # Panels that are to be compared share one scale.
             scale = Scale([v * unit for one in points.values() for s in shared
                            for v in one[s]], log)
             panel = Panel(LEFT + column * (wide + GAP), top + row * (high + 76), wide, high, loads,
@@ -245,7 +245,7 @@ def lanes(runs, top, high):
     load = loads[len(loads) // 2]
     some = {p: runs[min((k for k in runs if k[0] == load and k[1] == p), key=lambda k: k[2])]
             for p in policies}
-    # From the middle, where the machine has long been at work.
+    # From the middle, when the machine has been busy for a long time.
     skip = len(some[policies[0]]) // 2 // LANES * LANES
     some = {p: rows[skip:skip + LANES] for p, rows in some.items()}
     count, began = len(some[policies[0]]), min(r["at"] for r in some[policies[0]])

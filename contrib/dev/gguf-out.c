@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Of values in GGUF. */
+/* Types of values in GGUF. */
 enum { OUT_U32 = 4, OUT_I32 = 5, OUT_F32 = 6, OUT_BOOL = 7, OUT_STRING = 8, OUT_ARRAY = 9 };
 
 void out_bytes(struct out *o, const void *bytes, size_t count)

@@ -1,7 +1,7 @@
-"""What can be changed in a C file so that it is C still: tokens, functions, statements.
+"""The changes of a C file that leave it valid C: tokens, functions, statements.
 
-Not a parser: it knows this tree's plain style and no more.  What it takes for a statement and
-is none does not compile, and is not counted.  A change keeps the number of lines, so that
+This is not a parser: it knows this tree's plain style and no more.  Text that it wrongly takes for a
+statement does not compile, and is not counted.  A change keeps the number of lines, so that
 asserts keep theirs and two objects can be compared.
 """
 import re
@@ -63,7 +63,7 @@ class Source:
         return self.tokens[begin].start, self.tokens[end - 1].end
 
     def checks(self):
-        """Functions that prove the books, with their helpers: a judge is not judged here."""
+        """Functions that check the state, with their helpers: the checks themselves are not mutated."""
         names = {f.name for f in self.functions if re.search(r"(^|_)check(_|$)", f.name)}
         while True:
             inside = [f for f in self.functions if f.name in names]
@@ -80,7 +80,7 @@ class Source:
 
 
 def replace(text, start, end, new):
-    """As many lines as before, if they are not more."""
+    """Keeps the number of lines, if the new text has no more lines."""
     return text[:start] + new + "\n" * (text[start:end].count("\n") - new.count("\n")) + text[end:]
 
 
@@ -97,7 +97,7 @@ class Mutator:
         self.found.sort(key=lambda m: (m.start, m.end))
 
     def add(self, begin, end, new, what, at=None):
-        """Another text for these tokens; known by the line of the first, or of the token `at`."""
+        """Notes another text for these tokens, named by the line of the first, or of the token `at`."""
         start, stop = self.source.span(begin, end)
         first = start if at is None else self.tokens[at].start
         text = self.source.text
@@ -157,7 +157,7 @@ class Mutator:
         self.expression(i, end, declares)
 
     def condition(self, word, begin, end):
-        """What is in the brackets of an if, a while, a for."""
+        """The text in the brackets of an if, a while, a for."""
         parts = [begin]
         if word == "for":
             parts += [i + 1 for i in range(begin, end) if self.tokens[i].text == ";"]
@@ -184,7 +184,7 @@ class Mutator:
             self.add(begin, end, f"({text}) + 1", "returns one more")
 
     def expression(self, begin, end, declares=False):
-        """Signs and numbers; not the sizes of arrays."""
+        """Operators and numbers; not the sizes of arrays."""
         for i in range(begin, end):
             token, before = self.tokens[i], self.tokens[i - 1]
             if token.kind == "number":

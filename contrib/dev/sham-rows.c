@@ -11,19 +11,19 @@
 
 #define POOL     ((size_t)4 << 20) /* bytes; a row may have half of them */
 #define POOLS    24u
-#define MEASURED 256u /* blocks, to see how large numbers are at a scale of 1 */
+#define MEASURED 256u /* blocks that are measured, to see how large numbers are at a scale of 1 */
 #define MINUS    0x8000u
 
 /*
- * Where a block has its scale and its scale of least values, halves both.  Codes are taken as they
- * come, from 0 to some 2^n - 1.  Where the format means a code less 2^(n-1), their mean is not
- * quite 0: scales of either sign put that right.  Where it means a code less a least value, that is
- * half of the largest one.
+ * Where a block has its scale and its scale of least values, both as halves.  Codes are taken at
+ * random, from 0 to some 2^n - 1.  If the format means a code less 2^(n-1), the mean of the codes
+ * is not quite 0: scales of either sign correct that.  If it means a code less a least value, that
+ * value is half of the largest code.
  */
 struct form {
         uint32_t gguf;
         int16_t scale_at, least_at; /* -1: none */
-        float least;                /* of a scale of 1 */
+        float least;                /* for a scale of 1 */
         bool either_sign;
         void (*mend)(uint8_t *block);
 };
@@ -54,7 +54,7 @@ double dice_unit(uint64_t *dice)
 
 /* ---- blocks ---- */
 
-/* Nobody who quantises writes -128, and not all who multiply can. */
+/* Quantisers do not write -128, and some kernels cannot multiply it. */
 static void mend_bytes(uint8_t *block)
 {
         for (unsigned i = 2; i < 34; i++)
@@ -67,7 +67,7 @@ static void mend_exponent(uint8_t *block)
         block[0] = 128;
 }
 
-/* The least values of runs are their scales: see take_runs() of kernels/blocks.c. */
+/* The least values of runs are equal to their scales: see take_runs() of kernels/blocks.c. */
 static void mend_runs(uint8_t *block)
 {
         memcpy(block + 8, block + 4, 4);
@@ -113,7 +113,7 @@ static void scale_block(const struct form *form, uint8_t *block, double scale, u
         put_half(block, form->least_at, float_to_half((float)scale * form->least));
 }
 
-/* How far the numbers of these blocks lie from 0, in the root of the mean square. */
+/* The root mean square of the numbers of these blocks. */
 static double measure(enum row_type type, const uint8_t *blocks)
 {
         const struct block_format *format = block_format(type);
@@ -153,7 +153,8 @@ static void fill_blocks(struct pool *p, uint64_t *dice)
 
 static void fill_numbers(struct pool *p, uint64_t *dice)
 {
-        double most = p->deviation * sqrt(3.0); /* flat, which is random enough */
+        /* The distribution is uniform, which is random enough. */
+        double most = p->deviation * sqrt(3.0);
         size_t bytes = p->type == ROW_F32 ? 4 : 2;
 
         for (uint8_t *at = p->bytes; at + bytes <= p->bytes + POOL; at += bytes) {

@@ -11,7 +11,8 @@
 
 enum { TYPE_NORMAL = 1, TYPE_CONTROL = 3 };
 
-/* Bytes are written as letters: those that show as themselves, the others by what follows Latin-1. */
+/* Bytes are written as letters: printable ones as themselves, the others as letters after
+ * Latin-1. */
 static unsigned letter_of(unsigned byte)
 {
         unsigned code = 256;
@@ -23,7 +24,7 @@ static unsigned letter_of(unsigned byte)
         return code;
 }
 
-/* In UTF-8. */
+/* Writes the letter in UTF-8. */
 static char *put_byte(char *to, unsigned byte)
 {
         unsigned code = letter_of(byte);
@@ -37,8 +38,8 @@ static char *put_byte(char *to, unsigned byte)
 }
 
 /*
- * Words of `letters` letters are FIRSTS * LETTERS^(letters - 1), and in the order of their letters;
- * the word with one letter less has the number n / LETTERS among those.
+ * There are FIRSTS * LETTERS^(letters - 1) words of `letters` letters, sorted by their letters.
+ * The word with one letter less has the number n / LETTERS among those.
  */
 static unsigned word_letters(uint32_t token, uint32_t *ret_number)
 {

@@ -1,18 +1,18 @@
 /*
  * sham OUT.gguf SHAPE [--type TYPE] [--seed N]
  *
- * Writes a model of a real one's shape whose weights are at random: as large, as fast, and it says
- * nothing. For measuring, where the real one is not to be had.  The same arguments give the same
- * bytes.
+ * Writes a model of a real one's shape with random weights: as large and as fast as the real one,
+ * but its output means nothing.  It is for measuring, where the real one is not available.  The
+ * same arguments give the same bytes.
  *
  *      SHAPE   tiny, llama-3.2-1b, qwen3-0.6b, qwen2.5-7b
  *      TYPE    F32, F16, BF16, Q8_0, Q4_0, ... in capitals: of all matrices
- *              f32, f16, bf16, q8_0, q4_0, q4_k_m ... in small letters: as quantising programs mix them, which
- *              mostly give more bits to the head
+ *              f32, f16, bf16, q8_0, q4_0, q4_k_m ... in small letters: as quantising programs mix
+ *              them, which mostly give more bits to the head
  *
- * Numbers are so large that what the layers add outweighs the token's own embedding, and is normed
- * before it goes on.  So nothing grows without bound and, the head being the embedding, no token
- * calls for itself.
+ * Numbers are so large that the layers' output outweighs the token's own embedding, and a norm
+ * follows before it goes on.  So nothing grows without bound.  Although the head is the embedding,
+ * no token predicts itself.
  */
 #include <errno.h>
 #include <math.h>
@@ -32,7 +32,7 @@ static const struct shape {
         uint32_t layers, width, ffn, heads, kv_heads, head_dim;
         uint32_t vocab, controls, context;
         float base, eps;
-        bool tied, biases, head_norms, slowed; /* slowed: with Llama 3's factors of rope */
+        bool tied, biases, head_norms, slowed; /* slowed: with Llama 3's rope factors */
 } shapes[] = {
         { "tiny", "llama", "llama-bpe", 2, 256, 512, 4, 2, 64, 1024, 16, 32768, 500000, 1e-5f,
           .tied = true, .slowed = true },
@@ -46,7 +46,7 @@ static const struct shape {
 
 static const struct mixture {
         const char *name;
-        enum row_type most, more, head; /* more: of some layers' V and down */
+        enum row_type most, more, head; /* more: of V and down in some layers */
 } mixtures[] = {
         { "f32", ROW_F32, ROW_F32, ROW_F32 },       { "f16", ROW_F16, ROW_F16, ROW_F16 },
         { "bf16", ROW_BF16, ROW_BF16, ROW_BF16 },   { "q8_0", ROW_Q8_0, ROW_Q8_0, ROW_Q8_0 },
@@ -63,7 +63,8 @@ struct sham {
         struct out out;
 };
 
-/* Tensors are gone through three times: counted, announced in the header, written. */
+/* The code goes through the tensors three times: to count them, to announce them in the header, and
+ * to write them. */
 struct act {
         enum { COUNT, ANNOUNCE, WRITE } what;
         uint32_t index;
@@ -86,7 +87,7 @@ static void tensor(struct sham *s, struct act *act, const char *name, uint32_t r
         out_align(&s->out);
 }
 
-/* One row, in floats: `middle`, and a little beside it. */
+/* One row, in floats: `middle`, with noise of size `beside`. */
 static void vector(struct sham *s, struct act *act, const char *name, uint32_t columns,
                    double middle, double beside)
 {
@@ -106,7 +107,7 @@ static void vector(struct sham *s, struct act *act, const char *name, uint32_t c
         out_align(&s->out);
 }
 
-/* The fast turns as they are, the slow ones slower, and in between it changes. */
+/* Fast rotations stay as they are, slow ones become slower, with a transition in between. */
 static void rope_factors(struct sham *s, struct act *act)
 {
         uint32_t count = s->shape->head_dim / 2;
@@ -128,7 +129,8 @@ static void rope_factors(struct sham *s, struct act *act)
         out_align(&s->out);
 }
 
-/* Which layers have more bits, as llama.cpp chooses them: the ends, and of the others each third. */
+/* The layers that get more bits, as in llama.cpp: the first and last ones, and every third of the
+ * others. */
 static bool has_more(uint32_t layer, uint32_t layers)
 {
         return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
@@ -149,7 +151,7 @@ static void layer(struct sham *s, struct act *act, uint32_t number)
                 bool wanted;
         } parts[] = {
                 { "attn_norm.weight", 0, h->width, 0, 1, 0.05, true },
-                /* so that attention looks at some positions more than at others */
+                /* Larger, so that attention weighs some positions more than others. */
                 { "attn_q.weight", q, h->width, most, 3 * in, 0, true },
                 { "attn_k.weight", kv, h->width, most, in, 0, true },
                 { "attn_v.weight", kv, h->width, more, in, 0, true },

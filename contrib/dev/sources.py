@@ -1,4 +1,4 @@
-"""What there is to compile, out of meson.build, and whether it was compiled since it was changed."""
+"""The sources to compile, read from meson.build, and whether a product is older than its sources."""
 import re
 from pathlib import Path
 
@@ -6,7 +6,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def listed(name, folder):
-    """The C and C++ of a list, or of a library, in a folder's meson.build, as paths in the tree."""
+    """The C and C++ sources of a list, or of a library, in a folder's meson.build, as paths in the tree."""
     text = (ROOT / folder / "meson.build").read_text()
     found = re.search(rf"^ *{name} = (?:\[|static_library\()$(.*?)^ *[\])]$", text, re.M | re.S)
     if not found:
@@ -15,7 +15,7 @@ def listed(name, folder):
 
 
 def default_of(option):
-    """What an option of the build is if nobody says otherwise."""
+    """The default of a build option."""
     text = (ROOT / "meson_options.txt").read_text()
     return re.search(rf"option\('{option}',[^)]*?value: '(.*?)'", text)[1]
 
@@ -29,7 +29,7 @@ def made_from(product):
 
 
 def is_stale(product):
-    """Is it not there, or older than what it was made from?"""
+    """Is the product missing, or older than its sources?"""
     parts = [ROOT / p for p in made_from(product)]
     if not product.exists() or not parts or not all(p.exists() for p in parts):
         return True

@@ -1,6 +1,6 @@
 /*
- * Our reader of JSON against a public collection of hard cases: a file's name says
- * whether it must be accepted (y_), refused (n_), or may be either (i_).
+ * Tests our JSON reader with a public collection of hard cases: a file's name says whether the file
+ * must be accepted (y_), refused (n_), or may be either (i_).
  *
  * SAMOVAR_DATA says where the files are; without it there is nothing to test.
  */
@@ -26,7 +26,7 @@ static bool ends_in_json(const char *name)
         return n > 5 && !strcmp(name + n - 5, ".json");
 }
 
-/* In memory that ends where the file ends. */
+/* Reads the file into memory that ends where the file ends. */
 static char *read_file(const char *path, size_t *ret_bytes)
 {
         static char bytes[1 << 20];
@@ -43,7 +43,7 @@ static char *read_file(const char *path, size_t *ret_bytes)
         return memcpy(exact, bytes, *ret_bytes);
 }
 
-/* This one gives a key twice, which RFC 8259 leaves open and we do not. */
+/* This file gives a key twice, which RFC 8259 leaves open and which our reader refuses. */
 static bool is_ours_to_refuse(const char *name)
 {
         return !strncmp(name, "y_object_duplicated_key", 23);

@@ -1,6 +1,6 @@
 /*
- * A novel in pieces, to a daemon and back: text to ids to text, byte for byte, with the
- * tokenizers that people have.
+ * Sends a novel in pieces to a daemon and back: text to ids to text, byte for byte, with widely
+ * used tokenizers.
  *
  * SAMOVAR_DATA says where they are; without it there is nothing to test.
  */
@@ -12,7 +12,7 @@
 #include "tests/e2e/talk.h"
 
 #define PIECE_BYTES 40000u
-#define PIPELINED   4u /* pieces under way */
+#define PIPELINED   4u /* pieces in flight */
 
 static char *novel;
 static size_t novel_bytes;
@@ -61,7 +61,7 @@ static void make_model(const struct house *house)
         setenv("BABBLE", path, 1);
 }
 
-/* Where a character ends, so that the piece is a text. */
+/* Returns where a character ends, so that the piece is valid text. */
 static size_t piece_end(size_t from, uint32_t *seed)
 {
         size_t to;

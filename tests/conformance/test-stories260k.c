@@ -1,8 +1,7 @@
 /*
- * A model that somebody else trained, against numbers that somebody else computed:
- * stories260K, greedy, from a forward pass in double without a KV cache.  The same model is there
- * as llama2.c has it, plain floats one behind another: what the reader of GGUF finds is held
- * against that.
+ * Compares a model that others trained with numbers that others computed: stories260K, greedy, from
+ * a forward pass in double without a KV cache.  The same model is there in llama2.c's format, plain
+ * floats one after another; the test compares the tensors that the GGUF reader finds with it.
  *
  * SAMOVAR_DATA says where the files are; without it there is nothing to test.
  */
@@ -29,7 +28,8 @@ struct story {
 static struct story stories[CASES];
 static char model_path[1024];
 
-/* The list of numbers behind the next "key" after *at; *at moves behind it.  False: no more. */
+/* Reads the list of numbers behind the next "key" after *at, and moves *at behind it.  False: there
+ * are no more. */
 static bool list_next(const char **at, const char *key, double *ret_numbers, size_t *ret_count)
 {
         const char *p = strstr(*at, key);
@@ -79,7 +79,8 @@ static int read_goldens(void **state)
         return 0;
 }
 
-/* How far the first logits are off, and how many tokens are not the golden's, which are fed. */
+/* Returns the error of the first logits, and how many tokens differ from the golden's.  The
+ * golden's tokens are fed. */
 static double run_story(struct rig *rig, const struct story *s, unsigned *ret_others)
 {
         static float logits[RIG_ROWS][VOCAB];
@@ -146,7 +147,7 @@ static void with_half_kv_they_are_nearly_the_same(void **state)
 
 /* llama2.c's order: a kind of tensor, then the layers. */
 static const struct plain {
-        const char *name; /* blk.N: of every layer */
+        const char *name; /* blk.N: a tensor of every layer */
         uint32_t rows, columns;
 } plains[] = {
         { "token_embd.weight", VOCAB, 64 },   { "blk.N.attn_norm.weight", 1, 64 },

@@ -1,5 +1,5 @@
 /*
- * Templates that people have, against prompts that others rendered.
+ * Widely used templates, compared with prompts that other programs rendered.
  *
  * SAMOVAR_DATA says where the files are; without it there is nothing to test.
  */
@@ -99,7 +99,8 @@ static void models_of_the_world_get_their_prompts(void **state)
         arena_free(arena);
 }
 
-/* It prints a list, which in JavaScript is JSON; contrib/reference/templates.py has Python's. */
+/* This template prints a list, which in JavaScript is JSON; contrib/reference/templates.py has
+ * Python's output. */
 #define PRINTED "MadeAgents/Hammer2.1"
 
 static struct value as_python_prints(struct arena *arena)

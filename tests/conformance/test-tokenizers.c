@@ -1,9 +1,9 @@
 /*
- * Four tokenizers that people have, against ids that their makers' programs gave:
- * llama.cpp's pairs of texts and ids, a novel, and bytes that are no text.
+ * Compares four widely used tokenizers with ids that their makers' programs computed: llama.cpp's
+ * pairs of texts and ids, a novel, and bytes that are not valid text.
  *
- * SAMOVAR_DATA says where the files are; without it there is nothing to test.
- * SMV_TEST_SCALE multiplies the random texts; SMV_TEST_SEED is another start of them.
+ * SAMOVAR_DATA says where the files are; without it there is nothing to test. SMV_TEST_SCALE
+ * multiplies the number of random texts; SMV_TEST_SEED is their seed.
  */
 #include "tests/unit/texts.h"
 
@@ -57,7 +57,7 @@ static struct tokenizer *open_kind(const struct kind *kind)
         return tokenizer;
 }
 
-/* The ids of one line against the text's; the last text is empty and has no line. */
+/* Compares the ids of one line with the text's; the last text is empty and has no line. */
 static void check_pair(const struct kind *kind, const struct tokenizer *tokenizer, unsigned number,
                        const char *text, size_t bytes, char **line)
 {

@@ -1,4 +1,4 @@
-/* On top of a talk: status, generations, and what two streams may be to each other. */
+/* Helpers on top of a talk: status, generations, and comparisons of two streams. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +31,7 @@ static void put_texts(msgpack_packer *p, const char *const *texts, size_t count)
                 msgpack_pack_str_with_body(p, texts[i], strlen(texts[i]));
 }
 
-/* One value of the kind; `pieces` is what takes two arguments. */
+/* Packs one value of this kind; put_piece() packs those that take two arguments. */
 static void put_piece(msgpack_packer *p, char kind, const void *bytes, size_t count)
 {
         const uint32_t *ids = bytes;

@@ -14,7 +14,7 @@
 #define SITES_MAX 1024u
 #define TOLD_MAX  32u
 
-/* An allocation's site is where it returns to, a call's is its name. */
+/* The site of an allocation is its return address; the site of a system call is its name. */
 struct site {
         _Atomic uintptr_t key;
         _Atomic bool failed;
@@ -142,7 +142,7 @@ static const struct {
         { "write", { EAGAIN, ENOSPC } },
 };
 
-/* A helping thread writes to nothing but a bell, an eventfd, which cannot fail. */
+/* A helper thread writes to nothing but its bell, an eventfd; that write cannot fail. */
 static bool cannot_fail(const char *call)
 {
         return !strcmp(call, "write") && gettid() != getpid();
@@ -185,7 +185,7 @@ void faults_pause(bool paused)
         atomic_store(&shared->paused, paused);
 }
 
-/* ---- what has been ---- */
+/* ---- reports ---- */
 
 uint32_t faults_failed(void)
 {
@@ -353,7 +353,7 @@ char *OURS(strdup)(const char *text)
 
 #else
 
-/* The C library's own reallocarray() and strdup() come by malloc() and realloc(), that is by us. */
+/* The C library's own reallocarray() and strdup() call malloc() and realloc(), which are ours. */
 void *__libc_memalign(size_t alignment, size_t bytes);
 
 void *aligned_alloc(size_t alignment, size_t bytes)

@@ -1,14 +1,15 @@
 /*
- * Failing the n-th: every allocation and every system call of a process is counted, and those
- * from n on, one or several, fail as the world would fail them.
+ * Fault injection: this counts every allocation and every system call of a process, and makes those
+ * from the n-th on fail, one or several, with errors that occur in the real world.
  *
- * Calls are asked for through daemon/sys.h's hook.  Allocations are taken from under the program:
- * without a sanitizer this file defines malloc() and its kin, so that libevent, msgpack and the C
- * library are counted, too; a sanitizer has its own, so there the linker's --wrap puts us between
- * our objects and it (FAULTS_WRAP).
+ * System calls are reached through the hook of daemon/sys.h.  Allocations are intercepted below the
+ * program.  Without a sanitizer this file defines malloc() and its kin, so that libevent, msgpack
+ * and the C library are counted, too.  A sanitizer has its own malloc(), so there the linker's
+ * --wrap puts this code between our objects and the sanitizer (FAULTS_WRAP).
  *
- * The counts live in memory that is shared with the children: who forked the process under test
- * sees what it has met, and can switch its faults off while it checks something.
+ * The counts live in memory that is shared with the children.  The process that forked the process
+ * under test sees which calls that process has reached, and can switch its faults off while it
+ * checks something.
  */
 #ifndef TESTS_E2E_FAULTS_H
 #define TESTS_E2E_FAULTS_H
@@ -21,41 +22,45 @@ enum fault_kind { FAULT_ALLOC, FAULT_CALL, FAULT_KINDS };
 
 struct fault_plan {
         enum fault_kind kind;
-        uint32_t first,
-                count;    /* the calls [first, first + count) fail; count 0: none, only count */
+        /* The calls [first, first + count) fail; count 0: no call fails, they are only counted. */
+        uint32_t first, count;
         uint32_t flavour; /* which of the errnos that a call may fail with */
 };
 
-/* Once, before anything else. */
+/* Call this once, before anything else. */
 void faults_begin(void);
 /*
- * A sweep tries every so many-th n.  Sweeps that begin one further each have all of them together, or
- * half under a sanitizer, which makes everything slow.  SMV_FAULT_STRIDE=1: each sweep has all.
+ * A sweep tries every n at this stride.  Sweeps that begin one further each cover all n together,
+ * or half of them under a sanitizer, which makes everything slow.  SMV_FAULT_STRIDE=1: each sweep
+ * covers all n.
  */
 uint32_t faults_stride(void);
-/* From here on in this process, and in no other; before it starts a thread. */
+/* Arms the faults from here on, in this process and in no other.  Call it before the process starts
+ * a thread. */
 void faults_arm(const struct fault_plan *plan);
-/* The same process again: nothing is counted or failed any more. */
+/* Disarms the same process: nothing is counted or failed any more. */
 void faults_disarm(void);
 
-/* By any process: what the armed one asks for is neither counted nor failed meanwhile. */
+/* Any process may call this: while paused, calls of the armed process are neither counted nor
+ * failed. */
 void faults_pause(bool paused);
 
-/* Since it was armed: failed calls; whether this one was among them. */
+/* Since the process was armed: the number of failed calls; whether this call was among them. */
 uint32_t faults_failed(void);
 bool faults_failed_call(const char *call);
-/* The first one was an allocation of the C library's own, which may do without: qsort() does. */
+/* True if the first failure was an allocation inside the C library that it can do without, as in
+ * qsort(). */
 bool faults_failed_in_libc(void);
-/* One line for each, as much as addr2line needs. */
+/* Prints one line for each failed site, with as much as addr2line needs. */
 void faults_tell(FILE *to);
 
-/* Since the beginning. */
+/* Sums since the beginning. */
 struct faults_sum {
         uint64_t failed;
         uint32_t sites_met[FAULT_KINDS], sites_failed[FAULT_KINDS];
 };
 struct faults_sum faults_sum(void);
-/* The sites that were met and never failed. */
+/* Prints the sites that were reached and never failed. */
 void faults_tell_missed(FILE *to);
 
 #endif

@@ -16,7 +16,8 @@
 
 #define SKIPPED 77
 
-/* ---- the guest's own process: no cmocka here, whose fail() would run the parent's test on ---- */
+/* ---- the guest's own process: no cmocka here, because its fail() would continue the parent's test
+ * ---- */
 
 static const char *become(uint32_t uid, uint32_t group)
 {
@@ -28,7 +29,7 @@ static const char *become(uint32_t uid, uint32_t group)
                 return "setresgid";
         if (setresuid(uid, uid, uid))
                 return "setresuid";
-        /* It is no longer what its parent was, and the kernel forgets both. */
+        /* The process has changed its user, and so the kernel has reset both of these. */
         prctl(PR_SET_DUMPABLE, 1);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         return NULL;
@@ -44,7 +45,7 @@ static uint64_t now_ns(void)
 
 static bool put(int fd, const void *bytes, size_t count)
 {
-        return write(fd, bytes, count) == (ssize_t)count; /* a pipe takes it whole */
+        return write(fd, bytes, count) == (ssize_t)count; /* a pipe takes it as a whole */
 }
 
 static bool get(int fd, void *bytes, size_t count)
@@ -69,7 +70,7 @@ static void take(struct answer *answer, const struct smv_event *event, uint64_t 
                 answer->tokens[answer->output_tokens++] = event->tokens[i];
 }
 
-/* Begins the stream that is wished for. */
+/* Begins the stream that the question asks for. */
 static int begin(struct smv_client *client, const struct question *question)
 {
         struct smv_generate options = {
@@ -152,7 +153,7 @@ static void live(const struct house *house, int in, int out)
 
 /* ---- the test's side ---- */
 
-/* NULL: there can be two. */
+/* NULL: a second user can be made. */
 static const char *why_no_users(void)
 {
         int status = 0;

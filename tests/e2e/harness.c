@@ -22,7 +22,7 @@
 #define ARGV_MAX 64
 #define SKIPPED  77
 
-/* What is held, by the names that status gives it, and how much of it an idle daemon holds. */
+/* The things that a daemon holds, by their names in status, and how many an idle daemon holds. */
 #define AS_BEFORE UINT64_MAX
 static const struct {
         const char *path;
@@ -312,7 +312,7 @@ const char *quick_model(const struct house *house, const char *context)
         return path;
 }
 
-/* Whether other users than ours are told of as well. */
+/* Returns whether status tells of other users than ours as well. */
 static bool read_gauges(struct talk *talk, struct gauges *ret_now)
 {
         struct reply *reply = talk_ask(talk, "op=s", "status");
@@ -326,7 +326,7 @@ static bool read_gauges(struct talk *talk, struct gauges *ret_now)
         return reply_shows_others(reply);
 }
 
-/* So that what is made once, at the first of its kind, is made before we count. */
+/* Makes the things that the daemon makes once, at the first request of a kind, before we count. */
 static void warm_up(const struct house *house)
 {
         const struct want want = { .prompt = "warm", .max_tokens = 4 };
@@ -337,7 +337,8 @@ static void warm_up(const struct house *house)
         talk_close(talk);
 }
 
-/* Its shadow memory gives it away.  What its allocator maps it never gives back. */
+/* A sanitizer shows by its shadow memory.  Memory that its allocator has mapped is never given
+ * back. */
 static bool is_sanitized(pid_t pid)
 {
         char path[64], *text, *at;
@@ -353,7 +354,7 @@ static bool is_sanitized(pid_t pid)
 
 void house_start(struct house *house, const char *const *flags)
 {
-        /* daemons of tests that run at once would all be on the same cores */
+        /* Without this, daemons of tests that run at once would all be on the same cores. */
         const char *all[ARGV_MAX] = { "--model",     given("BABBLE"), "--socket",
                                       house->socket, "--pin",         "off" };
         uint64_t end = now_ms() + PATIENCE_MS;

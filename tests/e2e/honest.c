@@ -16,8 +16,8 @@ struct honest honest_begin(const struct house *house)
 }
 
 /*
- * Those who misbehave may be the same user, and then his quota is theirs too: whoever is honest is
- * told so, and asks again.
+ * The misbehaving clients may belong to the same user, and then share the honest client's quota.
+ * The daemon refuses the honest client for the quota, and the client asks again.
  */
 static bool ask_again(struct honest *honest, const struct reply *reply)
 {

@@ -1,13 +1,13 @@
 /*
- * An honest client, who streams the same again and again while others misbehave: each time it
- * must be, bit by bit, what it was when he was alone.
+ * An honest client, which streams the same request again and again while other clients misbehave.
+ * Each time the stream must be, bit by bit, the same as when the client was alone.
  */
 #ifndef TESTS_E2E_HONEST_H
 #define TESTS_E2E_HONEST_H
 
 #include "tests/e2e/talk.h"
 
-/* For stories with more connections than a user may make so fast. */
+/* For stories with more connections than the default limits let a user make in that time. */
 #define FAST "--uid-connects-burst", "65536", "--uid-connects-per-s", "65536"
 
 struct honest {
@@ -16,14 +16,15 @@ struct honest {
         uint32_t id, rounds;
 };
 
-/* Alone first, then his first round is under way. */
+/* Streams once alone, then starts the first round. */
 struct honest honest_begin(const struct house *house);
 /*
- * What has come meanwhile; when a round is over it is judged, and the next begins. A round that is
- * refused for the quota of a user whose others misbehave is asked for again.
+ * Reads the records that have come meanwhile.  When a round is over it is judged, and the next one
+ * begins.  If a round is refused because misbehaving clients of the same user used up the quota,
+ * the client asks again.
  */
 void honest_look(struct honest *honest);
-/* Looks for so long. */
+/* Repeats honest_look() for `ms` milliseconds. */
 void honest_look_for(struct honest *honest, uint32_t ms);
 /* The round under way is the last. */
 void honest_end(struct honest *honest);

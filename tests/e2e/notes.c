@@ -19,7 +19,7 @@ struct notes *notes_free(struct notes *notes)
         return NULL;
 }
 
-/* No assert, for it runs in children, too. */
+/* No assert, because this runs in children, too. */
 void notes_take(struct notes *notes, const struct smv_event *event)
 {
         struct note note = { .token_count = (uint32_t)event->token_count,
@@ -40,7 +40,8 @@ void notes_take(struct notes *notes, const struct smv_event *event)
         notes->at[event->sequence] = note;
         if (event->sequence == notes->count)
                 notes->count++;
-        if (event->kind == SMV_EVENT_END) { /* last: who is killed before it comes back */
+        /* set last: a client that is killed before this comes back */
+        if (event->kind == SMV_EVENT_END) {
                 notes->end = *event;
                 notes->ended = true;
         }
@@ -112,7 +113,7 @@ void kept_drop(struct smv_client *client, uint64_t kept)
         kept_refused(client, smv_drop(client, kept), SMV_NO_KEPT, "there is no kept stream");
 }
 
-/* Up to so many events; true: the END was one of them. */
+/* Reads at most `most` events; true: the END was one of them. */
 bool notes_read(struct smv_client *client, struct notes *notes, uint32_t most)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
@@ -127,7 +128,7 @@ bool notes_read(struct smv_client *client, struct notes *notes, uint32_t most)
         return false;
 }
 
-/* In one go, and not kept. */
+/* Reads a whole stream at once; the stream is not kept. */
 void notes_read_whole(struct smv_client *client, const struct smv_generate *ask,
                       struct notes *notes)
 {

@@ -21,7 +21,7 @@ static const char *const settings[] = {
 
 static bool has_uring;
 
-/* Where io_uring is not to be had a scene does without. */
+/* A scene does without io_uring where the kernel does not offer it. */
 static const char *load_of(const struct scene *scene)
 {
         return scene->load && (has_uring || strcmp(scene->load, "uring")) ? scene->load : "auto";
@@ -82,8 +82,9 @@ static int fill_argv(const struct play *play, int fd, char **argv)
 }
 
 /*
- * cmocka catches what a crash raises and goes on with the next test: a daemon that it had caught
- * would be a second run of all our tests.  So the child gets back what was there before.
+ * cmocka catches the signals of a crash and continues with the next test.  If it caught a crash of
+ * the daemon, the child would run all our tests a second time.  So the child restores the former
+ * handlers.
  */
 static const int crashes[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
 #define CRASHES (sizeof(crashes) / sizeof(*crashes))

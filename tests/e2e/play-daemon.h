@@ -4,9 +4,9 @@
 
 #include "tests/e2e/play.h"
 
-/* Before the fork, of a scene by_config. */
+/* Call this before the fork, for a scene that is by_config. */
 void play_write_config(const struct play *play);
-/* In the child; fd: its end, of a scene by_fd. */
+/* Call this in the child; fd: the child's end, for a scene that is by_fd. */
 _Noreturn void play_be_daemon(const struct play *play, int fd);
 
 #endif

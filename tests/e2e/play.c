@@ -16,7 +16,7 @@
 #define FIRST    2
 #define TOKENIZE 3
 
-static struct stream *alone; /* what the probe gets when nothing fails */
+static struct stream *alone; /* the stream that the probe gets when nothing fails */
 static struct plays_sum sum;
 
 /* ---- judging ---- */
@@ -52,7 +52,7 @@ static bool out_of_patience(struct play *play, const char *waiting_for)
         return true;
 }
 
-/* The daemon has ended: remembers how, and says so if that is never right. */
+/* The daemon has ended: remembers how, and reports an end that is never right. */
 static bool is_over(struct play *play)
 {
         struct house *house = play->house;
@@ -69,7 +69,7 @@ static bool is_over(struct play *play)
         return !house->pid;
 }
 
-/* Besides its plan, a daemon that refuses says one thing, in words. */
+/* Besides its plan, a daemon that refuses to start prints one thing, in words. */
 static bool one_clear_line(const char *log)
 {
         static const char *const unclear[] = { "(null)", "Success", "Unknown error", "()" };
@@ -167,7 +167,7 @@ void say_generate(struct talk *talk, uint32_t id, uint32_t tokens)
                  PROMPT, tokens, 0.0, 1);
 }
 
-/* Every id has its reply, and every stream that was accepted its END; or hung up. */
+/* Every id has its reply, and every accepted stream its END; or the daemon has hung up. */
 static bool is_answered(struct play *play, struct talk *talk, uint32_t asked, uint32_t streams)
 {
         bool all = true;
@@ -214,7 +214,8 @@ static void judge_talk(struct play *play, const struct talk *talk)
                 judge_stream(play, talk, talk->streams[i]);
 }
 
-/* A cancel may overtake what it cancels, and a fork come when its parent has ended. */
+/* A cancel may overtake the request that it cancels, and a fork may come after its parent has
+ * ended. */
 static bool is_late(const struct reply *reply)
 {
         return reply->code == SMV_CANCELLED || reply->code == SMV_NO_STREAM;
@@ -282,7 +283,7 @@ static const struct {
 };
 #define GAUGES (sizeof(gauges) / sizeof(*gauges))
 
-/* Of the first play, in which nothing failed. */
+/* Numbers of the first play, in which nothing failed. */
 static struct {
         uint64_t descriptors, threads;
 } rest;
@@ -296,7 +297,8 @@ static struct reply *ask_status(struct play *play, struct talk *talk, uint32_t i
         return talk_replied(talk, id);
 }
 
-/* A descriptor less is the listener's spare; one more is what the log opens if fstat() fails. */
+/* One descriptor fewer is the listener's spare; one more is the one that the log opens if fstat()
+ * fails. */
 static const char *not_at_rest(const struct reply *status, uint64_t *ret_is)
 {
         uint64_t more = faults_failed_call("fstat");
@@ -313,7 +315,7 @@ static const char *not_at_rest(const struct reply *status, uint64_t *ret_is)
         return rest.threads && *ret_is != rest.threads ? "status.threads" : NULL;
 }
 
-/* Asked by a connection that has never had a stream. */
+/* Asks over a connection that has never had a stream. */
 static void look_for_rest(struct play *play, struct talk *talk)
 {
         uint32_t id = IDS;
@@ -356,7 +358,7 @@ static void judge_new_talk(struct play *play, const struct talk *talk)
                 assert_same_stream(stream, alone);
 }
 
-/* Somebody new is served as if nothing had been. */
+/* A new client is served as if nothing had happened. */
 static void serve_new(struct play *play)
 {
         struct talk *talk = play_reach(play);
@@ -381,7 +383,7 @@ static void await_rest(struct play *play)
         talk_close(talk);
 }
 
-/* Told to end, or by_fd left by its client. */
+/* The daemon is told to end or, if by_fd, its client leaves it. */
 static void end_play(struct play *play)
 {
         struct house *house = play->house;
@@ -402,7 +404,7 @@ static void end_play(struct play *play)
                 broken(play, "after SIGTERM it ended with %d", play->status);
 }
 
-/* Until it has its weights, or has ended because they did not come. */
+/* Waits until the daemon has its weights, or has ended because it could not read them. */
 static void await_load(struct play *play)
 {
         while (!is_over(play) && !house_said(play->house, "loaded ") &&

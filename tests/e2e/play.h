@@ -1,16 +1,21 @@
 /*
- * A play: the daemon's real main() in a child of this process, some of whose calls fail, clients
- * who act a scene with it, and a judge.
+ * A play: the daemon's real main() in a child of this process, some of whose calls fail; clients
+ * that act a scene with it; and a judge.
  *
- * What is promised whatever fails: the daemon does not crash and does not hang.  It refuses to
- * start, with one clear line and exit code 1, and until its weights are loaded it may have said
- * hello before and taken requests, which have their END; or it serves: every request gets its one reply or
- * the connection is closed, every accepted one its one END or the connection is closed.  When the
- * fault is over, somebody new is served as if nothing had been, nothing is held, and SIGTERM ends
- * it with exit code 0.
+ * The promise, whatever fails: the daemon does not crash and does not hang.  It does one of two
+ * things:
  *
- * The clients are raw (talk.h), so that the faults are the daemon's alone.  A promise that is
- * broken is told, with the calls that had failed and the daemon's log; a sweep goes on after it.
+ *      It refuses to start, with one clear line and exit code 1.  Until its weights are loaded it
+ *      may have answered hello before and taken requests, which get their END.
+ *
+ *      It serves: every request gets its one reply or the connection is closed, and every accepted
+ *      request gets its one END or the connection is closed.
+ *
+ * When the fault is over, a new client is served as if nothing had happened, nothing is held, and
+ * SIGTERM ends the daemon with exit code 0.
+ *
+ * The clients are raw (talk.h), so that only the daemon has faults.  A broken promise is reported,
+ * with the calls that had failed and the daemon's log; a sweep continues after it.
  */
 #ifndef TESTS_E2E_PLAY_H
 #define TESTS_E2E_PLAY_H
@@ -24,24 +29,25 @@ struct scene {
         const char *name;
         void (*act)(struct play *play);
         bool by_config;   /* its settings come from a file */
-        const char *load; /* the way its weights are read; NULL: as the daemon likes */
-        bool by_fd;       /* one client, over a socket that the daemon is given; it ends with it */
+        const char *load; /* the way its weights are read; NULL: the daemon chooses */
+        /* one client, over a socket that the daemon is given; the daemon ends with it */
+        bool by_fd;
 };
 
 struct play {
         struct house *house;
         const struct scene *scene;
         struct fault_plan plan;
-        uint64_t end_ms; /* of patience */
+        uint64_t end_ms; /* when the patience ends */
         int fd;          /* our end, by_fd; -1: none */
         int status;      /* of the daemon, once its pid is 0 */
         bool served;     /* it has said ok to something */
-        bool failed;     /* the promise is broken; it was told how */
+        bool failed;     /* the promise is broken, and the failure was reported */
 };
 
-/* Once, before cmocka runs anything. */
+/* Call this once, before cmocka runs anything. */
 void play_begin(void);
-/* Makes the model, and plays every scene without a fault, for what is right. */
+/* Makes the model, and plays every scene without a fault, to record the correct results. */
 void play_prepare(struct house *house);
 /* True: the promise was kept. */
 bool play_once(struct house *house, const struct scene *scene, const struct fault_plan *plan);
@@ -59,11 +65,12 @@ enum { HELLO = 1 }; /* its id */
 struct talk *play_reach(struct play *play);
 void say_hello(struct talk *talk);
 void say_hello_for(struct talk *talk, const char *transport, const char *doorbell);
-/* The same prompt always, so that all streams begin alike. */
+/* Always sends the same prompt, so that all streams begin alike. */
 void say_generate(struct talk *talk, uint32_t id, uint32_t tokens);
 
 #define ID(id) (1u << (id))
-/* Waits until what was asked is answered, and what was begun has ended; or for the hang-up. */
+/* Waits until the requests in `asked` are answered and those in `streams` have ended, or until the
+ * daemon hangs up. */
 void play_await(struct play *play, struct talk *talk, uint32_t asked, uint32_t streams);
 void play_await_hangup(struct play *play, struct talk *talk);
 

@@ -20,7 +20,7 @@ struct samples {
 
 struct probe {
         pid_t pid;
-        uint32_t stop; /* to the process: enough */
+        uint32_t stop; /* tells the process to stop */
         struct samples answers, tokens;
 };
 
@@ -47,7 +47,7 @@ static void ask_and_ask(struct probe *probe, const struct house *house)
         while (!__atomic_load_n(&probe->stop, __ATOMIC_RELAXED)) {
                 struct talk *talk = talk_greet(house);
 
-                /* A talk remembers all; so it does not live long. */
+                /* A talk remembers everything, so it does not live long. */
                 for (uint32_t i = 0; i < 256 && !__atomic_load_n(&probe->stop, __ATOMIC_RELAXED);
                      i++, sleep_ms(PAUSE_MS)) {
                         uint64_t start = now_us();

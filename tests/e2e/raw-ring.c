@@ -24,7 +24,7 @@ void raw_hello(struct talk *talk, const char *transport, const char *doorbell, u
                  ++talk->last_id, versions, (size_t)2, transport, doorbell, bytes);
 }
 
-/* Who peeks gets descriptors of his own; those in the message are dropped by whoever reads it. */
+/* A peek gives us descriptors of our own; the read that takes the message drops those in it. */
 static void receive(int fd, int *fds, size_t n)
 {
         char byte;

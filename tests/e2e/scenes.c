@@ -1,4 +1,4 @@
-/* What clients do in a play.  Every step may meet a daemon that refuses, or hangs up. */
+/* The steps of clients in a play.  At every step the daemon may refuse or hang up. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -6,10 +6,10 @@
 #include "tests/e2e/play.h"
 
 #define LONG_TOKENS 40
-#define LARGE       20000 /* more than a frame may have uncharged */
-#define KEEP_MS     50    /* what a failing call has left behind is gone soon */
+#define LARGE       20000 /* more than a frame may have without being charged */
+#define KEEP_MS     50    /* the things that a failing call has left behind are gone soon */
 
-/* A number that a reply brings; or any, where nothing good comes. */
+/* A number that a reply brings; any number if the reply brings none. */
 static uint64_t await_number(struct talk *talk, uint32_t id, const char *name)
 {
         const struct reply *reply;
@@ -20,7 +20,7 @@ static uint64_t await_number(struct talk *talk, uint32_t id, const char *name)
         return reply && reply->ok ? reply_uint(reply, name) : 1;
 }
 
-/* A history, and one that goes another way; its END is as any. */
+/* Makes a history and a fork of it that continues otherwise; its END is as any other. */
 static void hold(struct talk *talk)
 {
         static const uint32_t ids[] = { 'h', 'i' };
@@ -36,7 +36,8 @@ static void hold(struct talk *talk)
         talk_say(talk, "op=s id=u prompt=s", "open", 12, "hi");
 }
 
-/* A stream and a history that would outlive their client; he robs himself, and drops both. */
+/* Makes a stream and a history that would outlive their client.  The client attaches to its own
+ * stream, which takes the stream from itself, and drops both. */
 static void keep(struct talk *talk)
 {
         static const uint32_t ids[] = { 'h', 'i' };
@@ -54,7 +55,8 @@ static void keep(struct talk *talk)
         talk_say(talk, "op=s id=u kept=q", "drop", 19, kept);
 }
 
-/* Two of one prompt, and forks of the first of them: it is all ids, so it has begun by then. */
+/* Two streams of one prompt, and forks of the first one.  The prompt is all ids, so it has begun by
+ * then. */
 static void branch(struct talk *talk, uint32_t id)
 {
         static const uint32_t ids[40] = { 'h', 'i' };
@@ -64,7 +66,7 @@ static void branch(struct talk *talk, uint32_t id)
         talk_say(talk, "op=s id=u stream=u count=u max_tokens=u", "fork", id + 2, id, 2u, 8u);
 }
 
-/* Two clients who ask for all there is, one of whom cancels, and a third who talks nonsense. */
+/* Two clients use every operation, and one of them cancels; a third client sends nonsense. */
 static void ask_all(struct play *play, struct talk *a, struct talk *b, struct talk *c)
 {
         static const uint32_t ids[] = { 'h', 'i' };
@@ -121,8 +123,8 @@ static void say_large(struct talk *talk)
 }
 
 /*
- * More streams than run at once, from one who reads; large frames, from one who says that he has
- * nothing more to ask; and one who goes away in the middle.
+ * Three clients: one reads more streams than run at once; one sends large frames and says that it
+ * has nothing more to ask; one goes away in the middle.
  */
 static void crowd(struct play *play, struct talk *a, struct talk *b, struct talk *c)
 {
@@ -156,8 +158,8 @@ static void act_crowd(struct play *play)
 }
 
 /*
- * Rings: one who would be content with a socket, and cancels; one who insists on a ring; and one
- * who goes with his ring unread.
+ * Rings: one client would accept a socket, and cancels; one client insists on a ring; one client
+ * goes without having read its ring.
  */
 static void rings(struct play *play, struct talk *a, struct talk *b, struct talk *c)
 {
@@ -171,7 +173,7 @@ static void rings(struct play *play, struct talk *a, struct talk *b, struct talk
         talk_say(a, "op=s id=u stream=u", "cancel", 4, 2);
         for (int i = 0; i < 20 && !talk_replied(b, 2) && !b->hung_up; i++)
                 talk_turn(b, 5);
-        shutdown(c->fd, SHUT_RDWR); /* its reply and its descriptors are not received, either */
+        shutdown(c->fd, SHUT_RDWR); /* it receives neither its reply nor its descriptors */
 
         play_await(play, a, ID(HELLO) | ID(2) | ID(3) | ID(4), ID(2) | ID(3));
         play_await(play, b, ID(HELLO) | ID(2), ID(2));
@@ -183,7 +185,7 @@ static void act_rings(struct play *play)
         three(play, rings);
 }
 
-/* Whom the daemon serves alone; he leaves, and it ends. */
+/* The daemon serves only this client; the client leaves, and the daemon ends. */
 static void act_alone(struct play *play)
 {
         struct talk *talk = talk_take(play->fd);

@@ -1,4 +1,4 @@
-/* What a talk does with records, whichever way they came. */
+/* How a talk checks and stores records, whichever way they came. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static struct stream *stream_for(struct talk *talk, uint32_t id)
         return stream;
 }
 
-/* Sorted, none likelier than sure, all together no more than sure. */
+/* The tokens are sorted, none has a probability above 1, and neither has their sum. */
 static void check_told(const struct told *told, uint32_t each)
 {
         double sum = 0;
@@ -56,8 +56,8 @@ static void take_logprobs(struct stream *stream, const uint8_t *payload, size_t 
         memcpy(&head, payload, sizeof(head));
         assert_int_equal(head.token_count, 1);
         assert_int_equal(bytes, sizeof(head) + (1u + head.top_count) * sizeof(struct told));
-        assert_int_equal(stream->told_count,
-                         stream->token_count); /* its TOKENS are not there yet */
+        /* the TOKENS record of the stream is not there yet */
+        assert_int_equal(stream->told_count, stream->token_count);
         if (stream->positioned)
                 assert_int_equal(head.position, stream->position);
         if (stream->told_count)
@@ -107,7 +107,8 @@ static void take_tokens(struct stream *stream, const uint8_t *payload, size_t by
                 stream->text_ends[i] = (uint32_t)stream->text_bytes;
 }
 
-/* It begins where the cache ended; before that only where what was found had no place. */
+/* The divergence is where the cached part ended, or before it where cached blocks found no
+ * place. */
 static void take_divergence(const struct smv_record_end *end)
 {
         if (!end->diverged_at) {
@@ -127,11 +128,12 @@ static void take_end(struct stream *stream, const uint8_t *payload, size_t bytes
         memcpy(end, payload, sizeof(*end));
         assert_in_range(end->reason, SMV_END_EOS, SMV_END_ERROR);
         stream->ended = true;
+        /* this END is not the stream's own, and counts nothing */
         if (end->code == SMV_MOVED)
-                return; /* it is not the stream's own, and counts nothing */
+                return;
         assert_true((end->reason == SMV_END_ERROR) == (end->code != SMV_OK));
         assert_int_equal(end->output_tokens, stream->token_count);
-        if (end->code == SMV_NO_STREAM) /* a fork that began nowhere */
+        if (end->code == SMV_NO_STREAM) /* a fork that never began */
                 assert_int_equal(end->prompt_tokens, 0);
         else
                 assert_true(end->cached_tokens < end->prompt_tokens);

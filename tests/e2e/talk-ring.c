@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLICE_MS 5 /* a sleeper on a futex hears no reply: so often it looks at the socket */
+#define SLICE_MS 5 /* a sleeper on a futex hears no reply, so it looks at the socket this often */
 
 struct talk_ring {
         const struct smv_ring *page;
@@ -22,9 +22,9 @@ struct talk_ring {
         const uint8_t *data;
         size_t page_bytes;
         uint64_t data_bytes, head;
-        uint8_t *copy;    /* of what is being read: it may be emptied under our hands */
-        bool resume;      /* the daemon is to be told that there is room */
-        bool lying, gone; /* gone: emptied; the hang-up is on its way */
+        uint8_t *copy;    /* of the data being read: the daemon may empty the segment meanwhile */
+        bool resume;      /* the daemon is to be told that there is room again */
+        bool lying, gone; /* gone: the daemon has emptied the ring, and the hang-up is on its way */
 };
 
 static uint64_t load_tail(const struct talk_ring *ring)
@@ -38,9 +38,9 @@ static void full_fence(void)
 }
 
 /*
- * Of a client that the daemon has hung up, perhaps while we were copying: then what was copied is
- * nothing.  The magic goes first, so who still sees it has seen no page go.  A client that goes
- * before it has read hello's reply can find it gone from the start.
+ * True if the daemon has hung up on this client, perhaps while we were copying: then the copy is
+ * worthless.  The magic goes first, so a reader that still sees it has lost no page.  A client that
+ * goes before it has read hello's reply can find the ring gone from the start.
  */
 static bool is_gone(struct talk_ring *ring)
 {
@@ -202,7 +202,7 @@ bool talk_ring_take(struct talk *talk)
         return true;
 }
 
-/* A half-closed client cannot say it; one whose socket is full says it later. */
+/* A half-closed client cannot send it; one whose socket is full sends it later. */
 void talk_ring_resume(struct talk *talk)
 {
         struct talk_ring *ring = talk->ring;

@@ -76,7 +76,7 @@ static void copy_text(char *to, size_t size, const msgpack_object *from)
                 snprintf(to, size, "%.*s", (int)from->via.str.size, from->via.str.ptr);
 }
 
-/* {id, ok: true, ...} or {id, error, code, message, field?}, and nothing between. */
+/* {id, ok: true, ...} or {id, error, code, message, field?}, and nothing else. */
 static void check_reply(const struct reply *reply)
 {
         const msgpack_object *ok = reply_at(reply, "ok");
@@ -168,7 +168,7 @@ static void take_frames(struct talk *talk)
         memmove(talk->in, talk->in + at, talk->in_count);
 }
 
-/* Descriptors may come once, both of a ring, with the first byte of the first reply. */
+/* Descriptors may come once: the two of a ring, with the first byte of the first reply. */
 static void take_descriptors(struct talk *talk, struct msghdr *message)
 {
         const struct cmsghdr *rights = CMSG_FIRSTHDR(message);
@@ -215,7 +215,8 @@ static bool take_socket(struct talk *talk)
         return true;
 }
 
-/* All of them lie down; who is woken wakes the others.  One futex can be slept on, not several. */
+/* All talks announce that they sleep; the one that is woken wakes the others.  A thread can sleep
+ * on one futex, and not on several. */
 static void wait_for(struct talk *const *talks, size_t count, int timeout_ms)
 {
         struct pollfd fds[TALKS_MAX];
@@ -366,8 +367,9 @@ bool talk_send(struct talk *talk, const void *bytes, size_t count)
                         at += n;
                         count -= (size_t)n;
                 } else if (errno != EAGAIN && errno != EINTR) {
+                        /* the bytes that the daemon sent before it hung up */
                         while (talk_turn(talk, PATIENCE_MS))
-                                ; /* what it said before it hung up */
+                                ;
                         break;
                 } else {
                         assert_true(poll(&poll_fd, 1, PATIENCE_MS) > 0);
@@ -428,7 +430,7 @@ struct reply *talk_ask(struct talk *talk, const char *format, ...)
         va_start(values, format);
         frame_vput(&frame, whole, values);
         va_end(values);
-        frame.at[4]++; /* one pair more; a fixmap's count is its low half */
+        frame.at[4]++; /* one more pair; a fixmap's count is its low half */
         bytes_put(&frame, "\xa2id\xce", 4);
         bytes_put(&frame, (uint8_t[]){ id >> 24, id >> 16 & 255, id >> 8 & 255, id & 255 }, 4);
         for (size_t i = 0; i < 4; i++)

@@ -1,9 +1,9 @@
 /*
- * A client in the raw: frames out, replies and records in.
+ * A raw client: it sends frames and reads replies and records.
  *
- * It shares nothing with libsamovar or the daemon but the public headers, and believes nothing:
- * every reader here checks that a stream's records are numbered without a gap, that positions
- * follow each other, that nothing comes after an END and that the END's counts are right.
+ * It shares nothing with libsamovar or the daemon but the public headers, and trusts nothing. Every
+ * reader here checks that a stream's records are numbered without a gap, that positions follow each
+ * other, that nothing comes after an END and that the END's counts are right.
  */
 #ifndef TESTS_E2E_TALK_H
 #define TESTS_E2E_TALK_H
@@ -39,28 +39,29 @@ struct stream {
         size_t token_count;
         char *text;
         size_t text_bytes;
-        uint32_t *text_ends; /* by token: how much text had come when it had */
-        uint32_t sequence;   /* of its next record */
+        uint32_t *text_ends; /* by token: how many bytes of text had come when the token had */
+        uint32_t sequence;   /* of the next record */
         bool ended, positioned;
-        uint32_t position; /* of its next token */
+        uint32_t position; /* of the next token */
         struct smv_record_end end;
-        struct told *told; /* token by token, if they were asked for */
+        struct told *told; /* log-probabilities by token, if they were asked for */
         uint32_t told_each;
-        size_t told_count; /* of tokens; one more than token_count: its TOKENS come next */
+        /* of tokens; it may be one more than token_count: the TOKENS record comes next */
+        size_t told_count;
 };
 
-/* How records come: in frames, or through a ring, of which news comes by one bell or another. */
+/* How records come: in frames, or through a ring whose news is signalled by one of two bells. */
 enum talk_transport { TALK_SOCKET, TALK_KICK, TALK_FUTEX };
 
 struct talk {
         int fd;
         enum talk_transport transport;
         struct talk_ring *ring; /* NULL: records come in frames */
-        bool leaves_ring;       /* to a test that reads it in its own way */
-        bool bells_must_ring;   /* no send() of the daemon's fails by design */
+        bool leaves_ring;       /* leaves the ring to a test that reads it in its own way */
+        bool bells_must_ring;   /* no send() of the daemon fails by design */
         bool passed;            /* `fds` have come, and are not mapped yet */
         int fds[2];
-        bool in_frame; /* one is half sent: nothing may come between */
+        bool in_frame; /* a frame is half sent: nothing else may be sent in between */
         bool hung_up;
         uint32_t last_id;
         uint8_t *in;
@@ -73,89 +74,91 @@ struct talk {
 };
 
 struct talk *talk_take(int fd);
-struct talk *talk_open(const struct house *house);  /* connected, nothing said */
-struct talk *talk_greet(const struct house *house); /* hello said and answered */
-struct talk *talk_close(struct talk *talk);         /* takes NULL */
+struct talk *talk_open(const struct house *house);  /* connected, nothing sent */
+struct talk *talk_greet(const struct house *house); /* hello sent and answered */
+struct talk *talk_close(struct talk *talk);         /* NULL is fine */
 int connect_raw(const struct house *house);         /* a socket, or -1; asserts nothing */
 
 /*
- * A greeting asks for what SMV_TEST_TRANSPORT says, socket, ring (with kicks) or futex, so that
- * the same stories are told over all of them; unset, it is the socket.
+ * A greeting asks for the transport in SMV_TEST_TRANSPORT: socket, ring (with kicks) or futex, so
+ * that the same stories run over all of them.  If it is unset, the transport is the socket.
  */
 enum talk_transport talk_transport(void);
 struct talk *talk_greet_by(const struct house *house, enum talk_transport transport);
 struct reply *talk_hello(struct talk *talk, enum talk_transport transport);
 
 /*
- * One frame of fields "op=s id=u": s text, t text and size_t, b binary and size_t, u unsigned,
- * q uint64_t, i int, f double, y bool, n nil, I ids and size_t, S texts and size_t, x raw msgpack
- * and size_t.  Appended to `to`.
+ * Appends to `to` one frame of fields "op=s id=u": s text, t text and size_t, b binary and size_t,
+ * u unsigned, q uint64_t, i int, f double, y bool, n nil, I ids and size_t, S texts and size_t, x
+ * raw msgpack and size_t.
  */
 void frame_vput(struct bytes_out *to, const char *format, va_list values);
 void frame_put(struct bytes_out *to, const char *format, ...);
 void bytes_put(struct bytes_out *to, const void *bytes, size_t count);
 
-/* All of it, reading meanwhile what comes; false once the daemon has hung up. */
+/* Sends all bytes and meanwhile reads whatever comes; false once the daemon has hung up. */
 bool talk_send(struct talk *talk, const void *bytes, size_t count);
 bool talk_say(struct talk *talk, const char *format, ...);
-/* Reads what is there, waiting for at most so long; false: nothing came. */
+/* Reads the bytes that are there, waiting at most `timeout_ms`; false: nothing came. */
 bool talk_turn(struct talk *talk, int timeout_ms);
-/* The same with many. */
+/* The same for several talks. */
 void talks_turn(struct talk *const *talks, size_t count, int timeout_ms);
 
-/* Takes the record at `at`, of at most `count` bytes: how many it took. */
+/* Takes the record at `at`, of at most `count` bytes; returns how many bytes it took. */
 size_t talk_record(struct talk *talk, const uint8_t *at, size_t count);
 
 /* Waits for the reply to this id that was not taken yet. */
 struct reply *talk_reply(struct talk *talk, uint64_t id);
-/* Asks with an id of its own; waits for the reply. */
+/* Sends a request with an id of its own, and waits for the reply. */
 struct reply *talk_ask(struct talk *talk, const char *format, ...);
 /* Waits for the stream's END. */
 struct stream *talk_end(struct talk *talk, uint32_t id);
-struct stream *talk_stream(const struct talk *talk, uint32_t id); /* its latest; NULL: no record */
-/* Waits until the daemon has hung up, having said all it had to say. */
+/* its latest stream; NULL: no record */
+struct stream *talk_stream(const struct talk *talk, uint32_t id);
+/* Waits until the daemon has hung up, after it sent everything that it had to send. */
 void talk_hangup(struct talk *talk);
-/* Is there a reply to this id now? */
+/* The reply to this id, if it has come already; NULL otherwise. */
 struct reply *talk_replied(const struct talk *talk, uint64_t id);
 
 /* A value in a reply by its path, "status.blocks.held"; NULL: there is none. */
 const msgpack_object *reply_at(const struct reply *reply, const char *path);
-uint64_t reply_uint(const struct reply *reply, const char *path); /* fails if it is none */
-/* Of a status: do others than the first in `charges` have more there than what is cached? */
+uint64_t reply_uint(const struct reply *reply, const char *path); /* fails if there is none */
+/* Of a status reply: do users other than the first in `charges` show more than what is cached? */
 bool reply_shows_others(const struct reply *reply);
-/* Asks for status; one number of it. */
+/* Asks for status; returns one number of it. */
 uint64_t talk_status(struct talk *talk, const char *path);
-/* The same by a connection of its own. */
+/* The same over a connection of its own. */
 uint64_t house_status(const struct house *house, const char *path);
 
 struct want {
         const char *prompt;
         size_t prompt_bytes; /* 0: up to its NUL */
         bool as_ids;         /* the same prompt, but as ids */
-        uint32_t max_tokens; /* 0: not said */
+        uint32_t max_tokens; /* 0: not sent */
         double temperature;
         uint32_t top_k;
-        double top_p, min_p; /* 0: not said */
+        double top_p, min_p; /* 0: not sent */
         uint64_t seed;
         const char *stop; /* NULL: none */
         bool ignore_eos;
-        const char *class; /* NULL: not said */
-        uint32_t told; /* logprobs of so many tokens, the one that comes among them; 0: not said */
+        const char *class; /* NULL: not sent */
+        /* log-probabilities of this many tokens, the chosen token included; 0: not sent */
+        uint32_t told;
 };
 
-/* With so much told a token takes 320 bytes: LONG_TOLD of them, each stream alone, are more than the
- * smallest ring and a socket take without a reader. */
+/* With TOLD_MOST log-probabilities a token takes 320 bytes.  LONG_TOLD tokens of one stream are
+ * more than the smallest ring and a socket hold together without a reader. */
 #define TOLD_MOST 33u
 #define LONG_TOLD 1500u
 
-/* Sends and does not wait: the id. */
+/* Sends without waiting; returns the id. */
 uint32_t talk_generate(struct talk *talk, const struct want *want);
-/* Sends, waits for the end, which the caller may keep as long as the talk. */
+/* Sends and waits for the end.  The caller may use the stream as long as the talk exists. */
 struct stream *talk_whole(struct talk *talk, const struct want *want);
 
-/* Ids, text and END are the same, times aside. */
+/* Ids, text and END are the same, apart from times. */
 void assert_same_stream(const struct stream *a, const struct stream *b);
-/* a's ids and text are the beginning of b's. */
+/* The ids and text of a are the beginning of b's. */
 void assert_prefix_stream(const struct stream *a, const struct stream *b);
 struct stream *stream_copy(const struct stream *stream);
 struct stream *stream_free(struct stream *stream);

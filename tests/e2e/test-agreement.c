@@ -1,11 +1,11 @@
 /*
- * The model that is shipped, served by two daemons: by the definition (kernels/ref), and by the CPU, or the
- * GPU's kernels under their emulator.
+ * Compares the shipped model in two daemons: one computes with the definition (kernels/ref), the
+ * other with the CPU, or with the GPU's kernels under their emulator.
  *
- * Both answer the same questions, always with the likeliest token.  They round apart, so their
- * log-probabilities are near each other and not the same, and where the definition's two best tokens are a
- * near tie the answers may part: what comes behind that has another text before it and is not compared.
- * What is compared is printed.
+ * Both answer the same questions, always with the likeliest token.  They round differently, so
+ * their log-probabilities are near each other and not equal.  Where the definition's two best
+ * tokens are a near tie the answers may differ.  The rest of such an answer follows another text
+ * and is not compared.  The amount that was compared is printed.
  */
 #include <math.h>
 #include <stdio.h>
@@ -14,18 +14,19 @@
 
 #include "tests/e2e/talk.h"
 
-#define TOLD   9u /* the picked token's, and the eight likeliest ones' */
+#define TOLD   9u /* the chosen token's, and those of the eight likeliest */
 #define TOKENS 12u
 
-/* Of a log-probability of l, times 1 - l: the worst there may be, and the root of the mean square of all. */
+/* Limits for the difference of a log-probability l, in units of 1 - l: the worst one, and the root
+ * of the mean square of all. */
 struct nearness {
         double worst, mean;
 };
-static const struct nearness bfloats = { 0.02, 0.004 }; /* a GPU's rows of x */
-static const struct nearness bytes = { 0.04, 0.008 };   /* the CPU's */
-static const struct nearness *near;                     /* which of them it is to be now */
+static const struct nearness bfloats = { 0.02, 0.004 }; /* a GPU rounds the rows of x to bfloats */
+static const struct nearness bytes = { 0.04, 0.008 };   /* the CPU rounds them to bytes */
+static const struct nearness *near;                     /* the limits that hold now */
 
-/* The first is read alone, in one step: it is long enough for the kernels that are for prompts. */
+/* The first question is read alone, in one step: it is long enough for the kernels for prompts. */
 static const char *const questions[] = {
         "Here is what I wrote down yesterday, please tell me in a few words what it is about. "
         "In the morning we went down to the river with the two dogs, because the sun was out and "
@@ -39,7 +40,7 @@ static const char *const questions[] = {
         "Name three fruits.",
 };
 #define QUESTIONS (sizeof(questions) / sizeof(*questions))
-#define LONG      150u /* tokens that the first one has at least */
+#define LONG      150u /* the first question has at least this many tokens */
 
 static char library[512];
 
@@ -70,7 +71,7 @@ static uint32_t ask(struct talk *talk, const char *question)
         return talk->last_id;
 }
 
-/* The others come together: while one is read, others are answered. */
+/* The other questions come together: while one is read, others are answered. */
 static struct answers ask_all(const struct house *house)
 {
         struct talk *talk = talk_greet(house);
@@ -87,7 +88,8 @@ static struct answers ask_all(const struct house *house)
         return answers;
 }
 
-/* Small, for the emulator's sake; and a prompt may hold up streams for as long as it takes there. */
+/* The pool is small, because the emulator is slow.  For the same reason a prompt may hold up
+ * streams for as long as it takes. */
 static struct answers answers_by(struct house *house, const char *backend, const char *way)
 {
         struct answers answers;
@@ -102,8 +104,10 @@ static struct answers answers_by(struct house *house, const char *backend, const
 }
 
 struct sum {
-        uint32_t tokens, same; /* of the definition's answers, and of both from their beginnings */
-        uint32_t count;        /* of differences */
+        /* of the definition's answers; of these, those that both daemons chose from the beginning
+         * on */
+        uint32_t tokens, same;
+        uint32_t count; /* the number of differences */
         double squares;
 };
 
@@ -112,7 +116,7 @@ static double allowed(const struct told *told)
         return near->worst * (1 - (double)told->logprob);
 }
 
-/* The likeliest token is not, by so little that what is allowed to both can turn them around. */
+/* The likeliest token leads by so little that the permitted differences can reverse the order. */
 static bool is_near_tie(const struct stream *stream, uint32_t at)
 {
         const struct told *told = &stream->told[at * TOLD];
@@ -121,7 +125,8 @@ static bool is_near_tie(const struct stream *stream, uint32_t at)
                allowed(&told[1]) + allowed(&told[2]);
 }
 
-/* The largest difference in what they tell of tokens that both tell of, of what is allowed. */
+/* The largest difference between log-probabilities of tokens that both daemons report, as a share
+ * of the permitted one. */
 static double differ_at(const struct stream *ref, const struct stream *is, uint32_t at,
                         struct sum *sum)
 {
@@ -145,7 +150,8 @@ static double differ_at(const struct stream *ref, const struct stream *is, uint3
         return worst;
 }
 
-/* Where answers to one question part, having the same text up to there. */
+/* The position where two answers to one question begin to differ; up to there the text is the
+ * same. */
 static uint32_t part(const struct stream *ref, const struct stream *is)
 {
         uint32_t at = 0;
@@ -196,7 +202,7 @@ static void compare(uint32_t question, const struct stream *ref, const struct st
         assert_true(whole || is_near_tie(ref, parted));
 }
 
-/* `name` is what the backend calls itself in that way, if it says so. */
+/* `name` is the name that the backend reports in that way of computing, if it reports one. */
 static void compare_all(struct house *house, const char *backend, const char *way, const char *name,
                         const struct nearness *how_near)
 {
@@ -245,6 +251,6 @@ int main(void)
 
         need((const char *const[]){ "SAMOVARD", "SOURCES", "SMV_TEST_CUDA_LIBRARY", NULL });
         snprintf(library, sizeof(library), "%s", given("SMV_TEST_CUDA_LIBRARY"));
-        unsetenv("SMV_TEST_CUDA_LIBRARY"); /* else all houses were the GPU's */
+        unsetenv("SMV_TEST_CUDA_LIBRARY"); /* otherwise all houses would compute with the GPU */
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

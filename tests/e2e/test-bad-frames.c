@@ -1,6 +1,7 @@
 /*
- * Bytes that are no frame, or no map, or too much of one: one reply that says so, then the
- * connection ends; it is taken however it was cut; and nobody else is any the wiser.
+ * Bytes that are no frame, or no map, or too much of one.  The client gets one reply that says so,
+ * then the connection ends.  A frame is taken however its bytes were cut.  Other clients notice
+ * nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static void put_frame(struct bytes_out *to, const void *body, size_t bytes)
         bytes_put(to, body, bytes);
 }
 
-/* Sent by a client of its own: one reply, BAD_FRAME, and the end. */
+/* A client of its own sends the bytes: it gets one reply, BAD_FRAME, and the connection ends. */
 static void assert_fatal(const struct house *house, const struct bytes_out *bytes, uint64_t id,
                          const char *words)
 {
@@ -29,7 +30,7 @@ static void assert_fatal(const struct house *house, const struct bytes_out *byte
 
         talk_send(talk, bytes->at, bytes->count);
         talk_hangup(talk);
-        assert_int_equal(talk->reply_count, 2); /* hello's is the first */
+        assert_int_equal(talk->reply_count, 2); /* the first one is hello's */
         reply = talk->replies[1];
         if (reply->ok || reply->code != SMV_BAD_FRAME || reply->id != id ||
             !strstr(reply->message, words))
@@ -94,7 +95,7 @@ static void what_is_no_map_ends_the_connection_after_one_reply(void **state)
         house_stop(house);
 }
 
-/* The length word alone is enough; what it announces is never waited for. */
+/* The length word alone is enough; the daemon never waits for the bytes that it announces. */
 static void frame_too_long_is_refused_from_its_length_alone(void **state)
 {
         static const uint32_t lengths[] = { (64 << 10) + 1, 1 << 20, INT32_MAX, UINT32_MAX };
@@ -115,7 +116,7 @@ static void frame_too_long_is_refused_from_its_length_alone(void **state)
         house_stop(house);
 }
 
-/* A frame of exactly the limit is a frame: its prompt is what is too long. */
+/* A frame of exactly the limit is a frame: the prompt in it is too long. */
 static void frame_of_the_whole_limit_is_taken(void **state)
 {
         static char text[64 << 10];
@@ -138,7 +139,7 @@ static void frame_of_the_whole_limit_is_taken(void **state)
         house_stop(house);
 }
 
-/* 32 levels and 64 keys are looked at, and refused for what they are; one more is no frame. */
+/* 32 levels and 64 keys are read, and refused for their content; with one more it is no frame. */
 static void depth_and_keys_have_their_limits_to_the_one(void **state)
 {
         struct house *house = *state;
@@ -155,7 +156,7 @@ static void depth_and_keys_have_their_limits_to_the_one(void **state)
                         bytes_put(&nest, "\x91", 1);
                 bytes_put(&nest, "\x90", 1);
                 frame_put(&frame, "op=s id=u nest=x", "status", 5u, nest.at, nest.count);
-                if (levels == 31) { /* and the map: 32 */
+                if (levels == 31) { /* with the map these are 32 */
                         talk_send(talk, frame.at, frame.count);
                         assert_int_equal(talk_reply(talk, 5)->code, SMV_BAD_FIELD);
                 } else {
@@ -186,7 +187,8 @@ static void depth_and_keys_have_their_limits_to_the_one(void **state)
         house_stop(house);
 }
 
-/* A bomb: many arrays that each declare what is left.  It must cost no more than its bytes. */
+/* A bomb: many arrays, each of which declares all the bytes that are left.  It must cost no more
+ * than its bytes. */
 static void nested_claims_cost_nothing(void **state)
 {
         struct house *house = *state;
@@ -249,7 +251,7 @@ static void keys_that_are_no_names_are_refused_and_shown_safely(void **state)
         house_stop(house);
 }
 
-/* A whole conversation, and what is answered to it. */
+/* A whole conversation, and the replies to it. */
 static struct bytes_out conversation(void)
 {
         struct bytes_out all = { 0 };
@@ -311,7 +313,7 @@ static void conversation_may_be_cut_anywhere(void **state)
         house_stop(house);
 }
 
-/* The same, and the client is gone at that place. */
+/* The same, but the client is gone after that byte. */
 static void conversation_may_end_anywhere(void **state)
 {
         struct bytes_out all = conversation();

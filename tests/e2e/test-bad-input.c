@@ -1,7 +1,7 @@
 /*
- * Bad input: one clear reply that names the field and the limit, the connection unharmed (or
- * ended, where nothing after it could be trusted), and nobody else any the wiser: while all this
- * is sent, an honest client streams, and its text stays what it is when it is alone.
+ * Bad input gets one clear reply that names the field and the limit.  The connection stays
+ * unharmed, or ends where nothing after the input could be trusted.  Other clients notice nothing:
+ * while all this is sent, an honest client streams, and its text is the same as when it is alone.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,7 +130,7 @@ static const struct bad_value {
         FOREIGN("prompt"),
 };
 
-/* One reply, of this kind; then the connection does as before. */
+/* The client gets one reply, of this kind; then the connection works as before. */
 static void assert_refusal(struct talk *talk, struct honest *honest, uint32_t id,
                            enum smv_code code, const char *field, const char *limit)
 {
@@ -171,7 +171,7 @@ static void every_value_out_of_range_is_refused_by_name(void **state)
         house_stop(house);
 }
 
-/* Requests where the one field is the matter. */
+/* Requests in which only one field is wrong. */
 static void prompts_and_ids_that_are_none_are_refused(void **state)
 {
         static const struct {
@@ -267,7 +267,7 @@ static void missing_and_clashing_fields_are_refused(void **state)
         talk_say(talk, "op=s id=u prompt=s", "status", id, "a");
         assert_refusal(talk, &honest, id, SMV_BAD_FIELD, "prompt", "status");
 
-        /* Without an id of its own a refusal has 0. */
+        /* A refusal of a request without an id has the id 0. */
         talk_say(talk, "op=s", "status");
         assert_refusal(talk, &honest, 0, SMV_MISSING, "id", "missing");
         talk_say(talk, "op=s id=u", "status", 0u);

@@ -1,4 +1,5 @@
-/* The bench of the batching policies, in small: every request of every run is measured, and drawn. */
+/* The bench of the batching policies on a small scale: it measures every request of every run, and
+ * draws them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ static void put_file(const struct house *house, const char *name, const char *te
         fclose(file);
 }
 
-/* What it says of one request after "policy,load,round,": its order of events, and its lengths. */
+/* The text of one request after "policy,load,round,": the order of its events, and its lengths. */
 static void assert_sound(const char *line, uint32_t request)
 {
         static const uint32_t outputs[REQUESTS] = { 5, 9, 2, 12, 7, 30 };
@@ -99,8 +100,8 @@ static void a_trace_that_is_none_ends_the_bench_with_a_sentence(void **state)
 }
 
 /*
- * By hand.  First tokens after 1, 2 and 9 s; then a token every 0.1 s, every 0.5 s, and none.  It
- * takes 10 s for 11 + 3 + 1 tokens; the first request alone is in time.
+ * Computed by hand.  First tokens come after 1, 2 and 9 s; then a token every 0.1 s, every 0.5 s,
+ * and none.  It takes 10 s for 11 + 3 + 1 tokens; only the first request is in time.
  */
 static void figures_are_what_one_finds_by_hand(void **state)
 {

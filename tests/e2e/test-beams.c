@@ -13,7 +13,7 @@
 
 #define WAYS_MAX   16u
 #define TOKENS_MAX 256u
-#define NEAR       2e-4 /* of a score; ways nearer than this to each other may change places */
+#define NEAR       2e-4 /* in score; beams that are nearer than this may change places */
 
 struct search {
         unsigned width, max_tokens, way_count;
@@ -68,7 +68,7 @@ static bool is_same(const struct found *wanted, const struct smv_beam_result *fo
                !memcmp(wanted->tokens, found->tokens, wanted->count * sizeof(uint32_t));
 }
 
-/* One that is not where it should be has a neighbour that is as good. */
+/* A beam that is not in its expected place has a neighbour that is as good. */
 static bool is_tie(const struct search *s, unsigned at)
 {
         double near = NEAR * fmax(1, fabs(s->ways[at].score));
@@ -115,11 +115,12 @@ static void the_ways_are_those_that_transformers_finds(void **state)
         snprintf(path, sizeof(path), "%s/tests/golden/shipped/beams.txt", given("SOURCES"));
         in = fopen(path, "r");
         assert_non_null(in);
-        /* the cpu rounds rows to bytes, and finds other ways where there is little between them */
+        /* the cpu rounds rows to bytes, and finds other beams where scores are close */
         HOUSE(house, "--kv", "f32", "--backend", "ref");
         client = meet(house);
         while (read_search(in, &search)) {
-                if (!house->sanitized || searches % 4 == 0) /* of each kind; there rows are dear */
+                /* of each kind; there rows are expensive */
+                if (!house->sanitized || searches % 4 == 0)
                         compare(client, &search, &ties);
                 searches++;
         }
@@ -154,7 +155,7 @@ static void a_handle_that_is_begun_from_stays_as_it_is_and_texts_go_on_from_it(v
         assert_in_range(found->token_count, 1, 8);
         assert_true(found->text_bytes > 1 && *found->text == ' ');
 
-        /* Nothing but the best way is what the handle would say of itself. */
+        /* The best beam alone is what the handle would generate itself. */
         beam.width = 1;
         assert_int_equal(smv_beam(client, &beam, &found, &count), 0);
         memcpy(whole, found->tokens, found->token_count * sizeof(*whole));

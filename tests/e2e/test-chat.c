@@ -20,7 +20,7 @@
         "'<|im_end|>\\n' }}{% endfor %}"                                                           \
         "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
 
-/* GPT-2's letter for a byte: what is printable stands for itself, the rest comes behind. */
+/* GPT-2's letter for a byte: a printable byte stands for itself, the others come behind. */
 static size_t put_vocabulary(char *to)
 {
         unsigned other = 256;
@@ -54,7 +54,7 @@ static void write_file(const struct house *house, const char *name, const char *
         assert_int_equal(fclose(out), 0);
 }
 
-/* With this template; NULL: with none. */
+/* Starts the daemon with a model that has this template; NULL: none. */
 static void start(struct house *house, const char *chat_template)
 {
         char model[128], vocabulary[128], text[16384];
@@ -156,7 +156,8 @@ static void a_user_who_types_a_control_token_ends_nobody_s_turn(void **state)
         expect_ids(reply, wanted);
         unsay(&said);
 
-        /* Nor does he by his role, or in two halves around what the template writes. */
+        /* A user cannot write a control token by the role either, or in two halves around the
+         * template's text. */
         say(&said, "<|im_end|>", "", NULL);
         reply = talk_ask(talk, "op=s messages=x tokenize=y add_generation_prompt=y", "template",
                          DATA(said), 1, 0);
@@ -325,7 +326,8 @@ static void hostile_messages_are_refused_by_name_and_hurt_nobody(void **state)
         house_stop(house);
 }
 
-/* Each of them is work for as long as a template may work; the last is not waited for. */
+/* Each conversation is as much work as a template is allowed to do; the test does not wait for the
+ * last one. */
 static void who_cancels_while_conversations_are_rendered_waits_for_none(void **state)
 {
         enum { MANY = 12 };

@@ -1,9 +1,9 @@
 /*
- * libsamovar, each time another allocation of which fails, once or twenty times in a row, beside a
- * daemon that is well.
+ * Makes allocations of libsamovar fail, each time another one, once or twenty times in a row,
+ * beside a daemon that works.
  *
- * What is promised: no crash and no hang; the call says -ENOMEM and can be made again, or the
- * connection is lost and every stream has its END all the same; and the daemon keeps nothing.
+ * The promise: no crash and no hang.  The call returns -ENOMEM and can be made again, or the
+ * connection is lost and every stream still has its END.  The daemon keeps nothing.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,14 +35,14 @@ struct visit {
         enum smv_transport transport;
         struct seen streams[STREAMS];
         size_t stream_count;
-        uint32_t no_memory; /* so many calls have said -ENOMEM */
+        uint32_t no_memory; /* the number of calls that returned -ENOMEM */
         bool lost;
 };
 
-static struct seen alone;        /* what a stream brings when nothing fails */
-static uint32_t no_memory, lost; /* calls that said -ENOMEM, connections that were lost */
+static struct seen alone;        /* the stream's content when nothing fails */
+static uint32_t no_memory, lost; /* calls that returned -ENOMEM, connections that were lost */
 
-/* What a call has come to: true: done; false: the connection is lost. */
+/* The result of a call: true: it is done; false: the connection is lost. */
 static bool is_done(struct visit *visit, int r)
 {
         struct smv_problem problem = { SMV_SIZE(smv_problem) };
@@ -58,7 +58,8 @@ static bool is_done(struct visit *visit, int r)
         return false;
 }
 
-/* -ENOMEM, each time for another failure, and then something else. */
+/* Repeats the call while it returns -ENOMEM, each time for another failure, until it returns
+ * another result. */
 #define PERSIST(visit, call)                                                                       \
         ({                                                                                         \
                 int persist_r;                                                                     \
@@ -155,7 +156,7 @@ static void take_event(struct visit *visit, const struct smv_event *event)
                 assert_int_equal(event->code, SMV_LOST);
 }
 
-/* To the last END; a lost connection, too, ends its streams first. */
+/* Reads to the last END; a lost connection also ends its streams first. */
 static void read_all(struct visit *visit)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
@@ -189,7 +190,7 @@ static void judge(const struct visit *visit)
                 assert_int_equal(visit->stream_count, STREAMS);
 }
 
-/* All there is to ask; the second stream is cancelled. */
+/* Uses every call; the second stream is cancelled. */
 static void act(struct visit *visit, const struct house *house)
 {
         bool open = arrive(visit, house) && ask(visit);
@@ -263,7 +264,7 @@ static void allocations_fail_for_a_while_of_a_client_with_a_ring(void **state)
         guest(state, SMV_TRANSPORT_RING, PERSISTENT);
 }
 
-/* When a story fails in the middle, what is armed must not fail the others. */
+/* When a story fails in the middle, the armed faults must not fail the others. */
 static int tear_down(void **state)
 {
         struct house *house = *state;

@@ -1,4 +1,4 @@
-/* The samovar command asked for many at once, and for what shows a fork. */
+/* The samovar command when it asks for several streams at once, and the demo that shows a fork. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 
 #define SAMOVAR given("SAMOVAR")
 
-/* What the daemon says with this choice, to a raw client. */
+/* The daemon's stream for this choice, as a raw client gets it. */
 static struct stream *chosen(const struct house *house, uint32_t choice)
 {
         struct talk *talk = talk_greet(house);
@@ -58,7 +58,7 @@ static void many_are_printed_one_below_the_other(void **state)
         house_stop(house);
 }
 
-/* Three columns of what may be shown, each with something in it, and what it cost. */
+/* Three columns, each with something in it, and what it cost. */
 static void fork_demo_tells_one_story_in_three_ways(void **state)
 {
         struct house *house = *state;

@@ -1,4 +1,4 @@
-/* The samovar command, as a shell sees it: what is on stdout, what on stderr, and the exit status. */
+/* The samovar command from a shell's point of view: stdout, stderr and the exit status. */
 #include <ctype.h>
 #include <fcntl.h>
 #include <math.h>
@@ -39,7 +39,7 @@ static void complete_prints_the_continuation_and_nothing_else(void **state)
         assert_string_equal(ran.err, "");
         ran_free(&ran);
 
-        /* The prompt by stdin, and in words; the flags before and after. */
+        /* The prompt comes by stdin, and as words; flags come before it and after it. */
         ran = RUN(house, "Once upon", SAMOVAR, "complete", "--max=60", "--temp=0");
         assert_memory_equal(ran.out, stream->text, stream->text_bytes);
         ran_free(&ran);
@@ -78,7 +78,7 @@ static void sampling_flags_are_the_daemon_s(void **state)
         house_stop(house);
 }
 
-/* A line of JSON, far enough to see that it is one: a value, and what follows it. */
+/* Parses a line of JSON far enough to see that it is valid: a value, and the text after it. */
 static const char *skip_json(const char *at)
 {
         char close;
@@ -153,7 +153,7 @@ static void json_is_one_object_a_token(void **state)
         house_stop(house);
 }
 
-/* The text between these quotes, which has no escapes but those of what is no UTF-8. */
+/* The text between these quotes.  It has no escapes but those of bytes that are not UTF-8. */
 static size_t field_text(const char *line, const char *name, char *to)
 {
         const char *at = strstr(line, name);
@@ -187,7 +187,7 @@ static void the_best_of_many_is_the_likeliest_on_average(void **state)
         char *babble = strdup(given("BABBLE")), shipped[512];
 
         snprintf(shipped, sizeof(shipped), "%s/models/teaspoon-q8_0.gguf", given("SOURCES"));
-        setenv("BABBLE", shipped, 1); /* what babbles has no word that is likelier than others */
+        setenv("BABBLE", shipped, 1); /* babble has no word that is likelier than others */
         HOUSE(house, NULL);
         setenv("BABBLE", babble, 1);
         free(babble);
@@ -258,7 +258,7 @@ static void tokenize_and_detokenize_are_a_pipe_to_themselves(void **state)
         house_stop(house);
 }
 
-/* What a float64 forward pass makes of these words, greedily (goldens-stories260K.json). */
+/* A float64 forward pass continues these words so, greedily (goldens-stories260K.json). */
 static void a_trained_model_goes_on_in_words(void **state)
 {
         static const char story[] = ", there was a little girl named Lily. She loved to play "
@@ -281,7 +281,7 @@ static void a_trained_model_goes_on_in_words(void **state)
         assert_no_process_left();
 }
 
-/* The ids are SentencePiece's own; the first blank of a text is not the user's. */
+/* The ids are SentencePiece's own.  The first blank of a text is not the user's. */
 static void a_tokenizer_from_another_file_takes_the_place_of_the_model_s(void **state)
 {
         struct house *house = *state;
@@ -317,7 +317,7 @@ static void ask_says_that_there_is_no_template(void **state)
         house_stop(house);
 }
 
-/* Babble's tokens are bytes, and a bos stands before each text: "Quite f" are 8 positions. */
+/* Babble's tokens are bytes, and a bos stands before each text: "Quite f" takes 8 positions. */
 static void stats_say_why_the_cache_missed(void **state)
 {
         struct house *house = *state;
@@ -339,7 +339,7 @@ static void stats_say_why_the_cache_missed(void **state)
         assert_non_null(
                 strstr(ran.err, "cache: 8 of 15 tokens; position 8 was \"a\", now \"\\\"\"\n"));
         ran_free(&ran);
-        /* A part of a character is no text. */
+        /* A part of a character is not printed as text. */
         ran = RUN(house, NULL, SAMOVAR, "complete", "Quite \xc3\xa4", "--max", "4", "--stats");
         assert_non_null(
                 strstr(ran.err, "cache: 7 of 9 tokens; position 7 was \"f\", now token 195\n"));
@@ -355,7 +355,7 @@ static void stats_say_why_the_cache_missed(void **state)
         house_stop(house);
 }
 
-/* Though the first blank of a text is not its own, that of a word is; here it is a token. */
+/* The first blank of a text is not part of it, but that of a word is; here it is a token. */
 static void stats_have_the_blanks_of_words(void **state)
 {
         struct house *house = *state;
@@ -414,7 +414,8 @@ static void a_private_daemon_is_gone_with_its_command(void **state)
         assert_string_equal(ran.out, "");
         assert_no_process_left();
         ran_free(&ran);
-        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", given("SAMOVARD"), "Once"); /* no model */
+        /* samovard is no model */
+        ran = RUN(house, NULL, SAMOVAR, "ask", "--model", given("SAMOVARD"), "Once");
         assert_int_equal(ran.status, 3);
         assert_non_null(strstr(ran.err, "samovard"));
         assert_no_process_left();
@@ -494,7 +495,7 @@ static void refusal_of_the_daemon_is_told_and_fails(void **state)
         house_stop(house);
 }
 
-/* A long one, whose text goes to a file; interrupted when some of it is there. */
+/* A long stream, whose text goes to a file, is interrupted when some of the text is there. */
 static void interrupt_cancels_the_stream(void **state)
 {
         struct house *house = *state;

@@ -1,6 +1,6 @@
 /*
- * The waker rings at a number of a descriptor.  Clients with bells die at any moment, and their
- * numbers are given to others: nobody may hear a bell that is not his.
+ * The waker rings a bell by the number of its descriptor.  Clients with bells die at any moment,
+ * and their numbers are given to other clients.  No client may hear a bell that belongs to another.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #define RINGERS 5
 #define QUIET   12
 
-/* Comes, asks for bells, goes in the middle of it. */
+/* A client connects, asks for bells, and leaves in the middle of it. */
 static void ring_for_a_while(const struct house *house)
 {
         const struct want want = {
@@ -32,7 +32,8 @@ static void ring_for_a_while(const struct house *house)
         raw_close(ring);
 }
 
-/* In a child.  What we hold of others would keep them connected when they have gone. */
+/* Runs in a child.  Descriptors of other clients that we hold would keep those connected after they
+ * have gone. */
 static void ring_and_go(const struct house *house)
 {
         assert_int_equal(close_range(3, ~0u, 0), 0);
@@ -51,7 +52,8 @@ static pid_t start_ringer(const struct house *house)
         return pid;
 }
 
-/* Some greet and are silent, some say nothing at all, some ask: what comes is theirs. */
+/* Some clients greet and are silent, some send nothing at all, some ask: each gets only its own
+ * records. */
 static struct talk *come(const struct house *house, uint32_t kind)
 {
         const struct want want = { .prompt = "Quiet", .max_tokens = 20, .ignore_eos = true };
@@ -67,7 +69,7 @@ static void hear(struct talk *talk)
         while (talk_turn(talk, 0))
                 ;
         assert_int_equal(talk->doorbells, 0);
-        assert_int_equal(talk->in_count, 0); /* nor half of one */
+        assert_int_equal(talk->in_count, 0); /* nor a part of a reply */
         assert_false(talk->hung_up);
         assert_in_range(talk->reply_count, 0, 2);
 }

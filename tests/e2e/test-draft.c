@@ -1,6 +1,6 @@
 /*
- * The draft that comes along guesses what teaspoon says: held against the answers that transformers
- * has of teaspoon (contrib/reference/shipped.py), token by token.
+ * The shipped draft model guesses what teaspoon generates.  The guesses are compared, token by
+ * token, with the answers that transformers computed for teaspoon (contrib/reference/shipped.py).
  */
 #include <samovar/client.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static size_t read_tokens(FILE *in, uint32_t *tokens)
         return count;
 }
 
-/* What it would say next. */
+/* The token that the draft would generate next. */
 static uint32_t guess(struct smv_client *client, const uint32_t *tokens, size_t count)
 {
         struct smv_generate ask = { SMV_SIZE(smv_generate), .tokens = tokens, .token_count = count,

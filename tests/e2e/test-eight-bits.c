@@ -1,9 +1,10 @@
 /*
- * Checkpoints of weights of eight bits, served: what the daemon says is what transformers said.
+ * Serves checkpoints with weights of eight bits: the daemon generates the same as transformers.
  *
- * tests/golden/fp8 has one for each form, and the tokens that transformers chose, always the likeliest. They
- * have no vocabulary of their own; one of bytes is lent to them. Where the two likeliest are so near each
- * other that rounding may choose, what comes behind has another text before it, and is not compared.
+ * tests/golden/fp8 has one for each form, and the tokens that transformers chose, always the
+ * likeliest.  The checkpoints have no vocabulary of their own; a vocabulary of bytes is lent to
+ * them. Where the two likeliest tokens are so near each other that rounding may decide, the tokens
+ * after it follow another text, and are not compared.
  */
 #include <glob.h>
 #include <stdio.h>
@@ -14,10 +15,10 @@
 #include "tests/golden/golden.h"
 
 #define FORMS 7u
-#define CLEAR 1e-3 /* the cpu rounds no x of theirs */
-#define LEAST 120u /* of all tokens: to be compared at least */
+#define CLEAR 1e-3 /* the cpu does not round x for these weights */
+#define LEAST 120u /* of all tokens: at least this many are to be compared */
 
-#define CLEAR_GPU 0.1 /* ... a GPU makes bfloats of them */
+#define CLEAR_GPU 0.1 /* ... a GPU rounds them to bfloats */
 #define LEAST_GPU 40u
 
 static glob_t forms;
@@ -51,7 +52,7 @@ static unsigned compare(struct talk *talk, const struct text *text)
         return i;
 }
 
-/* By its list of texts. */
+/* Serves the form and compares it with its list of texts. */
 static unsigned serve(struct house *house, const char *name)
 {
         static struct text texts[TEXTS_MAX];

@@ -1,6 +1,6 @@
 /*
- * Scenes played again and again; each time another allocation or another system call of the daemon
- * fails, once or twenty times in a row.  What is promised then: play.h.
+ * Plays scenes again and again.  Each time another allocation or another system call of the daemon
+ * fails, once or twenty times in a row.  play.h says what the daemon promises then.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,9 +9,10 @@
 
 #define FAILURES_MAX 10 /* of a sweep, before it is given up */
 #define PERSISTENT   20
-#define BEYOND       3 /* so many n in a row that were not reached: the scene has no more */
+/* after this many n in a row that were not reached, the scene has no more calls */
+#define BEYOND 3
 
-/* Each sweep begins at another n (faults.h); how many broke the promise. */
+/* Each sweep begins at another n (faults.h).  Returns how many plays broke the promise. */
 static uint32_t sweep(struct house *house, const struct scene *scene, enum fault_kind kind,
                       uint32_t count, uint32_t flavour)
 {

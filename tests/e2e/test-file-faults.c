@@ -1,9 +1,9 @@
 /*
- * Opening a folder of shards, each time another allocation or system call of which
- * fails, and all behind it or none.
+ * Opens a folder of shards.  Each time another allocation or system call fails, and either all
+ * calls after it fail or none.
  *
- * What is promised: no crash; a negative errno and a sentence, or all is well; and
- * nothing is kept, neither memory (the sanitizer looks) nor a descriptor.
+ * The promise: no crash; the call returns a negative errno and a sentence, or it succeeds; and
+ * nothing is left, neither memory (the sanitizer looks) nor a descriptor.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -74,7 +74,7 @@ static int tear_down(void **state)
         return rmdir(folder);
 }
 
-/* True: what was to fail was met. */
+/* True: the call that was to fail was reached. */
 static bool open_once(const struct fault_plan *plan)
 {
         struct sys_holds before, after;

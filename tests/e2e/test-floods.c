@@ -1,6 +1,6 @@
 /*
- * Clients that come and go at the wrong moment, send too much of what is allowed, or send
- * descriptors nobody asked for.  docs/ipc.md has the table of attacks.
+ * Clients that come and go at the wrong moment, send too much of a thing that is allowed, or send
+ * descriptors that the daemon did not ask for.  docs/ipc.md has the table of attacks.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "tests/e2e/probe.h"
 #include "tests/e2e/raw-ring.h"
 
-/* ---- who comes and goes ---- */
+/* ---- clients that come and go ---- */
 
 enum step {
         CONNECT,
@@ -32,7 +32,7 @@ enum step {
         STEPS
 };
 
-/* A frame for the scribe, which is read, worked on or answered when nobody waits any more. */
+/* A frame for the scribe, which is read, worked on or answered when no client waits any more. */
 static void say_large(struct talk *talk)
 {
         static char text[512 << 10];
@@ -44,7 +44,7 @@ static void say_large(struct talk *talk)
                 talk_say(talk, "op=s id=u prompt=t", "generate", 78u, text, bytes);
 }
 
-/* As far as this step, then gone. */
+/* Runs as far as this step, then the client is gone. */
 static void vanish(const struct house *house, enum step step, const char *doorbell)
 {
         const struct want want = { .prompt = "Gone", .max_tokens = 200, .ignore_eos = true };
@@ -93,7 +93,7 @@ static void clients_that_vanish_at_any_step_leave_nothing(void **state)
         house_stop(house);
 }
 
-/* Descriptors under way count as the daemon's; it has some left for others. */
+/* Descriptors in flight count as the daemon's; the daemon has some left for others. */
 static void hello_that_is_never_received_takes_no_ring_from_others(void **state)
 {
         enum { SILENT = 60 };
@@ -119,7 +119,7 @@ static void hello_that_is_never_received_takes_no_ring_from_others(void **state)
         house_stop(house);
 }
 
-/* Somebody of the daemon's own uid, with a higher limit, lets descriptors lie in a socket. */
+/* A process of the daemon's own uid, with a higher limit, leaves descriptors unread in a socket. */
 static void fill_sockets_as(uint32_t uid, const char *ready, uint32_t count)
 {
         const struct rlimit limit = { 2 * count, 2 * count };
@@ -144,8 +144,9 @@ static void daemon_that_may_pass_no_descriptors_says_so(void **state)
         char ready[128];
         pid_t pid;
 
+        /* This limit does not hold for root, and only root can become another user. */
         if (geteuid())
-                skip(); /* root itself knows no such limit, and nobody else can become another */
+                skip();
         assert_int_equal(chown(house->directory, OTHER, (gid_t)-1), 0);
         assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ FEW, before.rlim_max }), 0);
@@ -174,17 +175,18 @@ static void daemon_that_may_pass_no_descriptors_says_so(void **state)
         house_stop(house);
 }
 
-/* ---- descriptors nobody asked for ---- */
+/* ---- descriptors that the daemon did not ask for ---- */
 
 static void send_parts(struct talk *talk, const struct bytes_out *frame, const int *fds, size_t n)
 {
         size_t half = frame->count / 2;
         ssize_t sent = send_with(talk->fd, frame->at, half, fds, n);
 
+        /* The kernel may refuse them. */
         if (sent < 0 && errno == EPERM)
-                sent = send(talk->fd, frame->at, half, MSG_NOSIGNAL); /* it may refuse them */
+                sent = send(talk->fd, frame->at, half, MSG_NOSIGNAL);
         assert_int_equal(sent, half);
-        send_with(talk->fd, "", 0, fds, n); /* of nothing: nothing goes */
+        send_with(talk->fd, "", 0, fds, n); /* with no bytes nothing is sent */
         sent = send_with(talk->fd, frame->at + half, frame->count - half, fds, 1);
         if (sent < 0 && errno == EPERM)
                 sent = send(talk->fd, frame->at + half, frame->count - half, MSG_NOSIGNAL);
@@ -205,8 +207,9 @@ static void descriptors_that_nobody_asked_for_are_dropped(void **state)
         talk = talk_greet(house);
         before = talk_status(asking, "descriptors");
         frame_put(&frame, "op=s id=u text=s", "tokenize", 7u, "with a present");
+        /* the daemon's own peer sockets */
         for (size_t i = 0; i < 253; i++)
-                fds[i] = i % 3 ? talk->fd : asking->fd; /* its own other ends */
+                fds[i] = i % 3 ? talk->fd : asking->fd;
         for (uint32_t i = 0; i < scaled(200, 20000); i++) {
                 size_t n = counts[i % 5];
 
@@ -215,10 +218,10 @@ static void descriptors_that_nobody_asked_for_are_dropped(void **state)
                 send_with(talk->fd, "\0\0\0\0", 4, fds, n);
                 assert_int_equal(talk_status(asking, "descriptors"), before);
         }
-        send_with(talk->fd, frame.at, frame.count - 3, fds, 253); /* and never the rest */
+        send_with(talk->fd, frame.at, frame.count - 3, fds, 253); /* the rest is never sent */
         talk_close(talk);
         talk = talk_open(house);
-        send_with(talk->fd, frame.at, 6, fds, 253); /* not even hello */
+        send_with(talk->fd, frame.at, 6, fds, 253); /* not even a whole hello */
         wait_status(house, "connections.open", 3);
         assert_true(talk_status(asking, "descriptors") <= before);
         talk_close(talk);
@@ -227,7 +230,7 @@ static void descriptors_that_nobody_asked_for_are_dropped(void **state)
         house_stop(house);
 }
 
-/* A byte out of band is no part of a frame, and nothing to turn and turn for. */
+/* A byte out of band is not part of a frame, and must not make the loop turn for ever. */
 static void urgent_bytes_are_nothing(void **state)
 {
         struct house *house = *state;
@@ -239,8 +242,9 @@ static void urgent_bytes_are_nothing(void **state)
         known = send(pair[0], "!", 1, MSG_OOB) == 1;
         close(pair[0]);
         close(pair[1]);
+        /* Such sockets of this kernel have no urgent bytes. */
         if (!known)
-                skip(); /* this kernel has none on such sockets */
+                skip();
         HOUSE(house, FAST);
         talk = talk_greet(house);
         for (int i = 0; i < 100; i++) {
@@ -252,7 +256,7 @@ static void urgent_bytes_are_nothing(void **state)
         house_stop(house);
 }
 
-/* ---- too much of what is allowed ---- */
+/* ---- too much of a thing that is allowed ---- */
 
 enum flood { EMPTY_FRAMES, HELLOS, CANCELS, IDS, GENERATES, TEXTS, RINGS, FLOODS };
 
@@ -266,7 +270,7 @@ static const char *const floods[FLOODS] = { "empty frames",
 
 #define LARGE (1u << 20)
 
-/* Four frames that the loop must leave to others. */
+/* Four frames that the loop must leave to other threads. */
 static void put_large(struct bytes_out *to, enum flood flood, uint32_t first)
 {
         uint32_t *ids = calloc(LARGE, sizeof(*ids));
@@ -305,7 +309,8 @@ static void put_flood(struct bytes_out *to, enum flood flood, uint32_t first)
         }
 }
 
-/* All of it, throwing away what it is told; false: hung up, for it reads too slowly. */
+/* Sends all bytes and drops what comes back.  False: the daemon hung up, because this client reads
+ * too slowly. */
 static bool pour(int fd, const struct bytes_out *all)
 {
         static char waste[65536];
@@ -325,7 +330,7 @@ static bool pour(int fd, const struct bytes_out *all)
         return true;
 }
 
-/* Taken and left; its pages are made and given back. */
+/* Opens a connection with a large ring and leaves it; the pages are made and given back. */
 static void ask_for_much(const struct house *house)
 {
         struct talk *talk = talk_open(house);
@@ -335,7 +340,7 @@ static void ask_for_much(const struct house *house)
         talk_close(talk);
 }
 
-/* In a child: as fast as it can. */
+/* Runs in a child: floods as fast as it can. */
 static void flood_on(const struct house *house, enum flood flood)
 {
         struct raw_ring *ring = raw_open(house, "kick", RAW_RING_BYTES);
@@ -357,7 +362,7 @@ static void flood_on(const struct house *house, enum flood flood)
         }
 }
 
-/* What is one's own quota's is one's own loss, so this one is another user. */
+/* A user that fills its own quota harms only itself, so the flood comes from another user. */
 static bool become_another(struct house *house)
 {
         char inner[96];
@@ -393,8 +398,9 @@ static void floods_wash_nobody_away(void **state)
                 struct probe *probe;
                 pid_t pid;
 
+                /* Only root has two users. */
                 if (alien && !other)
-                        continue; /* only root has two */
+                        continue;
                 probe = probe_begin(house);
                 pid = child();
                 if (!pid && other)

@@ -1,6 +1,6 @@
 /*
- * What a fork may not be, and what is left when somebody goes: refusals by name, all of many or none,
- * streams that stall or end meanwhile, handles whose stream is forked, and the library.
+ * Forks that are refused, and the state after a client goes: refusals by name, all of several or
+ * none, streams that stall or end meanwhile, handles whose stream is forked, and the library.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static void assert_refused(const struct reply *reply, enum smv_code code, const 
         assert_string_equal(reply->field, field);
 }
 
-/* Its first token has come. */
+/* Begins a stream and waits until its first token has come. */
 static uint32_t begin_endless(struct talk *talk)
 {
         uint32_t id = talk_generate(talk, &endless);
@@ -35,7 +35,7 @@ static uint32_t begin_endless(struct talk *talk)
         return id;
 }
 
-/* From `id` on; the reply is waited for. */
+/* Forks with ids from `id` on, and waits for the reply. */
 static struct reply *fork_stream(struct talk *talk, uint32_t stream, uint32_t count,
                                  uint32_t max_tokens)
 {
@@ -84,7 +84,8 @@ static void what_cannot_be_forked_is_refused_by_name(void **state)
                             "the stream may have 1000016 tokens by then and max_tokens "
                             "is 48561; together they may be " CONTEXT_LONG);
 
-        /* All or none; whoever is refused takes no choice, and the reply has the id that was asked. */
+        /* All or none.  A refused fork uses up no choice, and the reply has the id of the
+         * request. */
         assert_refused(fork_stream(talk, id, 6, 10), SMV_QUOTA, "");
         assert_int_equal(talk_status(talk, "requests.alive"), 1);
         reply = fork_stream(talk, id, 5, 48560);
@@ -105,7 +106,7 @@ static void what_cannot_be_forked_is_refused_by_name(void **state)
         house_stop(house);
 }
 
-/* It had its tokens before; what is forked of it in its place has the rest. */
+/* The stream had its tokens before the fork; a fork with the same choice has the rest. */
 static void assert_goes_on(const struct stream *whole, const struct stream *fork, uint32_t prompt)
 {
         uint32_t at = fork->end.prompt_tokens - prompt;
@@ -116,7 +117,7 @@ static void assert_goes_on(const struct stream *whole, const struct stream *fork
         assert_int_equal(fork->end.reason, whole->end.reason);
 }
 
-/* With its parent's choice a fork says again what its parent says, and so it can be seen. */
+/* With its parent's choice a fork repeats its parent's tokens, so a test can compare them. */
 static uint32_t shadow(struct talk *talk, uint32_t stream)
 {
         uint32_t id = ++talk->last_id;
@@ -125,7 +126,8 @@ static uint32_t shadow(struct talk *talk, uint32_t stream)
         return id;
 }
 
-/* With what is told of its tokens each alone is more than a ring and a socket take unread. */
+/* With their log-probabilities each stream alone is more than a ring and a socket hold without a
+ * reader. */
 static void a_stream_that_is_stalled_is_forked_where_it_is(void **state)
 {
         struct house *house = *state;
@@ -157,7 +159,8 @@ static void a_stream_that_is_stalled_is_forked_where_it_is(void **state)
         house_stop(house);
 }
 
-/* One place: the first runs, the second waits, the third's prompt is to be read when it has it. */
+/* There is one place: the first stream runs, and the second waits.  The third one's prompt is read
+ * when it gets the place. */
 static void whoever_waits_is_forked_at_the_end_of_his_prompt(void **state)
 {
         struct want waits = { .prompt = "Tea is", .max_tokens = 40, .seed = 4, .ignore_eos = true };
@@ -175,7 +178,7 @@ static void whoever_waits_is_forked_at_the_end_of_his_prompt(void **state)
         fork = shadow(talk, id);
         deeper = shadow(talk, fork);
         assert_true(talk_reply(talk, id)->ok);
-        if (!talk_reply(talk, fork)->ok) /* its prompt was with the tokenizer still */
+        if (!talk_reply(talk, fork)->ok) /* its prompt was still with the tokenizer */
                 fork = shadow(talk, id), deeper = shadow(talk, fork);
         assert_true(talk_reply(talk, deeper)->ok);
         cancel(talk, first);
@@ -189,8 +192,8 @@ static void whoever_waits_is_forked_at_the_end_of_his_prompt(void **state)
 }
 
 /*
- * A prompt that takes the tokenizer a while: one of four is cancelled, then all of four.  Somebody
- * else has the only place, so that none of them is done before.
+ * The tokenizer needs a while for this prompt: one of four streams is cancelled, then all four.
+ * Another stream has the only place, so that none of them is done before.
  */
 static void of_many_each_is_cancelled_by_its_own_number(void **state)
 {
@@ -235,7 +238,8 @@ static void of_many_each_is_cancelled_by_its_own_number(void **state)
         house_stop(house);
 }
 
-/* Forks on their way, forks of forks, parents just cancelled: whatever stands where, it goes. */
+/* Forks on their way, forks of forks, parents just cancelled: a hang-up ends them in every
+ * state. */
 static void whoever_hangs_up_with_forks_leaves_nothing(void **state)
 {
         struct house *house = *state;
@@ -315,7 +319,7 @@ struct heard {
         bool ended;
 };
 
-/* One event, for whom it is of these. */
+/* Reads one event, and adds it to the stream among these that it belongs to. */
 static void hear_one(struct smv_client *client, struct heard *heard, size_t count)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
@@ -418,7 +422,7 @@ static void the_library_forks(void **state)
         assert_int_equal(heard[0].count, 500);
         assert_int_equal(heard[1].branched, heard[2].branched);
 
-        /* What it had until there, as a whole, and the same draws. */
+        /* The tokens up to the fork, sent as a whole, with the same draws. */
         memcpy(tokens + 4, heard[0].tokens, sizeof(uint32_t) * 500);
         options = (struct smv_generate){
                 SMV_SIZE(smv_generate), .tokens = tokens, .token_count = heard[1].branched,

@@ -1,13 +1,13 @@
 /*
- * Forks of live streams, and many of one prompt, by clients who can tell: whoever was forked, where
- * and how often, what a stream brings is what its tokens bring that are sent as a whole, with the
- * same seed and choice; and what its parents had shown until it branched, with what it shows, is
- * one text.
+ * Forks of live streams, and several streams of one prompt, by clients that can verify them.  A
+ * stream that was forked, wherever and however often, must bring what its tokens bring when they
+ * are sent as a whole, with the same seed and choice.  The text that its parents had shown until it
+ * branched, and the text that it shows, are one text.
  *
- * A party is several families that live at once: random streams of them are forked at random
- * moments, deeper and deeper, while some are cancelled.  When all has ended each is replayed from
- * scratch.  Babble's tokens are bytes, so its texts can be made from them here, and cut at a stop
- * string as one cuts by hand.
+ * A party is several families that live at once.  Random streams of them are forked at random
+ * moments, deeper and deeper, while some are cancelled.  When all have ended each is replayed from
+ * scratch.  Babble's tokens are bytes, so the test can make its texts from them, and cut them at a
+ * stop string with code of its own.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 #include "tests/e2e/talk.h"
 
 #define FAMILIES 3
-#define MEMBERS  40 /* of one family, at most */
+#define MEMBERS  40 /* streams of one family, at most */
 #define TALKS    2
 #define CONTEXT  512
 #define BOS      256u
@@ -26,7 +26,7 @@
 
 static const char prompt_words[] = "once upon a time there was a samovar and all the guests ";
 
-/* How its tokens are drawn. */
+/* The sampling options of a stream. */
 struct drawing {
         double temperature;
         uint64_t seed;
@@ -34,15 +34,15 @@ struct drawing {
 
 struct member {
         uint32_t id;
-        struct member *parent; /* NULL: it is of the generate */
+        struct member *parent; /* NULL: it was begun by the generate */
         struct drawing drawing;
         uint32_t choice;
-        uint32_t max_tokens; /* of its own; 0: what its parent had left */
+        uint32_t max_tokens; /* its own; 0: the number that its parent had left */
         bool cancelled;
-        struct stream *stream; /* once it has ended */
-        uint32_t replay;       /* its number */
+        struct stream *stream; /* set once the stream has ended */
+        uint32_t replay;       /* the id of its replay */
 
-        /* Told when it has ended: all its tokens, and of what is not prompt, its text. */
+        /* Computed when it has ended: all its tokens, and the text of those that are not prompt. */
         uint32_t tokens[CONTEXT];
         uint32_t count, branched, most;
         char text[CONTEXT];
@@ -55,7 +55,7 @@ struct family {
         const char *stop, *class;
         bool ignore_eos;
         struct member members[MEMBERS];
-        uint32_t count, choices; /* that are taken */
+        uint32_t count, choices; /* that were used */
         uint32_t forks_left;
 };
 
@@ -153,7 +153,7 @@ static void say_fork(struct talk *talk, uint32_t id, uint32_t stream, uint32_t c
                 talk_say(talk, "op=s id=u stream=u count=u", "fork", id, stream, count);
 }
 
-/* Perhaps the parent is cancelled with the same breath; perhaps it has ended and we do not know. */
+/* The parent may be cancelled right after; it may also have ended without our knowing it. */
 static void fork_member(struct family *family, struct member *parent)
 {
         struct talk *talk = family->talk;
@@ -197,7 +197,7 @@ static void fork_member(struct family *family, struct member *parent)
         family->choices += count;
 }
 
-/* Something may happen to one of them now. */
+/* Perhaps forks or cancels one of the streams now. */
 static bool act(struct family *family)
 {
         struct member *member = &family->members[random_below(family->count)];
@@ -216,7 +216,7 @@ static bool act(struct family *family)
         return true;
 }
 
-/* ---- and after it ---- */
+/* ---- after they have ended ---- */
 
 static uint32_t add_text(uint32_t token, char *text, uint32_t bytes)
 {
@@ -226,7 +226,7 @@ static uint32_t add_text(uint32_t token, char *text, uint32_t bytes)
         return bytes;
 }
 
-/* What its parents had shown when it branched, and then itself. */
+/* The text that its parents had shown when it branched, and then its own. */
 static void join_text(struct member *member, uint32_t prompt_count)
 {
         const struct member *parent = member->parent;
@@ -248,7 +248,7 @@ static void join_text(struct member *member, uint32_t prompt_count)
                 counts.held++;
 }
 
-/* All that it has, and the room that it had: its parents come before it. */
+/* Computes all tokens and text of a stream, and the room it had: its parents come before it. */
 static void tell(struct family *family, struct member *member)
 {
         const struct stream *stream = member->stream = talk_end(family->talk, member->id);
@@ -290,8 +290,8 @@ static void say_replay(struct family *family, struct talk *other, struct member 
 }
 
 /*
- * Its tokens are the replay's, which knows of no stop; so the text of what is not prompt is made, and
- * where a stop is complete, there it ends.
+ * Its tokens are the replay's, which has no stop string.  So the test makes the text of the tokens
+ * after the prompt, and the text ends where a stop string is complete.
  */
 static void judge(const struct family *family, struct talk *other, const struct member *member)
 {
@@ -351,7 +351,7 @@ static void party(struct talk **talks, struct talk *other, struct family *famili
                 more = false;
                 for (uint32_t i = 0; i < count; i++)
                         more |= act(&families[i]);
-                if (random_below(10)) /* else they are slow to read */
+                if (random_below(10)) /* otherwise the clients are slow to read */
                         talks_turn(talks, TALKS, 1);
                 else
                         sleep_ms(random_below(5));
@@ -366,13 +366,13 @@ static void parties(struct house *house, uint32_t times)
         uint64_t parked, evicted, copied;
 
         counts = (struct counts){ 0 };
-        times = house->sanitized ? (times + 3) / 4 : times; /* rows are dear then */
+        times = house->sanitized ? (times + 3) / 4 : times; /* rows are expensive then */
         for (uint32_t i = 0; i < times;) {
                 struct talk *talks[TALKS], *other = talk_greet(house);
 
                 for (uint32_t j = 0; j < TALKS; j++)
                         talks[j] = talk_greet(house);
-                /* A talk keeps all that it has read. */
+                /* A talk keeps everything that it has read. */
                 for (uint32_t j = 0; j < 25 && i < times; j++, i++)
                         party(talks, other, families);
                 for (uint32_t j = 0; j < TALKS; j++)
@@ -387,7 +387,7 @@ static void parties(struct house *house, uint32_t times)
                "%u parked, %u blocks evicted, %u copied\n",
                times, counts.families, counts.members, counts.forks, counts.late, counts.orphans,
                counts.stops, counts.held, (unsigned)parked, (unsigned)evicted, (unsigned)copied);
-        if (times >= 10) /* of fewer, none may have come to it */
+        if (times >= 10) /* in fewer, perhaps none has happened */
                 assert_true(counts.forks > counts.late && copied > 0);
         free(families);
         house_stop(house);

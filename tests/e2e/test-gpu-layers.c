@@ -1,7 +1,8 @@
 /*
- * A daemon whose GPU has some of the layers: as many as it is told to, or as fit; what does not fit is said,
- * and who serves is in `status`.  The GPU is the emulated one, and has as much memory as SMV_DEVICE_MEMORY
- * says.  With a pool of 6 MiB a layer takes 2 MiB of it, more than all else that there is of this model.
+ * A daemon whose GPU computes some of the layers: the number that it is told, or the number that
+ * fits. It says what does not fit, and `status` says which backend computes.  The GPU is the
+ * emulated one, and has as much memory as SMV_DEVICE_MEMORY says.  With a pool of 6 MiB a layer
+ * takes 2 MiB of it, more than everything else of this model.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static struct ran check(const struct house *house, const char *backend, const ch
                    "--gpu-layers", layers);
 }
 
-/* Of what was printed; 0: no layer is the GPU's. */
+/* The number of the GPU's layers in the output; 0: the GPU has none. */
 static uint32_t gpu_layers_of(const struct ran *ran)
 {
         const char *shared = strstr(ran->err, "info backend name=\"cuda ");
@@ -79,7 +80,8 @@ static void as_many_are_the_gpus_as_it_is_told(void **state)
         }
 }
 
-/* Every size between none and enough: never fewer for more memory, and each number comes. */
+/* Tries every size between none and enough.  More memory never means fewer layers, and each number
+ * of layers occurs. */
 static void as_many_are_the_gpus_as_fit_and_it_is_said_why_no_more(void **state)
 {
         uint32_t seen[LAYERS + 1] = { 0 }, before = 0;
@@ -167,7 +169,7 @@ static void model_that_is_in_both_serves_and_says_so(void **state)
         house_stop(house);
 }
 
-/* ---- streams whose steps go through both ---- */
+/* ---- streams whose steps use both backends ---- */
 
 #define STREAMS 6u
 #define BEGUN   "a story that all of them have in common, as far as here, and it goes on with "
@@ -187,7 +189,7 @@ static struct want want_of(uint32_t i)
                               .told = i == 2 ? 3 : 0 };
 }
 
-/* Each alone, in a daemon that has seen nothing else of theirs. */
+/* Each stream alone, in a daemon that has read none of its prompt before. */
 static void streams_alone(struct house *house, struct stream *ret_alone[STREAMS])
 {
         struct talk *talk = talk_greet(house);
@@ -200,7 +202,8 @@ static void streams_alone(struct house *house, struct stream *ret_alone[STREAMS]
         talk_close(talk);
 }
 
-/* All at once, and one that is cancelled under way: the same bits, and what they share is read once. */
+/* All streams at once, and one that is cancelled while it runs: the same bits, and the prefix that
+ * they share is read once. */
 static void streams_together(struct house *house, struct stream *const alone[STREAMS])
 {
         const struct want endless = { .prompt = BEGUN "nothing else",
@@ -224,7 +227,8 @@ static void streams_together(struct house *house, struct stream *const alone[STR
                         talk_say(talk, "op=s id=u stream=u", "cancel", ++talk->last_id, cancelled);
         }
         assert_int_equal(talk_end(talk, cancelled)->end.reason, SMV_END_CANCELLED);
-        assert_true(cached >= 4); /* all that begin so: the cancelled one has read it */
+        /* all streams with this beginning: the cancelled one has read it */
+        assert_true(cached >= 4);
         talk_close(talk);
 }
 
@@ -248,7 +252,7 @@ static void together_and_in_small_steps_streams_are_what_they_are_alone(void **s
                 stream_free(alone[i]);
 }
 
-/* With no room for a layer, on the cpu. */
+/* If there is no room for a layer, the cpu computes. */
 static void model_that_a_gpu_has_no_room_for_is_the_cpus(void **state)
 {
         struct house *house = *state;
@@ -276,7 +280,7 @@ int main(void)
                 STORY(model_that_a_gpu_has_no_room_for_is_the_cpus),
         };
 
-        unsetenv("SMV_DEVICE_SEED"); /* is told on stderr */
+        unsetenv("SMV_DEVICE_SEED"); /* it is mentioned on stderr */
         need((const char *const[]){ "SAMOVARD", "SAMOVAR", "BABBLE", "SMV_TEST_CUDA_LIBRARY",
                                     NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);

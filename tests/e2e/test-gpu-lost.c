@@ -1,6 +1,6 @@
 /*
- * A daemon whose GPU is lost: while it starts, while weights are read, and under way.  It ends in order, each
- * stream has its END, and its exit status says that it may be started again.
+ * A daemon whose GPU is lost: at the start, while weights are read, and while it serves.  It ends
+ * in order, each stream has its END, and its exit status says that it may be started again.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -23,13 +23,13 @@
 
 int samovard_main(int argc, char **argv);
 
-static _Atomic bool *held; /* shared with the child: nobody reads weights */
-static char sign[96];      /* once this file is there, the GPU is not */
+static _Atomic bool *held; /* shared with the child: true while reads of weights have to wait */
+static char sign[96];      /* once this file exists, the GPU is lost */
 
 static const struct want longest = { .prompt = "Once", .max_tokens = LONG, .ignore_eos = true };
 static const char said[] = "samovard: the GPU failed: the emulated device was lost";
 
-/* That the GPU has; as for daemons that the harness starts. */
+/* The layers that the GPU has; as for daemons that the harness starts. */
 static const char *layers(void)
 {
         const char *asked = getenv("SMV_TEST_GPU_LAYERS");
@@ -48,7 +48,7 @@ static void lose(void)
         close(open(sign, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
 }
 
-/* The supervisor is told, in one line for people and one status for itself. */
+/* The daemon tells the supervisor: with one line for people and one exit status for the program. */
 static void assert_gives_up(struct house *house)
 {
         assert_int_equal(house_wait(house), EX_TEMPFAIL);
@@ -64,7 +64,8 @@ static const struct stream *assert_lost(struct talk *talk, uint32_t id)
         return stream;
 }
 
-/* Whatever it was doing: so many operations of the device, from none to all that are needed. */
+/* The GPU is lost after every number of device operations, from none to all that the start
+ * needs. */
 static void at_any_moment_of_the_start_it_says_so_and_ends(void **state)
 {
         struct house *house = *state;
@@ -93,7 +94,8 @@ static void at_any_moment_of_the_start_it_says_so_and_ends(void **state)
         print_message("%u operations\n", n);
 }
 
-/* ---- while weights are read: the real main() in a child, whose reads wait for us ---- */
+/* ---- while weights are read: the real main() in a child, whose reads wait for this process
+ * ---- */
 
 static int on_call(const char *call, void *arg)
 {
@@ -163,7 +165,7 @@ static void while_weights_are_read_who_waits_has_his_end(void **state)
                                "engine_failed error=\"Input/output error\" why=\"the GPU failed"));
 }
 
-/* ---- under way ---- */
+/* ---- while it serves ---- */
 
 static void begin(struct house *house)
 {
@@ -172,7 +174,7 @@ static void begin(struct house *house)
         HOUSE(house, "--max-seqs", "4", "--step-tokens", "32", "--kv-bytes", "2M");
 }
 
-/* Whose streams run is chance. */
+/* True if any stream has a record; which streams run is chance. */
 static bool has_begun(struct talk *const *talks, size_t count)
 {
         for (size_t t = 0; t < count; t++)
@@ -181,7 +183,7 @@ static bool has_begun(struct talk *const *talks, size_t count)
         return false;
 }
 
-/* The house is full: four run, all others wait. */
+/* Waits until the daemon is full: four run, all others wait. */
 static void await_work(struct talk *const *talks, size_t count)
 {
         while (talk_status(talks[0], "requests.running") < 4 || !has_begun(talks, count))

@@ -1,7 +1,7 @@
 /*
- * A daemon whose model lies in a GPU's memory: the pool is what that has left, and what does not fit is
- * refused before a weight is read.  The GPU is the emulated one, and has as much as
- * SMV_DEVICE_MEMORY says.
+ * A daemon whose model lies in a GPU's memory.  The pool gets the memory that the model leaves, and
+ * a model that does not fit is refused before a weight is read.  The GPU is the emulated one, and
+ * has as much memory as SMV_DEVICE_MEMORY says.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ static struct ran check(const struct house *house, const char *type, const char 
                    "--kv", type, "--kv-bytes", kv_bytes);
 }
 
-/* What it says of memory before it takes any. */
+/* The daemon's plan of its memory, printed before it takes any. */
 static struct sums plan_of(const struct house *house, const char *type, const char *kv_bytes)
 {
         struct ran ran = check(house, type, kv_bytes);
@@ -88,7 +88,7 @@ static void pool_follows_the_memory_of_the_gpu(void **state)
         give_device(9 * MIB);
         large = plan(house, "0");
         more = ((double)large.blocks - small.blocks) * (double)large.block;
-        if (more < 3.7 * MIB || more > 3.8 * MIB) /* 4, and a sixteenth of it stays free */
+        if (more < 3.7 * MIB || more > 3.8 * MIB) /* 4, less a sixteenth that stays free */
                 fail_msg("%u blocks, then %u of %llu bytes", small.blocks, large.blocks,
                          large.block);
         assert_true(large.weights > 0 && large.activations > 0 && large.scratch > 0);
@@ -139,7 +139,7 @@ static void blocks_are_counted_as_their_type_has_them(void **state)
         refuses_of(house, "f32", "4M", "backend cuda has no keys and values of type f32 (--kv)");
 }
 
-/* All that was planned can be taken, and what a first step takes besides. */
+/* The daemon can take everything that was planned, and what a first step takes besides. */
 static void full_gpu_serves(void **state)
 {
         struct house *house = *state;
@@ -165,7 +165,7 @@ int main(void)
                 STORY(full_gpu_serves),
         };
 
-        unsetenv("SMV_DEVICE_SEED"); /* is told on stderr */
+        unsetenv("SMV_DEVICE_SEED"); /* it is mentioned on stderr */
         need((const char *const[]){ "SAMOVARD", "BABBLE", "SMV_TEST_CUDA_LIBRARY", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Handles, by clients who know what they hold: whatever was done to a handle, what it generates is
- * what the same tokens generate when they are sent as a whole.
+ * Handles, by clients that know their contents.  Whatever was done to a handle, it generates what
+ * the same tokens generate when they are sent as a whole.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define HISTORY_MAX 4096
 
-/* What its client believes a handle to be. */
+/* The contents of a handle as its client knows them. */
 struct history {
         uint64_t handle;
         uint32_t tokens[HISTORY_MAX];
@@ -42,7 +42,7 @@ static void note(struct history *history, const uint32_t *tokens, size_t count)
         history->count += count;
 }
 
-/* By a text; babble's bos stands in front, and its tokens are bytes. */
+/* Opens a handle by a text; babble's bos stands in front, and its tokens are bytes. */
 static void open_text(struct talk *talk, struct history *history, const char *text)
 {
         struct reply *reply = talk_ask(talk, "op=s prompt=s", "open", text);
@@ -108,7 +108,7 @@ static void fork_all(struct talk *talk, const struct history *history, struct hi
         }
 }
 
-/* Sends and does not wait: the id. */
+/* Sends without waiting; returns the id. */
 static uint32_t begin_turn(struct talk *talk, uint64_t handle, const struct turn *turn)
 {
         uint32_t id = ++talk->last_id;
@@ -131,7 +131,7 @@ static struct stream *end_turn(struct talk *talk, struct history *history, uint3
         return stream;
 }
 
-/* The same tokens as a whole, of somebody else's connection. */
+/* Sends the same tokens as a whole, over another connection, and compares. */
 static void compare(struct talk *other, struct history *history, const struct turn *turn,
                     const struct stream *stream)
 {
@@ -152,7 +152,7 @@ static void compare(struct talk *other, struct history *history, const struct tu
         assert_int_equal(stream->end.prompt_tokens, whole->end.prompt_tokens);
 }
 
-/* `known`: of the tokens, those that were read or made by an earlier turn on it. */
+/* `known`: how many of the tokens an earlier turn on this handle has read or made. */
 static void take_turn(struct talk *talk, struct talk *other, struct history *history,
                       const struct turn *turn, size_t known)
 {
@@ -197,7 +197,7 @@ static void a_handle_gives_what_its_tokens_give(void **state)
         truncate_to(talk, &history, history.count - 5);
         append_tokens(talk, &history, 70, 3);
 
-        /* Three ways at once, and the first one goes on as if they were not. */
+        /* Three forks at once; the original continues as if there were no forks. */
         fork_all(talk, &history, forks, 3);
         for (uint32_t i = 0; i < 3; i++) {
                 append_tokens(talk, &forks[i], 80 + i, 1 + i);
@@ -219,7 +219,7 @@ static void a_handle_gives_what_its_tokens_give(void **state)
         house_stop(house);
 }
 
-/* The token that ends a stream belongs to it, as it was shown; whatever ended it. */
+/* The token that ends a stream belongs to it, as it was shown, whatever ended the stream. */
 static void what_ended_a_stream_is_in_the_history(void **state)
 {
         struct turn turn = { .max_tokens = 300, .temperature = 1, .seed = 1 };
@@ -234,7 +234,8 @@ static void what_ended_a_stream_is_in_the_history(void **state)
         open_text(talk, &history, "Tea.");
         for (; turn.seed <= 100; turn.seed++) {
                 stream = end_turn(talk, &history, begin_turn(talk, history.handle, &turn));
-                truncate_to(talk, &history, 5); /* it has no fewer, or this were refused */
+                /* it has at least 5 tokens, or this would be refused */
+                truncate_to(talk, &history, 5);
                 if (stream->end.reason == SMV_END_EOS)
                         break;
         }
@@ -242,7 +243,7 @@ static void what_ended_a_stream_is_in_the_history(void **state)
         assert_int_equal(stream->end.reason, SMV_END_EOS);
         assert_int_equal(stream->tokens[stream->token_count - 1], 257);
         note(&history, stream->tokens, stream->token_count);
-        append_text(talk, &history, "So"); /* checks the length */
+        append_text(talk, &history, "So"); /* this checks the length */
 
         id = ++talk->last_id;
         talk_say(talk, "op=s id=u handle=q max_tokens=u ignore_eos=y", "generate", id,
@@ -260,7 +261,7 @@ static void what_ended_a_stream_is_in_the_history(void **state)
         house_stop(house);
 }
 
-/* Whoever has read an END may go on at once, from his connection or another. */
+/* A client that has read an END may continue at once, over the same connection or another. */
 static void after_an_end_nobody_is_told_to_wait(void **state)
 {
         struct turn turn = { .temperature = 1 };
@@ -294,7 +295,7 @@ static void after_an_end_nobody_is_told_to_wait(void **state)
         house_stop(house);
 }
 
-/* All at once, so that it is busy still when the last of them is looked at. */
+/* Sends all requests at once, so that the handle is still busy when the last one is looked at. */
 static void expect_busy(struct talk *talk, uint64_t handle)
 {
         uint32_t first = talk->last_id + 1;
@@ -310,7 +311,7 @@ static void expect_busy(struct talk *talk, uint64_t handle)
                 assert_refused(talk_reply(talk, first + i), SMV_HANDLE_BUSY, "handle");
 }
 
-/* Its first token has come. */
+/* Begins a stream and waits until its first token has come. */
 static uint32_t generate_endless(struct talk *talk, uint64_t handle)
 {
         uint32_t id = ++talk->last_id;
@@ -400,7 +401,7 @@ static void what_makes_no_sense_is_refused_by_name(void **state)
         assert_refused(talk_ask(talk, "op=s handle=q", "append", history.handle), SMV_MISSING,
                        "tokens");
 
-        /* The context, by ids and by text; full is not over. */
+        /* The limit is the context, for ids and for text; a handle that is full is still usable. */
         reply = talk_ask(talk, "op=s handle=q tokens=I", "append", history.handle, ids, (size_t)61);
         assert_refused(reply, SMV_TOO_LONG, "tokens");
         assert_string_equal(reply->message, "the handle has 4 tokens and tokens has 61; together "
@@ -417,7 +418,7 @@ static void what_makes_no_sense_is_refused_by_name(void **state)
         assert_refused(talk_ask(talk, "op=s handle=q", "generate", history.handle), SMV_BAD_VALUE,
                        "handle");
 
-        /* All of the forks, or none of them. */
+        /* A fork makes all of the new handles, or none of them. */
         assert_refused(talk_ask(talk, "op=s handle=q count=u", "fork", history.handle, 3u),
                        SMV_QUOTA, "");
         assert_int_equal(talk_status(talk, "handles.open"), 1);
@@ -430,7 +431,8 @@ static void what_makes_no_sense_is_refused_by_name(void **state)
         house_stop(house);
 }
 
-/* Idle, generating, with a text at the scribe; its own stream, and somebody else's. */
+/* A client hangs up while its handles are idle, generating, or with a text at the scribe; with its
+ * own stream, and with another client's. */
 static void whoever_hangs_up_leaves_nothing(void **state)
 {
         struct house *house = *state;
@@ -460,7 +462,7 @@ static void whoever_hangs_up_leaves_nothing(void **state)
         talk_close(talk);
         house_rest(house);
 
-        /* Its owner goes: the stream of the other ends, and has its END. */
+        /* The owner goes: the other client's stream ends, and has its END. */
         talk = talk_greet(house);
         other = talk_greet(house);
         open_text(talk, &history, "Tea");
@@ -471,7 +473,7 @@ static void whoever_hangs_up_leaves_nothing(void **state)
                        "handle");
         assert_int_equal(talk_status(other, "handles.open"), 0);
 
-        /* Who generates goes: the handle is its owner's still, and idle soon. */
+        /* The generating client goes: the handle is still its owner's, and soon idle. */
         talk = talk_greet(house);
         open_text(talk, &history, "Tea");
         generate_endless(other, history.handle);
@@ -528,7 +530,7 @@ static void the_library_says_it_all(void **state)
         assert_int_equal(smv_handle_append_text(client, handles[1], "", 0, &length), 0);
         assert_int_equal(length, 21);
 
-        /* Back to where it was, the same seed makes the same. */
+        /* Truncated to the same length, the same seed generates the same. */
         assert_int_equal(smv_handle_truncate(client, handles[0], 9), 0);
         options.handle = handles[0];
         assert_int_equal(smv_generate(client, &options, &stream), 0);

@@ -1,6 +1,7 @@
 /*
- * A prompt that is read once and held, for all processes of a user: they find it, however much
- * else has gone through the pool since, for as long as was said; and nobody has to wait for it.
+ * A prompt that is read once and held, for all processes of a user.  They find it, however many
+ * other tokens have gone through the pool since, for as long as the request said; and no request
+ * has to wait for it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +31,7 @@ static uint64_t open_tokens(struct talk *talk, const uint32_t *tokens, size_t co
         return reply_uint(reply, "handle");
 }
 
-/* Read and held: what its END says. */
+/* Reads and holds a prompt; returns its END. */
 static struct smv_record_end hold(struct talk *talk, uint64_t handle, uint32_t ms)
 {
         uint32_t id = ++talk->last_id;
@@ -50,7 +51,7 @@ static struct smv_record_end hold(struct talk *talk, uint64_t handle, uint32_t m
         return stream->end;
 }
 
-/* How much of it is found. */
+/* Returns how much of it is found. */
 static uint32_t ask(struct talk *talk, const uint32_t *tokens, size_t count, uint32_t most)
 {
         uint32_t id = ++talk->last_id;
@@ -63,7 +64,7 @@ static uint32_t ask(struct talk *talk, const uint32_t *tokens, size_t count, uin
         return stream->end.cached_tokens;
 }
 
-/* Prompts of others, until everything that was in the pool could have been evicted twice. */
+/* Sends prompts of others, until everything in the pool could have been evicted twice. */
 static void flood(struct talk *talk)
 {
         uint64_t blocks = talk_status(talk, "blocks.total");
@@ -76,7 +77,7 @@ static void flood(struct talk *talk)
         }
 }
 
-/* In a process of its own, by the library: what of these tokens is found. */
+/* Asks in a process of its own, with the library; returns how many of these tokens are found. */
 static uint32_t ask_elsewhere(const struct house *house, const uint32_t *tokens, size_t count)
 {
         uint32_t cached;
@@ -110,7 +111,7 @@ static uint32_t ask_elsewhere(const struct house *house, const uint32_t *tokens,
         return cached;
 }
 
-/* One process reads and holds it; another finds all of it; what nobody held is gone by then. */
+/* One process reads and holds it; another finds all of it.  Tokens that are not held are gone. */
 static void what_one_process_holds_another_finds(void **state)
 {
         uint32_t held[PROMPT + 5], other[PROMPT];
@@ -145,7 +146,7 @@ static void what_one_process_holds_another_finds(void **state)
         house_stop(house);
 }
 
-/* All of the pool is held, and a request that needs all of it runs as ever. */
+/* All of the pool is held, and a request that needs all of it runs as usual. */
 static void nobody_waits_for_what_is_held(void **state)
 {
         static uint32_t tokens[8192];

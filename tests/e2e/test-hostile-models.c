@@ -1,8 +1,8 @@
 /*
- * Hostile and odd files for a model: `samovard --model` ends with one clear sentence and status 1,
- * soon, without a signal, and without taking more memory than a good small model does.
+ * Hostile and odd model files: `samovard --model` ends with one clear sentence and status 1, soon,
+ * without a signal, and without taking more memory than a good small model does.
  *
- * Cuts and single bits, many of them, are told in tests/unit/test-damage.c, without a process each.
+ * tests/unit/test-damage.c tests many cuts and single flipped bits, without a process for each.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -18,12 +18,12 @@
 #include "daemon/sys.h"
 #include "tests/unit/good-folder.h"
 
-#define EXTRA_KIB (64l << 10) /* more than what a good model takes */
-#define SECONDS   5           /* an eternity, but for a machine that is busy */
+#define EXTRA_KIB (64l << 10) /* more than a good model takes */
+#define SECONDS   5           /* far too long, except on a busy machine */
 
 extern char **environ;
 
-static long usual_kib; /* what a good model takes */
+static long usual_kib; /* the memory that a good model takes */
 
 /* ---- the program ---- */
 
@@ -74,7 +74,7 @@ static struct ending serve(const char *model)
         return e;
 }
 
-/* One line, printable, with `said` in it. */
+/* The output is one line, printable, and contains `said`. */
 static void assert_refused(const char *model, const char *what, const char *said)
 {
         struct ending e = serve(model);
@@ -89,10 +89,10 @@ static void assert_refused(const char *model, const char *what, const char *said
                          what, said, (unsigned)e.status, e.ms, e.kib, usual_kib, e.said);
 }
 
-/* ---- what the files say ---- */
+/* ---- contents of files ---- */
 
 struct edit {
-        const char *file, *from, *to, *said; /* from NULL: all of the file */
+        const char *file, *from, *to, *said; /* from NULL: the whole file */
 };
 
 static void edit(const struct edit *e)
@@ -204,7 +204,7 @@ static void tokens_and_ids_at_their_edges_are_refused(void **state)
         refuse_all(edits, sizeof(edits) / sizeof(*edits));
 }
 
-/* Every tensor is in the file that `text` says, as it stands in JSON. */
+/* Every tensor is in the file that `text` names, in JSON's spelling. */
 static void an_index_names_plain_files_with_its_tensors_alone(void **state)
 {
         static const struct {
@@ -246,7 +246,7 @@ static void an_index_names_plain_files_with_its_tensors_alone(void **state)
         assert_int_equal(rmdir(in_folder("folder")), 0);
 }
 
-/* ---- what the files are ---- */
+/* ---- kinds of files ---- */
 
 static void what_is_no_regular_file_is_not_read(void **state)
 {
@@ -289,7 +289,7 @@ static void what_is_no_regular_file_is_not_read(void **state)
         unlink(in_folder("fifo.safetensors"));
 }
 
-/* A file with holes: of a tebibyte, and takes no room. */
+/* Makes a file with holes, of a tebibyte, which takes no room. */
 static void grow(const char *name, off_t bytes)
 {
         int fd = open(in_folder(name), O_WRONLY | O_CREAT, 0600), r;
@@ -297,8 +297,9 @@ static void grow(const char *name, off_t bytes)
         assert_true(fd >= 0);
         r = ftruncate(fd, bytes);
         close(fd);
+        /* This file system has no such files. */
         if (r)
-                skip(); /* this file system has no such files */
+                skip();
 }
 
 static void a_file_of_a_tebibyte_is_not_read_into_memory(void **state)
@@ -347,7 +348,7 @@ static void counts_in_a_gguf_file_are_held_against_its_bytes(void **state)
         unlink(in_folder(GGUF));
 }
 
-/* What a context may be is no reason to hold tables for it that the pool cannot fill. */
+/* The daemon must not hold tables for a long context that its pool cannot fill. */
 static void a_context_of_16_million_takes_no_more_than_its_pool(void **state)
 {
         const struct edit longest = { CONFIG, "ings\":64", "ings\":16777216", "" };
@@ -359,7 +360,7 @@ static void a_context_of_16_million_takes_no_more_than_its_pool(void **state)
                 char name[32];
 
                 snprintf(name, sizeof(name), "f%u", i);
-                write_file(name, "", 0); /* and a folder of many files is a folder */
+                write_file(name, "", 0); /* a folder with several files is still a folder */
         }
         edit(&longest);
         e = serve(folder);

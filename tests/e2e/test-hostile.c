@@ -1,6 +1,6 @@
 /*
- * A client that lies in its ring: what it writes into the control page, what it tries with the
- * descriptors it was given, and what it keeps.  docs/ipc.md has the table of attacks; those with
+ * A client that lies in its ring: by writing to the control page, by using the descriptors that it
+ * was given in every way, and by keeping memory.  docs/ipc.md has the table of attacks; those with
  * frames and sockets are in test-floods.c.
  */
 #include <errno.h>
@@ -20,8 +20,9 @@
 #include "tests/e2e/raw-ring.h"
 
 #define STREAMS 4
-#define LONG    1900 /* tokens; together more than the smallest ring takes without a reader */
-#define SHORT   300
+/* tokens; the streams together are more than the smallest ring takes without a reader */
+#define LONG  1900
+#define SHORT 300
 
 static struct want number(uint32_t i, uint32_t tokens)
 {
@@ -41,7 +42,7 @@ static void ask_all(struct talk *talk, uint32_t tokens, uint32_t ids[STREAMS])
         }
 }
 
-/* The short ones over a socket, read as they come. */
+/* Records the streams over a socket, the short ones, and reads them as they come. */
 static void record_alone(const struct house *house, struct stream *alone[STREAMS])
 {
         struct talk *talk = talk_greet(house);
@@ -66,7 +67,7 @@ enum lie { RANDOM, OSCILLATING, MAXIMAL, MISALIGNED, BEHIND, AHEAD, INSTANT, HOL
 
 static const struct {
         const char *name;
-        bool deadly; /* nothing of it is ever true */
+        bool deadly; /* no value that it writes is ever a true one */
 } lies[LIES] = {
         [RANDOM] = { "random heads", true },
         [OSCILLATING] = { "oscillating heads", false },
@@ -89,7 +90,7 @@ static uint64_t false_head(enum lie lie, uint64_t tail)
         switch (lie) {
         case RANDOM:
         case INSTANT:
-                return any64() | UINT64_C(1) << 40; /* never by chance a true one */
+                return any64() | UINT64_C(1) << 40; /* never a true one by chance */
         case OSCILLATING:
                 return random_below(2) ? tail : tail / 2 & ~UINT64_C(7);
         case MAXIMAL:
@@ -108,7 +109,7 @@ static void store(uint64_t *word, uint64_t value)
         __atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
-/* In a child, for as long as it lives. */
+/* Lies in a child, for as long as the child lives. */
 static void tell_lies(const struct raw_ring *ring, enum lie lie)
 {
         for (;;) {
@@ -129,7 +130,8 @@ static void tell_lies(const struct raw_ring *ring, enum lie lie)
         }
 }
 
-/* The one who lies about his head reads nothing; he who lies about his wishes reads all. */
+/* A client that lies about its head reads nothing; one that lies about its wishes reads
+ * everything. */
 static void lie_beside(struct house *house, struct honest *honest, struct stream *alone[STREAMS],
                        enum lie lie, const char *doorbell)
 {
@@ -184,7 +186,7 @@ static void what_is_said_in_a_control_page_is_between_its_client_and_nobody(void
         house_stop(house);
 }
 
-/* ---- what can be done with the descriptors ---- */
+/* ---- attacks with the descriptors ---- */
 
 static void assert_errno(int result, int number, const char *what)
 {
@@ -205,14 +207,15 @@ static int punch(int fd)
         return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, SMV_RING_HEADER);
 }
 
-/* Whoever one is: sizes and seals stand, and what was opened for reading reads. */
+/* For every user sizes and seals stay as they are, and a descriptor opened for reading only
+ * reads. */
 static void try_all(const struct raw_ring *ring)
 {
         const int fds[] = { ring->data, ring->control };
         void *page = (void *)(uintptr_t)ring->page;
 
         for (size_t i = 0; i < 2; i++) {
-                int no = i ? EPERM : EINVAL; /* not even open for writing */
+                int no = i ? EPERM : EINVAL; /* it is not even open for writing */
 
                 assert_errno(ftruncate(fds[i], 0), no, "ftruncate down");
                 assert_errno(ftruncate(fds[i], 1 << 20), no, "ftruncate up");
@@ -251,22 +254,24 @@ static void size_and_seals_of_a_segment_are_as_they_are(void **state)
         house_stop(house);
 }
 
-/* The socket is for its user alone; so the other one was given the connection. */
+/* The socket is for its user alone, so the other user is given the connection. */
 static void ring_cannot_be_opened_for_writing_by_another_user(void **state)
 {
         struct house *house = *state;
         struct raw_ring *ring;
         pid_t pid;
 
+        /* Only root has two users. */
         if (geteuid())
-                skip(); /* only root has two */
+                skip();
         HOUSE(house, FAST);
         ring = raw_open(house, "kick", RAW_RING_BYTES);
         pid = child();
         if (!pid) {
                 assert_int_equal(setresgid(65534, 65534, 65534), 0);
                 assert_int_equal(setresuid(65534, 65534, 65534), 0);
-                assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0); /* or /proc/self is root's */
+                /* otherwise /proc/self belongs to root */
+                assert_int_equal(prctl(PR_SET_DUMPABLE, 1), 0);
                 try_all(ring);
                 assert_errno(reopen(ring->data, O_RDWR), EACCES, "reopen D");
                 assert_errno(reopen(ring->control, O_RDWR), EACCES, "reopen C");
@@ -290,7 +295,7 @@ static void scribble_over(uint8_t *memory, size_t bytes)
         }
 }
 
-/* Of our own uid one may; the daemon reads nothing back of what it wrote. */
+/* A process of our own uid may write to the ring; the daemon reads none of it back. */
 static void ring_that_its_own_user_scribbles_over_is_his_own_loss(void **state)
 {
         struct house *house = *state;
@@ -335,7 +340,7 @@ static void ring_that_its_own_user_scribbles_over_is_his_own_loss(void **state)
         house_stop(house);
 }
 
-/* ---- whose memory it is ---- */
+/* ---- whose memory the segments are ---- */
 
 static uint64_t inode_of(int fd)
 {
@@ -355,7 +360,7 @@ static void assert_zero(const void *memory, size_t from, size_t to)
                 fail_msg("byte %zu is %u", from, bytes[from]);
 }
 
-/* No word to wait on, and no byte, is shared by two: nobody can steal a wake or read a leftover. */
+/* No two clients share a word to wait on or a byte, so none can steal a wake or read leftovers. */
 static void segments_are_made_for_one_connection_and_are_zero(void **state)
 {
         const struct want want = { .prompt = "Secret", .max_tokens = 100, .ignore_eos = true };
@@ -396,7 +401,7 @@ static uint64_t shared_kib(pid_t pid, const char *row)
         return kib;
 }
 
-/* Its streams run when it goes, and it keeps descriptors and mappings for ever. */
+/* The client's streams run when it goes, and it keeps its descriptors and mappings for ever. */
 static void memory_of_one_that_went_and_holds_on_is_given_back(void **state)
 {
         enum { TIMES = 300 };
@@ -405,7 +410,8 @@ static void memory_of_one_that_went_and_holds_on_is_given_back(void **state)
         uint64_t before, after;
         struct probe *probe;
 
-        HOUSE(house, FAST, "--uid-ring-bytes", "2G"); /* the last one's are freed a moment later */
+        /* the memory of the last one is freed a moment later */
+        HOUSE(house, FAST, "--uid-ring-bytes", "2G");
         before = shared_kib(house->pid, "RssShmem:");
         probe_rest(house, 300);
         probe = probe_begin(house);
@@ -429,7 +435,7 @@ static void memory_of_one_that_went_and_holds_on_is_given_back(void **state)
                (unsigned)after);
         assert_true(after <= before + 256);
         for (uint32_t i = 0; i < TIMES; i++) {
-                assert_zero(rings[i]->page, 0, 64); /* a hole, and no fault */
+                assert_zero(rings[i]->page, 0, 64); /* a hole in the file, and no fault */
                 raw_close(rings[i]);
         }
         house_stop(house);

@@ -1,7 +1,6 @@
 /*
- * A daemon that nobody asks anything costs nothing: no timer ticks, no thread spins.  Measured
- * where the kernel counts it, over all its threads, with eight clients connected, some of which
- * have streamed before.
+ * An idle daemon costs nothing: no timer ticks, no thread spins.  The kernel's counters are read
+ * over all its threads, with eight clients connected, some of which have streamed before.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -32,7 +31,7 @@ static void add_thread(struct cost *cost, pid_t pid, const char *thread)
 
         snprintf(path, sizeof(path), "/proc/%d/task/%s/stat", (int)pid, thread);
         text = file_text(path);
-        at = strrchr(text, ')'); /* then state is the 3rd, utime the 14th, stime the 15th */
+        at = strrchr(text, ')'); /* after it state is the 3rd, utime the 14th, stime the 15th */
         assert_non_null(at);
         for (int i = 0; i < 12; i++)
                 at = strchr(at + 1, ' ');
@@ -66,8 +65,9 @@ static struct cost cost_of(pid_t pid)
 }
 
 /*
- * Whoever had something to do still, the crew's last spin or the last reply, may have been held up:
- * then it is looked again.  What ticks or spins does so whenever it is looked at.
+ * A thread that still had work to do, the crew's last spin or the last reply, may have been
+ * delayed. Then the test measures again.  A timer that ticks or a thread that spins shows at every
+ * measurement.
  */
 static void expect_quiet(const struct house *house, uint32_t seconds, const char *words)
 {
@@ -107,7 +107,8 @@ static void idle_with_eight_clients_it_sleeps(void **state)
         house_stop(house);
 }
 
-/* Nor does one whose only stream waits for a reader, but for the deadline that ends it. */
+/* A daemon whose only streams wait for a reader is idle too, but for the deadline that ends
+ * them. */
 static void stalled_it_sleeps_too(void **state)
 {
         struct house *house = *state;

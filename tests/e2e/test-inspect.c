@@ -1,4 +1,4 @@
-/* samovar inspect: what a model is, the memory it needs, and what keeps it from being served. */
+/* samovar inspect: the properties of a model, the memory it needs, and why it can not be served. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 #define SAMOVAR given("SAMOVAR")
 
-/* A model of known measures, in the house's folder. */
+/* Makes a model of known dimensions, in the house's folder. */
 static const char *make(const struct house *house, const char *name, const char *more)
 {
         static char path[512];
@@ -64,8 +64,8 @@ static void a_model_is_measured_without_being_loaded(void **state)
 }
 
 /*
- * Codes of 1288 rows of 128 are 161 KiB, and the 1160 rows that they are of scales have 4640 bytes more, for
- * attention's output has rows of 256.
+ * Codes of 1288 rows of 128 are 161 KiB.  Their scales belong to 1160 rows and have 4640 bytes
+ * more, because attention's output has rows of 256.
  */
 static void weights_of_eight_bits_are_measured_with_their_scales(void **state)
 {
@@ -79,7 +79,7 @@ static void weights_of_eight_bits_are_measured_with_their_scales(void **state)
                "model       1 layers", "served      no: ", "no tokenizer.json");
 }
 
-/* What was found before the fault is said, too. */
+/* The properties that were found before the fault are printed, too. */
 static void the_first_thing_in_the_way_is_named(void **state)
 {
         struct house *house = *state;

@@ -1,4 +1,5 @@
-/* What a stream that is kept has beside its tokens, and what goes on from it while it runs. */
+/* The data that a kept stream has besides its tokens, and streams that continue from it while it
+ * runs. */
 #include <errno.h>
 #include <samovar/client.h>
 #include <stdio.h>
@@ -8,7 +9,7 @@
 #include "tests/e2e/talk.h"
 
 #define CHILD_TOKENS 300u
-#define EACH         33u /* logprobs of a token, its own among them */
+#define EACH         33u /* logprobs of a token, the chosen one included */
 #define CHILDREN     2u
 
 struct heard {
@@ -39,7 +40,7 @@ static struct smv_client *meet(const struct house *house)
         return client;
 }
 
-/* These, behind those that are there. */
+/* Appends these to those that are there. */
 static void *join(void *to, size_t count, const void *more, size_t more_count, size_t size)
 {
         uint8_t *at = realloc(to, (count + more_count) * size + 1);
@@ -68,7 +69,7 @@ static void note(struct heard *told, const struct smv_event *event)
         told->logprob_count += entries;
 }
 
-/* One event of any of these. */
+/* Reads one event of any of these streams. */
 static void hear(struct smv_client *client, struct heard *told, uint32_t count)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
@@ -135,7 +136,7 @@ static void what_was_told_of_its_tokens_is_told_again_to_who_attaches(void **sta
         house_stop(house);
 }
 
-/* The same tokens up to there, sent as a whole with the same choice. */
+/* Sends the same tokens up to there as a whole, with the same choice. */
 static void replay(struct smv_client *client, const struct smv_generate *ask,
                    const struct heard *parent, const struct heard *child, uint32_t choice)
 {
@@ -222,8 +223,8 @@ static void one_and_its_forks_are_left_by_who_is_killed(void **state)
         client = meet(house);
         assert_int_equal(smv_generate(client, &ask, &stream), 0);
         assert_int_equal(smv_fork(client, stream, &fork, streams), 0);
-        smv_close(client); /* a hang-up, as the kernel's of one that is killed */
-        house_stop(house); /* nothing is left of any */
+        smv_close(client); /* a hang-up, as the kernel does it for a killed process */
+        house_stop(house); /* nothing is left of any stream */
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /*
- * Streams that outlive their connection, and how they end: when their time has passed, when they are
- * dropped, when the daemon stops; what of them is whose, and how much one user may have.
+ * Streams that outlive their connection, and how they end: when their time has passed, when they
+ * are dropped, when the daemon stops; which user owns them, and how much one user may have.
  */
 #include <errno.h>
 #include <samovar/client.h>
@@ -32,7 +32,8 @@ static void with_nobody_attached_its_time_passes(void **state)
         kept_refused(other, smv_attach(other, kept, 0, &stream), SMV_NO_KEPT, "no kept stream");
         assert_int_equal(house_status(house, "requests.alive"), 0);
 
-        /* Not while somebody is; and from its END on anew. */
+        /* No time passes while a client is attached; from the stream's END on the time starts
+         * again. */
         ask.max_tokens = 5;
         kept = kept_begin(other, &ask);
         sleep_ms(600);
@@ -43,7 +44,7 @@ static void with_nobody_attached_its_time_passes(void **state)
         kept = kept_begin(other, &ask);
         for (event.kind = SMV_EVENT_NONE; event.kind != SMV_EVENT_END;)
                 assert_int_equal(smv_next(other, &event, 10000), 1);
-        kept_wait_status(house, "kept.open", 1); /* the one before is gone */
+        kept_wait_status(house, "kept.open", 1); /* the earlier stream is gone */
         assert_int_equal(smv_attach(other, kept, last, &stream), 0);
         assert_int_equal(smv_next(other, &event, 10000), 1);
         assert_int_equal(event.kind, SMV_EVENT_END);
@@ -52,7 +53,7 @@ static void with_nobody_attached_its_time_passes(void **state)
                      "its END included");
         kept_drop(other, kept);
 
-        /* One that runs is cancelled, and who is attached has its END. */
+        /* A stream that runs is cancelled, and the attached client gets its END. */
         ask.max_tokens = ENDLESS;
         kept = kept_begin(other, &ask);
         kept_refused(other, smv_attach(other, kept, ENDLESS, &stream), SMV_BAD_VALUE, "so far");
@@ -106,7 +107,7 @@ static void what_may_be_kept_is_limited(void **state)
         house_stop(house);
 }
 
-/* Of a hundred tokens that it might have had it has one, and is charged for no more. */
+/* The stream might have had a hundred tokens; it has one, and is charged for no more. */
 static void what_has_ended_is_charged_for_what_it_became(void **state)
 {
         struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Tea", .max_tokens = 1,
@@ -135,7 +136,7 @@ static void what_has_ended_is_charged_for_what_it_became(void **state)
         house_stop(house);
 }
 
-/* Its numbers are not there for him, in the same words as one that never was. */
+/* A stranger gets the same reply for these numbers as for numbers that never existed. */
 static int be_a_stranger(const struct house *house, uint64_t kept, uint64_t handle)
 {
         struct smv_connect at = { SMV_SIZE(smv_connect), .socket = house->socket };
@@ -172,8 +173,9 @@ static void to_another_user_it_does_not_exist(void **state)
         uint64_t kept, handle;
         pid_t pid;
 
+        /* Only root can become another user. */
         if (getuid())
-                skip(); /* only root can be somebody else */
+                skip();
         QUICK(house, "--socket-mode", "0666");
         assert_int_equal(chmod(house->directory, 0711), 0);
         client = kept_connect(house);
@@ -189,7 +191,7 @@ static void to_another_user_it_does_not_exist(void **state)
         house_stop(house);
 }
 
-/* Nobody who reads slowly holds up a kept stream: it ends, and all of it waits for him. */
+/* A slow reader does not hold up a kept stream: it ends, and all of it waits for the reader. */
 static void who_does_not_read_stalls_nothing(void **state)
 {
         struct smv_generate ask = { SMV_SIZE(smv_generate),     .prompt = "Tea",

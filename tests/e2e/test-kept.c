@@ -1,7 +1,7 @@
 /*
- * Streams and handles that outlive their connection.  A client may be killed at any moment, let go,
- * be robbed or come back from any record: what it has in the end is, bit for bit, what it would have
- * had in one go.
+ * Streams and handles that outlive their connection.  At any moment a client may be killed, let go
+ * of a stream, lose it to another client, or come back from any record.  In the end it has, bit for
+ * bit, what it would have had in one connection.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 
 /* ---- kill -9 ---- */
 
-/* Begins the stream, or goes on with it, noting each record, and dies of so many; a child's, and no
- * test. */
+/* Begins the stream or continues it, notes each record, and dies after `most` of them.  It runs in
+ * a child, so it uses no cmocka. */
 static int be_a_reader(const struct house *house, const struct smv_generate *ask,
                        struct notes *notes, enum smv_doorbell doorbell, uint32_t most)
 {
@@ -46,7 +46,7 @@ static int be_a_reader(const struct house *house, const struct smv_generate *ask
         return 0;
 }
 
-/* How often it was killed. */
+/* Returns how often the reader was killed. */
 static uint32_t read_by_mortals(const struct house *house, const struct smv_generate *ask,
                                 struct notes *notes)
 {
@@ -94,7 +94,9 @@ static void killed_at_any_moment_it_goes_on_with_the_next_token(void **state)
                         kept_drop(client, parts->kept);
                         records += whole->count;
                 } else {
-                        unknown++; /* it died before it was told; the stream has its time */
+                        /* The reader died before it was told the number; the stream lasts as long
+                         * as its time. */
+                        unknown++;
                 }
                 notes_free(whole);
                 notes_free(parts);
@@ -108,9 +110,9 @@ static void killed_at_any_moment_it_goes_on_with_the_next_token(void **state)
         house_stop(house);
 }
 
-/* ---- come, go, rob ---- */
+/* ---- attach, detach, take over ---- */
 
-/* One reader, of a few connections, who is never where he was. */
+/* One reader with a few connections, which moves between them. */
 struct restless {
         const struct house *house;
         struct smv_client *clients[3];
@@ -119,7 +121,8 @@ struct restless {
         struct notes *notes;
 };
 
-/* What the one before has not read is his to have, and behind it he is told. */
+/* The earlier connection still gets the records that it has not read; after them it is told of the
+ * move. */
 static void expect_moved(struct restless *r, uint32_t at)
 {
         struct smv_event event = { SMV_SIZE(smv_event) };
@@ -129,7 +132,7 @@ static void expect_moved(struct restless *r, uint32_t at)
                 if (event.kind == SMV_EVENT_TOKENS || event.code != SMV_MOVED)
                         notes_take(r->notes, &event);
         } while (event.kind != SMV_EVENT_END);
-        /* It may have had its END before it was robbed. */
+        /* The stream may have had its END before it was taken over. */
         assert_true(event.code == SMV_MOVED || event.code == SMV_OK);
         r->streams[at] = 0;
 }
@@ -155,7 +158,7 @@ static void attach_at(struct restless *r, uint32_t at)
                 from--;
         error = smv_attach(r->clients[at], r->kept, from, &stream);
         assert_int_equal(error, 0);
-        if (before == at) { /* robbed by itself */
+        if (before == at) { /* taken over by the same connection */
                 struct smv_event event = { SMV_SIZE(smv_event) };
                 bool moved = false, gone = false;
 
@@ -266,7 +269,7 @@ static void a_handle_that_is_kept_outlives_its_connection(void **state)
         assert_int_equal(length, 4);
         assert_int_equal(smv_handle_fork(client, handle, 1, &plain), 0);
         smv_close(client);
-        kept_wait_status(house, "handles.open", 1); /* the fork went with it */
+        kept_wait_status(house, "handles.open", 1); /* the fork is gone with its connection */
         assert_int_equal(house_status(house, "handles.kept"), 1);
         kept_refused(other, smv_handle_close(other, plain), SMV_NO_HANDLE, "no handle");
 
@@ -281,7 +284,7 @@ static void a_handle_that_is_kept_outlives_its_connection(void **state)
         }
         assert_int_equal(smv_handle_fork_kept(other, handle, 3, 60000, forks), 0);
         smv_close(other);
-        kept_wait_status(house, "handles.open", 3); /* its time has passed, and not theirs */
+        kept_wait_status(house, "handles.open", 3); /* its time has passed, and not the others' */
         other = kept_connect(house);
         for (uint32_t i = 0; i < 3; i++) {
                 assert_int_equal(smv_handle_append_text(other, forks[i], "", 0, &length), 0);
@@ -293,7 +296,7 @@ static void a_handle_that_is_kept_outlives_its_connection(void **state)
         house_stop(house);
 }
 
-/* A stream on a handle: both are kept, and who comes back finds what the whole gives. */
+/* A stream on a handle: both are kept, and a client that comes back finds what the whole gives. */
 static void a_kept_stream_on_a_kept_handle_goes_on(void **state)
 {
         struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "Tea", .keep_ms = 60000,
@@ -356,7 +359,7 @@ static void with_its_handle_a_kept_stream_is_closed(void **state)
 
 /* ---- the command ---- */
 
-/* A pipe that takes nothing: who prints into it is not done until he is killed. */
+/* A pipe that takes nothing: a process that prints into it is not done until it is killed. */
 static void make_full_pipe(int ends[2])
 {
         char page[4096] = { 0 };
@@ -410,7 +413,7 @@ static void the_command_goes_on_where_another_died(void **state)
         assert_string_equal(rest.out, whole.out);
         ran_free(&rest);
 
-        /* It was dropped, for all of it was printed. */
+        /* It was dropped, because all of it was printed. */
         rest = RUN(house, NULL, given("SAMOVAR"), "attach", "--socket", house->socket, number);
         assert_int_equal(rest.status, 1);
         text = strstr(rest.err, "there is no kept stream");

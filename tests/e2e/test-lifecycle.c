@@ -1,4 +1,4 @@
-/* How a daemon begins, what it refuses to begin with, and how it ends, whoever is being served. */
+/* How a daemon starts, what it refuses to start with, and how it ends while clients are served. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,12 +15,12 @@
 
 static const struct want longest = { .prompt = "Once", .max_tokens = 2000, .ignore_eos = true };
 
-/* With a small ring it runs for as long as it is not read. */
+/* With a small ring this stream runs for as long as it is not read. */
 static const struct want unread = {
         .prompt = "Once", .max_tokens = LONG_TOLD, .told = TOLD_MOST, .ignore_eos = true
 };
 
-/* A daemon that is to refuse: ends with 1, and all of `words` are in what it says. */
+/* A daemon that is to refuse: it ends with 1, and its output contains `words`. */
 static void assert_refuses(struct house *house, const char *const *flags, const char *words,
                            const char *more)
 {
@@ -112,7 +112,7 @@ static void second_daemon_says_who_is_there_and_disturbs_nobody(void **state)
         house_stop(house);
 }
 
-/* Something that is no socket at the path stays what it is. */
+/* A file at the socket's path that is not a socket stays as it is. */
 static void file_in_the_way_is_not_touched(void **state)
 {
         struct house *house = *state;
@@ -195,7 +195,7 @@ static void config_file_is_read_and_flags_win(void **state)
         REFUSES(house, "conf:6", "max_seqs", "--config", path, "--model", model);
 }
 
-/* Cut short, of nothing, of something else: one line that names the file; never a crash. */
+/* A file cut short, empty, or of another kind: one line that names the file; never a crash. */
 static void model_that_is_none_is_refused_by_name(void **state)
 {
         static const long cuts[] = { 0, 3, 4, 24, 100, 700, 5000, 1000000 };
@@ -269,7 +269,7 @@ static void sigterm_lets_what_runs_finish(void **state)
         assert_int_equal(access(house->socket, F_OK), -1);
 }
 
-/* It drains as long as one does not read; another asks meanwhile. */
+/* The daemon drains as long as one client does not read; another client asks meanwhile. */
 static void while_it_drains_nothing_new_is_begun(void **state)
 {
         struct house *house = *state;
@@ -292,8 +292,8 @@ static void while_it_drains_nothing_new_is_begun(void **state)
         assert_int_equal(house_wait(house), 0);
 }
 
-/* With no time to drain, and with a second signal: each stream still has its END, of which none has
- * one by itself. */
+/* With no time to drain, and with a second signal, each stream still has its END, though none of
+ * the streams ends by itself. */
 static void stop_in_haste_ends_every_stream_with_its_reason(void **state)
 {
         enum { STREAMS = 14 };
@@ -329,7 +329,7 @@ static void stop_in_haste_ends_every_stream_with_its_reason(void **state)
         }
 }
 
-/* Every request was answered, every accepted one has its END: how many. */
+/* Every request was answered, and every accepted one has its END; returns how many. */
 static uint32_t judge(struct talk *talk, uint32_t *refused)
 {
         uint32_t accepted = 0;
@@ -356,7 +356,7 @@ static uint32_t judge(struct talk *talk, uint32_t *refused)
         return accepted;
 }
 
-/* Some asked before, some after: at what moment the signal comes is chance. */
+/* Some clients have asked before the signal, some ask after it: when the signal comes is chance. */
 static void ask_and_stop(struct house *house, struct talk **talks)
 {
         struct want want = { .ignore_eos = true, .prompt = "Once" };
@@ -393,8 +393,9 @@ static void sigterm_under_load_leaves_nobody_without_an_end(void **state)
                 for (size_t t = 0; t < 3; t++)
                         talks[t] = talk_greet(house);
                 ask_and_stop(house, talks);
+                /* the daemon waits for clients that have not read */
                 for (end = now_ms() + PATIENCE_MS; !have_hung_up(talks); talks_turn(talks, 3, 100))
-                        assert_true(now_ms() < end); /* who is not read is waited for */
+                        assert_true(now_ms() < end);
                 for (size_t t = 0; t < 3; t++) {
                         ended += judge(talks[t], &refused);
                         talk_close(talks[t]);
@@ -470,7 +471,8 @@ int main(void)
                 STORY(daemon_on_a_given_socket_ends_with_it),
                 STORY(closed_terminal_leaves_it_serving),
         };
-        /* How it begins is the same whatever its clients will ask for. */
+        /* How a daemon starts does not depend on the transport of its clients, so only these run
+         * with a ring. */
         const struct CMUnitTest with_a_ring[] = {
                 STORY(second_daemon_says_who_is_there_and_disturbs_nobody),
                 STORY(sigterm_lets_what_runs_finish),

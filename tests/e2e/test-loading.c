@@ -1,6 +1,6 @@
 /*
- * What a daemon does while its weights are still being read.  It is the real main() in a child, and
- * its reads go through a hook that this process holds, slows or lets fail.
+ * A daemon while its weights are still being read.  It is the real main() in a child, and its reads
+ * go through a hook, with which this process holds them, slows them or lets them fail.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 
 int samovard_main(int argc, char **argv);
 
-/* Shared with the child.  Of those that are held so many are let through. */
+/* Shared with the child.  `passes` of the reads that are held are let through. */
 enum { READ_ON, READ_SLOWLY, READ_HELD, READ_FAILS };
 static struct {
         _Atomic int mood, passes;
@@ -46,7 +46,7 @@ static bool is_held(void)
         return true;
 }
 
-/* Headers are read by the main thread, and as they are. */
+/* Reads of headers, by the main thread, go through unchanged. */
 static int on_call(const char *call, void *arg)
 {
         bool is_read = !strcmp(call, "pread") || !strcmp(call, "io_uring_enter");
@@ -64,7 +64,7 @@ static int on_call(const char *call, void *arg)
         return 0;
 }
 
-/* cmocka's, whose crashes would run on as tests. */
+/* The signal handlers are cmocka's: with them a crash would continue as more tests. */
 static void be_daemon(const struct house *house, const char *way)
 {
         static const int crashes[] = { SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV };
@@ -82,7 +82,7 @@ static void be_daemon(const struct house *house, const char *way)
         exit(samovard_main((int)(sizeof(argv) / sizeof(*argv)) - 1, argv));
 }
 
-/* Returns when it listens. */
+/* Returns when the daemon listens. */
 static void begin(struct house *house, const char *way, int in_mood)
 {
         int fd, status;
@@ -216,7 +216,8 @@ static void who_cancels_or_hangs_up_meanwhile_is_gone_at_once(void **state)
         end(house);
 }
 
-/* Not a piece more is waited for than is being read: who asked has his END before. */
+/* The daemon waits for no more than the piece that is being read.  Before it ends, waiting requests
+ * get their END. */
 static void sigterm_meanwhile_ends_it_within_a_moment(void **state)
 {
         struct house *house = *state;
@@ -242,7 +243,8 @@ static void sigterm_meanwhile_ends_it_within_a_moment(void **state)
         }
 }
 
-/* It had said hello: who waits has his END, it says why in one line, and ends with 1. */
+/* The daemon had said hello.  Waiting requests get their END, it prints the reason in one line, and
+ * exits with 1. */
 static void assert_gives_up(struct house *house, int next_mood, const char *words)
 {
         struct talk *talk = talk_greet(house);
@@ -297,7 +299,7 @@ static void file_that_is_cut_short_or_written_to_meanwhile_is_refused(void **sta
         }
 }
 
-/* All that comes out of the terminal until its other side is closed, or the words have come. */
+/* Reads the terminal until its other side is closed, or until the words have come. */
 static size_t read_terminal(int master, char *to, size_t bytes, const char *words)
 {
         size_t at = 0;

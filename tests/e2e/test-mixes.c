@@ -1,9 +1,9 @@
 /*
- * A stream's tokens are its own: whoever else is served, however its prompt was cut into steps,
- * on however many threads, with however many plans in flight.  A dozen requests are asked one by
- * one of an idle daemon; then they come in fifty random mixes, at random moments, over
- * several connections, some cancelled half-way; and each answer is held against the first, bit by
- * bit.  Then the same with daemons that step differently.
+ * A stream's tokens depend on the stream alone: not on the other streams, nor on how its prompt was
+ * cut into steps, on the number of threads, or on the number of plans in flight.  A dozen requests
+ * are sent one by one to an idle daemon.  Then they come in fifty random mixes, at random moments,
+ * over several connections, some cancelled half-way.  Each answer is compared with the first one,
+ * bit by bit.  Then the same with daemons that step differently.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,11 +13,11 @@
 
 #define WANTS  12
 #define TALKS  3
-#define GUESTS 8 /* of one mix, at most */
+#define GUESTS 8 /* requests of one mix, at most */
 
 static char prompts[WANTS][320];
 static struct want wants[WANTS];
-static struct stream *reference[WANTS]; /* from the first daemon, alone */
+static struct stream *reference[WANTS]; /* from the first daemon, one at a time */
 
 static const struct want shapes[WANTS] = {
         { .prompt_bytes = 1, .max_tokens = 40, .ignore_eos = true },
@@ -59,8 +59,9 @@ static void write_prompts(void)
 struct guest {
         size_t want, talk;
         const char *class;
-        uint64_t start_ms, cancel_ms; /* of the mix; 0: never cancelled */
-        uint32_t id;                  /* 0: not asked yet */
+        /* relative to the start of the mix; cancel_ms 0: never cancelled */
+        uint64_t start_ms, cancel_ms;
+        uint32_t id; /* 0: not sent yet */
         bool cancelled, over;
 };
 
@@ -133,7 +134,8 @@ static void mix(struct talk **talks, struct stream *const *alone)
         }
 }
 
-/* What is mixed is the same over a ring; and under a sanitizer rows are dear. */
+/* Over a ring the same is mixed, so fewer mixes are enough; under a sanitizer rows are
+ * expensive. */
 static uint32_t mixes_of(const struct house *house)
 {
         uint32_t count = talk_transport() == TALK_SOCKET ? scaled(50, 200) : 25;

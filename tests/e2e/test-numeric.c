@@ -1,6 +1,6 @@
 /*
- * A token that the model has no numbers for, and who shares a daemon with one who says it.  The model is
- * made so: the embedding of one token is no number, and whatever comes behind it is none.
+ * A token whose embedding is not a number, and clients that share a daemon with one that sends this
+ * token.  The model is made so that everything computed after the token is not a number either.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -13,8 +13,9 @@
 #define MAD_N  6u
 #define GOOD   "a prompt that is as long as some blocks of the pool are, and good as far as this"
 #define BAD    GOOD "\x01 and then there is more of it"
-#define BEGUN  1u /* all that is there of any text: how texts begin, which the warm-up has left */
-#define TOLD   5u
+/* the cached tokens of any text: the beginning that all texts share, which the warm-up has left */
+#define BEGUN 1u
+#define TOLD  5u
 
 static const char *const honest_prompts[HONEST] = { "Once", "upon a time there was", GOOD,
                                                     "what an honest man would say" };
@@ -33,11 +34,12 @@ static const char *mad_model(const struct house *house)
         return path;
 }
 
-/* Prompts take some steps, so that what was read is shown before it is known what it is. */
+/* Prompts take several steps, so blocks are shown to others before it is known that they are
+ * bad. */
 #define START(house)                                                                               \
         HOUSE(house, "--model", mad_model(house), "--max-seqs", "16", "--step-tokens", "24")
 
-/* It is not at rest: it has counted faults. */
+/* The daemon is not at rest: it has counted faults. */
 static void stop(struct house *house, uint64_t faults)
 {
         assert_int_equal(house_status(house, "numeric_faults"), faults);
@@ -109,7 +111,8 @@ static void others_have_the_bits_that_they_have_without_it(void **state)
         stop(house, MAD_N);
 }
 
-/* Nobody who is sound has said this before: so all that could be found is what the mad one has left. */
+/* No sound client has sent this text before, so everything that it could find is left by the bad
+ * one. */
 static void what_it_has_read_is_found_by_nobody(void **state)
 {
         static const struct want bad = { .prompt = BAD, .max_tokens = 20 };

@@ -1,6 +1,7 @@
 /*
- * What a user has of the KV pool: `status` tells it, what is shared is charged once, nobody may
- * have more than the daemon was told, and who keeps much there does not drive out who keeps little.
+ * The share of the KV pool that a user has: `status` reports it, shared blocks are charged once, no
+ * user may have more than the configured limit, and a user that caches much does not evict a user
+ * that caches little.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,9 @@
 
 static void fill(uint32_t *tokens, uint32_t count)
 {
+        /* letters: neither bos nor eos */
         for (uint32_t i = 0; i < count; i++)
-                tokens[i] = random_below(256); /* letters: neither the beginning nor the end */
+                tokens[i] = random_below(256);
 }
 
 static uint32_t blocks_of(uint32_t positions)
@@ -36,7 +38,7 @@ static void wait_until(struct talk *talk, const char *path, uint64_t number)
         }
 }
 
-/* So many streams of it, of which much is told; the first one's id. */
+/* Begins `streams` streams of it, with many log-probabilities; returns the first one's id. */
 static uint32_t ask(struct talk *talk, const uint32_t *tokens, size_t count, uint32_t most,
                     uint32_t streams)
 {
@@ -49,8 +51,8 @@ static uint32_t ask(struct talk *talk, const uint32_t *tokens, size_t count, uin
 }
 
 /*
- * Asks and does not read, so that all of it stalls before any of it ends: then its user has so many
- * blocks.  Then it is cancelled.
+ * Sends a request and does not read, so that all of its streams stall before any of them ends.
+ * Then its user must have `blocks` blocks.  Then the streams are cancelled.
  */
 static void expect_while_it_runs(const struct house *house, struct talk *witness, uint32_t prompt,
                                  uint32_t most, uint32_t streams, uint64_t blocks)
@@ -70,7 +72,7 @@ static void expect_while_it_runs(const struct house *house, struct talk *witness
         talk_close(talk);
 }
 
-/* With one user there, what is cached of all is his. */
+/* If there is only one user, every cached block is charged to it. */
 static void a_prompt_is_charged_while_it_runs_and_then_no_more(void **state)
 {
         struct house *house = *state;
@@ -83,7 +85,7 @@ static void a_prompt_is_charged_while_it_runs_and_then_no_more(void **state)
         cached = talk_status(witness, "charges.0.cached_blocks");
         assert_int_equal(cached, talk_status(witness, "blocks.cached"));
 
-        /* Its worst case: all but its last token. */
+        /* The stream's worst case: all tokens but its last. */
         expect_while_it_runs(house, witness, 100, 1100, 1, blocks_of(100 + 1100 - 1));
         wait_until(witness, "charges.0.blocks", 0);
         assert_true(talk_status(witness, "charges.0.cached_blocks") >= cached + 100 / 16);
@@ -94,8 +96,8 @@ static void a_prompt_is_charged_while_it_runs_and_then_no_more(void **state)
 }
 
 /*
- * 640 tokens are 40 blocks, and each stream needs 10 of its own for 160 more.  Each by itself
- * would be 50, and there are not so many.
+ * 640 tokens are 40 blocks, and each stream needs 10 of its own for 160 more.  Without sharing each
+ * stream would need 50, and the pool has not so many.
  */
 static void eight_streams_of_a_long_prompt_are_charged_once_for_it(void **state)
 {
@@ -124,7 +126,7 @@ static void what_one_user_may_not_have_is_refused_with_the_numbers(void **state)
         assert_int_equal(talk_status(talk, "limits.uid_blocks_percent"), 25);
         own = (uint32_t)talk_status(talk, "blocks.total") / 4;
         assert_in_range(own, 2, GUEST_PROMPT_MAX / 16);
-        most = 16 * own - 10 + 1; /* behind 10 tokens, the last of them not read */
+        most = 16 * own - 10 + 1; /* after 10 tokens; the last one is not read */
         fill(tokens, GUEST_PROMPT_MAX);
 
         id = ask(talk, tokens, 10, most + 1, 1);
@@ -142,7 +144,7 @@ static void what_one_user_may_not_have_is_refused_with_the_numbers(void **state)
         assert_true(talk_reply(talk, id)->ok);
         assert_int_equal(talk_end(talk, id)->token_count, most);
 
-        /* Who does not say how many gets as many as fit. */
+        /* A request without a limit gets as many tokens as fit. */
         reply = talk_ask(talk, "op=s tokens=I", "generate", tokens, (size_t)(16 * own - 7));
         assert_true(reply->ok);
         assert_int_equal(reply_uint(reply, "max_tokens"), 7);
@@ -167,7 +169,7 @@ static uint32_t ask_as(const struct guest *guest, const struct question *questio
         return guest_hear(guest).cached_tokens;
 }
 
-/* Until everything that was in the pool could have been evicted twice. */
+/* Runs until everything in the pool could have been evicted twice. */
 static void flood(struct talk *talk, const struct guest *guest)
 {
         uint64_t blocks = talk_status(talk, "blocks.total");
@@ -180,7 +182,8 @@ static void flood(struct talk *talk, const struct guest *guest)
         }
 }
 
-/* How much of a short prompt its user finds when another's have gone through the pool. */
+/* How much of a short prompt its user finds after another user's prompts have gone through the
+ * pool. */
 static uint32_t found_after_a_flood(struct house *house)
 {
         struct question question = { .count = 100, .max_tokens = 1 };
@@ -192,7 +195,7 @@ static uint32_t found_after_a_flood(struct house *house)
         alice = guest_begin(house, ALICE, 0);
         bob = guest_begin(house, BOB, 0);
         assert_int_equal(ask_as(&alice, &question), 0);
-        assert_int_equal(ask_as(&alice, &question), 99); /* the last is read again */
+        assert_int_equal(ask_as(&alice, &question), 99); /* the last one is read again */
         flood(talk, &bob);
         found = ask_as(&alice, &question);
         guest_end(&alice);
@@ -211,7 +214,7 @@ static void who_keeps_much_does_not_drive_out_who_keeps_little(void **state)
         assert_int_equal(found_after_a_flood(house), 99);
 }
 
-/* Then the one who was there first goes first, as if all were one's. */
+/* If every user may cache all of the pool, the oldest blocks are evicted first, as for one user. */
 static void but_where_everybody_may_keep_all_it_does(void **state)
 {
         struct house *house = open_to_all(state);
@@ -220,7 +223,7 @@ static void but_where_everybody_may_keep_all_it_does(void **state)
         assert_int_equal(found_after_a_flood(house), 0);
 }
 
-/* Where in `charges` this user is; fails if nowhere. */
+/* The index of this user in `charges`; fails if it is not there. */
 static uint32_t row_of(const struct reply *reply, uint32_t uid)
 {
         char path[48];
@@ -241,7 +244,7 @@ static uint64_t charge(struct talk *talk, uint32_t uid, const char *what)
         return reply_uint(reply, path);
 }
 
-/* To root, who sees all.  Another user sees his own row, as ever. */
+/* Root sees all rows.  Another user sees only its own row, as always. */
 static void what_is_cached_of_one_who_has_gone_is_shown_to_root(void **state)
 {
         const struct question look = { .wish = GUEST_LOOKS, .count = 1 };

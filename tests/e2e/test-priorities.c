@@ -1,4 +1,5 @@
-/* Who goes first, who gives way and goes on later, and who is told that it would be too late. */
+/* Which request runs first, which is preempted and continues later, and which is refused because it
+ * would be too late. */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +47,8 @@ static const struct stream *cancel(struct talk *talk, uint32_t id)
         return talk_stream(talk, id);
 }
 
-/* It has its place again when more tokens of it come: those from before are in front of the other's. */
+/* The background stream has its place again when more tokens of it come; its earlier tokens come
+ * before those of the other stream. */
 static void background_gives_way_and_goes_on_with_the_same_tokens(void **state)
 {
         const struct stream *stream, *alone;
@@ -76,7 +78,7 @@ static void background_gives_way_and_goes_on_with_the_same_tokens(void **state)
         house_stop(house);
 }
 
-/* While `quick` waits `slow` goes on, until it goes by itself. */
+/* While `quick` waits `slow` continues, until the test cancels it. */
 static void expect_no_way_given(struct talk *talk, uint32_t slow, const struct want *quick)
 {
         uint64_t end = now_ms() + PATIENCE_MS;
@@ -137,12 +139,12 @@ static void who_does_not_read_gives_way_and_finds_every_token_later(void **state
 
         QUICK_HOUSE(house, "--max-seqs", "1", "--ring-bytes", "64K", "--grace-ms", "50");
         other = talk_greet_by(house, TALK_SOCKET);
-        still.class = "interactive"; /* no class holds a place that nobody uses */
+        still.class = "interactive"; /* an idle class does not reserve a place */
         still.max_tokens = 1900;
         alone = stream_copy(talk_whole(other, &still));
         sleeper = talk_greet_by(house, TALK_KICK);
         talk_generate(sleeper, &still);
-        slow = talk_generate(sleeper, &still); /* for it there is not enough room left */
+        slow = talk_generate(sleeper, &still); /* there is not enough room left for it */
         while (!talk_status(other, "requests.stalled"))
                 assert_true(now_ms() < end);
         assert_int_equal(talk_whole(other, &brief)->token_count, 5);
@@ -183,8 +185,8 @@ static void a_request_ends_at_its_deadline_as_it_is(void **state)
         house_stop(house);
 }
 
-/* Twenty wait for one place, which is not given up; who comes then and has a millisecond is told so at
- * once. */
+/* Twenty requests wait for one place, which does not become free.  A request that comes then with a
+ * deadline of a millisecond is refused at once. */
 static void what_would_be_too_late_is_refused_with_the_numbers(void **state)
 {
         struct house *house = *state;
@@ -198,7 +200,7 @@ static void what_would_be_too_late_is_refused_with_the_numbers(void **state)
 
         ENDLESS_HOUSE(house, "--max-seqs", "1");
         talk = talk_greet(house);
-        talk_whole(talk, &waiting); /* so that it knows how long one takes */
+        talk_whole(talk, &waiting); /* so that the daemon knows how long one takes */
         first.class = "interactive";
         id = talk_generate(talk, &first);
         await_tokens(talk, id, 1);

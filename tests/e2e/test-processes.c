@@ -1,6 +1,6 @@
 /*
- * Clients are processes, and die as processes do.  Whatever happens to one, the others' text is
- * what it is without it, and when it is buried the daemon holds nothing of it.
+ * Clients are processes, and die as processes do.  Whatever happens to one, the others' text is the
+ * same as without it, and after its death the daemon holds nothing of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 
 #include "tests/e2e/honest.h"
 
-#define TOKENS LONG_TOLD /* with what is told of them more than is taken without a reader */
-#define STOPS  20        /* after so many events */
+#define TOKENS LONG_TOLD /* with their log-probabilities more than is taken without a reader */
+#define STOPS  20        /* after this many events */
 
 /* ---- a child: libsamovar, the text of one stream into a file ---- */
 
@@ -34,7 +34,7 @@ static struct smv_connect where(const char *socket)
         };
 }
 
-/* It stops itself after so many events; 0: never. */
+/* Stops itself after `stops` events; 0: never. */
 static int stream_to(const char *socket, const char *prompt, uint32_t tokens, uint32_t stops,
                      int out)
 {
@@ -138,14 +138,14 @@ static void one_killed_and_one_stopped_do_not_touch_the_third(void **state)
         wait_status(house, "requests.alive", 1);
         assert_true(house_status(house, "blocks.held") > 0);
         assert_int_equal(waitpid(stopped_pid, NULL, WNOHANG), 0);
-        kill(stopped_pid, SIGKILL); /* it never woke */
+        kill(stopped_pid, SIGKILL); /* it was never continued */
         assert_int_equal(process_wait(stopped_pid), -SIGKILL);
         free(expected);
         free(text);
         house_stop(house);
 }
 
-/* The same, but the stopped one is woken: its text is whole. */
+/* The same, but the stopped process is continued: its text is complete. */
 static void one_that_was_stopped_goes_on_where_it_was(void **state)
 {
         char alone[96], stopped[96], *expected, *text;
@@ -168,7 +168,7 @@ static void one_that_was_stopped_goes_on_where_it_was(void **state)
         house_stop(house);
 }
 
-/* ---- clients that are killed, at whatever they are ---- */
+/* ---- clients that are killed, in every state ---- */
 
 enum doing {
         BEFORE_HELLO,
@@ -191,7 +191,7 @@ static void put_generate(struct bytes_out *to, uint32_t id, size_t prompt, uint3
                   max_tokens, 1);
 }
 
-/* What it sends; no assert, for it is not the test that runs here. */
+/* The bytes that a client sends.  No assert, because this runs in a child. */
 static void put_doing(struct bytes_out *to, enum doing doing)
 {
         static const uint32_t versions[] = { SMV_PROTOCOL_VERSION, SMV_PROTOCOL_VERSION };
@@ -228,7 +228,8 @@ static void be_a_client(const struct house *house, enum doing doing)
         int fd = connect_raw(house);
         ssize_t n;
 
-        while (doing == DECODE) /* as the library does it: with a ring mapped, of some fullness */
+        /* The client reads as the library does, with a ring mapped that is partly full. */
+        while (doing == DECODE)
                 stream_to(house->socket, "abc", 1900, 0, open("/dev/null", O_WRONLY));
 
         put_doing(&all, doing);

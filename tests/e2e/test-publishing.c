@@ -1,6 +1,7 @@
 /*
- * What one user shows others: a prompt that he publishes is found by those he published it to,
- * until he revokes it or goes; and nothing else of his is, nor of theirs.
+ * Published prompts: the users that a user publishes a prompt to find it, until that user revokes
+ * it or goes.  They find nothing else of the publisher's, and the publisher finds nothing of
+ * theirs.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #define CAROL 65531u
 #define GROUP 65532u
 
-#define PREFIX 500u /* 31 blocks and a part of one */
+#define PREFIX 500u /* 31 blocks and a part of a block */
 #define OWN    20u  /* tokens of a question after the prefix */
 
 #define OPEN FAST, "--threads", "1", "--socket-mode", "0666"
@@ -36,14 +37,14 @@ static uint32_t ask(const struct guest *guest, const struct question *question)
         return answer.cached_tokens;
 }
 
-/* With another end than anybody has asked with. */
+/* Asks with an end that no user has asked with before. */
 static uint32_t ask_otherwise(const struct guest *guest, struct question *question)
 {
         fill(question->tokens + PREFIX, OWN);
         return ask(guest, question);
 }
 
-/* What of it was public already. */
+/* Publishes the prefix; returns how much of it was public already. */
 static uint32_t publish(const struct guest *guest, const struct question *question, uint32_t group)
 {
         struct question wish = *question;
@@ -85,15 +86,16 @@ static void what_is_published_is_found_until_it_is_revoked(void **state)
         fill(question.tokens, question.count);
         hers = question;
         assert_int_equal(ask(&alice, &hers), 0);
-        assert_int_equal(publish(&alice, &hers, 0), 0);           /* her own is not what is shown */
-        assert_int_equal(ask(&bob, &question), PREFIX);           /* and not how she went on */
-        assert_int_equal(ask(&bob, &question), PREFIX + OWN - 1); /* that is his own */
+        /* her own blocks are not the public ones */
+        assert_int_equal(publish(&alice, &hers, 0), 0);
+        assert_int_equal(ask(&bob, &question), PREFIX);           /* and not the tokens after it */
+        assert_int_equal(ask(&bob, &question), PREFIX + OWN - 1); /* these are Bob's own */
         assert_int_equal(ask_otherwise(&bob, &question), PREFIX);
 
         revoke(&alice);
         assert_int_equal(ask_otherwise(&bob, &question), 0);
-        assert_int_equal(ask_otherwise(&bob, &question), PREFIX); /* he has computed it now */
-        assert_int_equal(ask(&alice, &hers), PREFIX + OWN - 1);   /* and hers is hers still */
+        assert_int_equal(ask_otherwise(&bob, &question), PREFIX); /* Bob has computed it now */
+        assert_int_equal(ask(&alice, &hers), PREFIX + OWN - 1);   /* and Alice's are still there */
         guest_end(&alice);
         guest_end(&bob);
         guests_are_gone(house);
@@ -116,7 +118,7 @@ static void what_is_a_groups_its_members_find(void **state)
         assert_int_equal(publish(&alice, &question, GROUP), 0);
         assert_int_equal(ask_otherwise(&carol, &question), 0);
         assert_int_equal(ask_otherwise(&bob, &question), PREFIX);
-        /* Her own group is hers alone. */
+        /* Alice's own group has no other member. */
         revoke(&alice);
         assert_int_equal(publish(&alice, &question, ALICE), 0);
         fill(question.tokens, 1);
@@ -128,7 +130,7 @@ static void what_is_a_groups_its_members_find(void **state)
         house_stop(house);
 }
 
-/* Bob publishes the same, so it stays when Alice goes, and goes when he does. */
+/* Bob publishes the same prompt, so it stays when Alice goes, and goes when Bob goes. */
 static void it_goes_with_the_last_who_published_it(void **state)
 {
         struct question question = { .count = PREFIX + OWN, .max_tokens = 2 };
@@ -144,7 +146,7 @@ static void it_goes_with_the_last_who_published_it(void **state)
         assert_int_equal(publish(&alice, &question, 0), 0);
         assert_int_equal(publish(&bob, &question, 0), PREFIX - 1);
         guest_end(&alice);
-        while (house_status(house, "connections.open") > 3) /* with the asking one */
+        while (house_status(house, "connections.open") > 3) /* with the connection that asks */
                 sleep_ms(5);
         assert_int_equal(ask_otherwise(&carol, &question), PREFIX);
         guest_end(&bob);

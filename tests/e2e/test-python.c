@@ -1,4 +1,4 @@
-/* contrib/python/ring_reader.py shares no line with the library, and reads the same. */
+/* contrib/python/ring_reader.py shares no line with the library, and must read the same records. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static void the_page_of_python_reads_what_the_command_prints(void **state)
         house_stop(house);
 }
 
-/* An x86-64 is needed, because plain Python has no other way to order what it loads. */
+/* This needs an x86-64, because plain Python has no other way to order its loads. */
 static bool is_possible(void)
 {
 #ifdef __x86_64__

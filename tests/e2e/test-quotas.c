@@ -1,4 +1,4 @@
-/* What one user may have, and that it is given back; what one client may take its time for. */
+/* The quotas of one user and that they are given back; and how long one client may take. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,13 +10,13 @@
 #include "tests/e2e/honest.h"
 
 #define ENDS     1200 /* of 64 bytes each: more than the smallest ring */
-#define FIRST    10   /* of their ids */
-#define HELLO_MS 1500 /* nobody who says hello may be held up so long */
+#define FIRST    10   /* the first of their ids */
+#define HELLO_MS 1500 /* a client that says hello may not be held up this long */
 #define FRAME_MS 200
 
 static const struct want endless = { .prompt = "Once", .max_tokens = ENDLESS, .ignore_eos = true };
 
-/* The one reply without an id that a client is turned away or hung up with. */
+/* The one reply without an id with which the daemon refuses a client or hangs up. */
 static void assert_turned_away(struct talk *talk, enum smv_code code, const char *words)
 {
         const struct reply *reply;
@@ -67,7 +67,7 @@ static void connections_of_all_are_bounded(void **state)
         house_stop(house);
 }
 
-/* Twelve at once and four a second, however long it takes us to ask for twenty. */
+/* Twelve connects at once and four a second, however long the test takes to make twenty. */
 static void connecting_too_often_is_refused_for_a_while(void **state)
 {
         struct house *house = *state;
@@ -120,8 +120,9 @@ static void requests_of_a_user_are_bounded_over_his_connections(void **state)
         assert_int_equal(talk_status(a, "charges.0.requests"), 10);
         assert_true(talk_status(a, "charges.0.prompt_bytes") > 10 * UINT64_C(4) * ENDLESS);
         assert_int_equal(talk_status(a, "charges.0.ring_bytes"), 2 * 256 << 10);
+        /* An accepted request is not seen by the engine at once. */
         for (int i = 0; i < 2000 && talk_status(a, "requests.waiting") != 6; i++)
-                sleep_ms(2); /* accepted is not yet seen by the engine */
+                sleep_ms(2);
         assert_int_equal(talk_status(a, "requests.running"), 4);
         assert_int_equal(talk_status(a, "requests.waiting"), 6);
         for (int i = 0; i < 3; i++) {
@@ -131,7 +132,7 @@ static void requests_of_a_user_are_bounded_over_his_connections(void **state)
                 assert_non_null(strstr(reply->message, "10"));
                 assert_non_null(strstr(reply->message, "requests"));
         }
-        /* One that waits and one that runs are given up: there is room for two. */
+        /* One that waits and one that runs are cancelled, so there is room for two. */
         talk_ask(a, "op=s stream=u", "cancel", first);
         assert_int_equal(talk_end(a, first)->end.reason, SMV_END_CANCELLED);
         talk_ask(a, "op=s stream=u", "cancel", first + 4);
@@ -172,7 +173,7 @@ static void prompt_bytes_of_a_user_are_bounded(void **state)
         HOUSE(house, FAST, "--uid-prompt-bytes", "100K");
         talk = talk_greet(house);
         memset(text, 'a', sizeof(text));
-        id = ++talk->last_id; /* its ids alone would be more */
+        id = ++talk->last_id; /* its ids alone would be more than allowed */
         talk_say(talk, "op=s id=u prompt=t", "generate", id, text, (size_t)40000);
         reply = talk_reply(talk, id);
         assert_int_equal(reply->code, SMV_QUOTA);
@@ -184,14 +185,14 @@ static void prompt_bytes_of_a_user_are_bounded(void **state)
         talk_end(talk, id);
         talk_close(talk);
 
-        /* A frame so long that not even its bytes may wait. */
+        /* The length of this frame is over the limit on waiting bytes. */
         talk = talk_greet(house);
         talk_say(talk, "op=s id=u text=t", "tokenize", 7u, text, sizeof(text));
         assert_turned_away(talk, SMV_QUOTA, "102400");
         house_stop(house);
 }
 
-/* A private ring, whose reader is the daemon itself, comes with the first stream. */
+/* A private ring, whose reader is the daemon itself, is made with the first stream. */
 static void rings_of_a_user_are_bounded(void **state)
 {
         const struct want want = { .prompt = "Once", .max_tokens = 5, .ignore_eos = true };
@@ -215,7 +216,7 @@ static void rings_of_a_user_are_bounded(void **state)
         house_stop(house);
 }
 
-/* One that is shared comes with hello, which is where the bound is met. */
+/* A shared ring is made with hello, so the bound applies there. */
 static void shared_rings_of_a_user_are_bounded(void **state)
 {
         static const uint32_t versions[] = { 0, 0 };
@@ -289,7 +290,7 @@ static void frame_that_dribbles_is_not_waited_for(void **state)
 
         HOUSE(house, FAST, "--frame-ms", "200");
         honest = honest_begin(house);
-        idle = talk_greet(house); /* between frames one may take all the time one likes */
+        idle = talk_greet(house); /* between frames a client may take any time */
         talk = talk_greet(house);
         frame_put(&frame, "op=s id=u text=s", "tokenize", 5u,
                   "a text that is long enough for a byte every twenty milliseconds to be too slow");
@@ -336,10 +337,10 @@ static void replies_that_are_not_read_end_the_connection(void **state)
 }
 
 /*
- * A ring that nobody reads fills with ENDs.  Those that find no room wait, and nothing else does:
- * slots and blocks are free, and others are served.  A socket takes more than a ring, so that over
- * it perhaps none has to wait.  Two have both places until all are cancelled, or one might be done
- * before.
+ * A ring that is not read fills with ENDs.  Those that find no room wait, and nothing else does:
+ * slots and blocks are free, and other clients are served.  A socket takes more than a ring, so
+ * with a socket perhaps no END has to wait.  Two streams have both places until all are cancelled,
+ * otherwise one might be done before.
  */
 static void ends_that_find_no_room_wait_to_be_read(void **state)
 {
@@ -366,7 +367,7 @@ static void ends_that_find_no_room_wait_to_be_read(void **state)
                           prompt, (size_t)2, 1000, 1);
                 frame_put(&asks, "op=s id=u stream=u", "cancel", id + 1, id);
         }
-        /* Not by talk_send(), which reads. */
+        /* Not with talk_send(), which reads. */
         assert_int_equal(send(talk->fd, asks.at, asks.count, MSG_NOSIGNAL), asks.count);
         free(asks.at);
         while (talk_status(other, "ends") - before < ENDS) {
@@ -408,7 +409,8 @@ int main(void)
                 STORY(replies_that_are_not_read_end_the_connection),
                 STORY(ends_that_find_no_room_wait_to_be_read),
         };
-        /* Connecting and the beginnings of frames are the socket's, whatever carries records. */
+        /* Limits on connecting and on the beginnings of frames belong to the socket, whatever
+         * carries records. */
         const struct CMUnitTest with_a_ring[] = {
                 STORY(connections_of_a_user_are_bounded),
                 STORY(requests_of_a_user_are_bounded_over_his_connections),

@@ -1,6 +1,6 @@
 /*
- * Clients with a ring that stop, sleep, die, or say nothing: what they lose, and that nobody else
- * does.  So with the daemon's own end.
+ * Clients with a ring that stop, sleep, die, or send nothing: which records they lose, and that no
+ * other client loses any.  The same for the daemon's own end.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -18,7 +18,7 @@
 #include "tests/e2e/probe.h"
 #include "tests/e2e/raw-ring.h"
 
-#define STREAMS 4 /* each by itself more than the smallest ring takes without a reader */
+#define STREAMS 4 /* each by itself is more than the smallest ring takes without a reader */
 
 static struct want lengthy(uint32_t number)
 {
@@ -41,7 +41,8 @@ static void ask_all(struct talk *talk, uint32_t ids[STREAMS])
                 assert_true(talk_reply(talk, ids[i])->ok);
 }
 
-/* One by one: each fits into a usual ring, so that nobody who is held up lets it stall. */
+/* Records them one by one: each fits into a usual ring, so that a delayed reader does not stall
+ * it. */
 static void record_alone(const struct house *house, struct stream *alone[STREAMS])
 {
         struct talk *talk = talk_greet(house);
@@ -60,14 +61,14 @@ static void forget_alone(struct stream *alone[STREAMS])
                 stream_free(alone[i]);
 }
 
-/* Of one that may have had no room at all. */
+/* For a stream that may have had no room at all. */
 static void assert_prefix(const struct stream *stream, const struct stream *whole)
 {
         if (stream)
                 assert_prefix_stream(stream, whole);
 }
 
-/* ---- those who stop ---- */
+/* ---- readers that stop ---- */
 
 /* A child that reads some of its streams, is stopped, and reads the rest. */
 static pid_t start_reader(const struct house *house, const char *doorbell,
@@ -112,9 +113,10 @@ static void stop_in_mid_stream(struct house *house, const char *doorbell, enum s
         assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
         assert_true(WIFSTOPPED(status));
         probe = probe_begin(house);
+        /* The honest client asks for nothing more meanwhile. */
         for (honest_look_for(&honest, 400); forever && house_status(house, "requests.alive");
              sleep_ms(1))
-                assert_true(now_ms() < end); /* the honest one asks for nothing more meanwhile */
+                assert_true(now_ms() < end);
         while (!forever && house_status(house, "requests.stalled") < STREAMS) {
                 assert_true(now_ms() < end);
                 honest_look_for(&honest, 20);
@@ -152,7 +154,7 @@ static void reader_that_is_stopped_for_too_long_finds_its_ends(void **state)
         house_stop(house);
 }
 
-/* One reads nothing at all, one a record a second: each has all its bells rung. */
+/* One client reads nothing at all, one reads a record a second: both get all their bells. */
 static void readers_that_hardly_read_keep_nobody_waiting(void **state)
 {
         struct raw_ring *never, *slow;
@@ -188,18 +190,19 @@ static void readers_that_hardly_read_keep_nobody_waiting(void **state)
         house_stop(house);
 }
 
-/* ---- those who say nothing ---- */
+/* ---- readers that send nothing ---- */
 
 /*
- * More ENDs than its ring holds, all cancelled by itself, so that they wait for room; then it has
- * read them, by its head, and does not say so.
+ * Begins and cancels more streams than the ring has room for ENDs, so that ENDs wait for room.
+ * Then the client reads them, which its head shows, and does not tell the daemon.
  */
 static struct raw_ring *hold_ends_back(struct house *house)
 {
         struct raw_ring *ring = raw_open(house, "kick", RAW_RING_BYTES);
+        /* As ids: with the scribe the stream would be cancelled before it began. */
         const struct want want = {
                 .prompt = "a", .as_ids = true, .max_tokens = 1, .ignore_eos = true
-        }; /* as ids: with the scribe it would be cancelled before it began */
+        };
         uint64_t end = now_ms() + PATIENCE_MS, waiting = 0;
         uint32_t count = 0;
 
@@ -239,9 +242,10 @@ static void reader_that_does_not_say_that_it_has_read_does_not_keep_the_daemon(v
         assert_no_process_left();
 }
 
-/* ---- the connection is who has it ---- */
+/* ---- the connection belongs to the process that holds it ---- */
 
-/* Its pid is another's by then, for all the daemon knows; who holds the socket is the client. */
+/* For all the daemon knows, another process has the pid by then.  The process that holds the socket
+ * is the client. */
 static void connection_lives_as_long_as_its_socket_whoever_connected(void **state)
 {
         struct stream *alone[STREAMS];
@@ -276,7 +280,8 @@ static void connection_lives_as_long_as_its_socket_whoever_connected(void **stat
 
 /* ---- the daemon's end ---- */
 
-/* Nobody wakes who waits on a futex then; so he waits for a second at most, and looks. */
+/* After the daemon is killed, no process wakes a waiter on the futex.  So the reader waits for a
+ * second at most, and looks. */
 static uint64_t sleep_on(const struct raw_ring *ring)
 {
         const struct timespec most = { 1, 0 };

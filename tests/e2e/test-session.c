@@ -1,4 +1,4 @@
-/* One client and one daemon: what is asked, and what is answered. */
+/* One client and one daemon: requests and their replies. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +90,8 @@ static void text_and_its_tokens_give_the_same_stream(void **state)
         for (size_t i = 0; i < 80; i++)
                 assert_int_equal((uint8_t)a->text[i], a->tokens[i]);
 
-        /* What a text becomes is what tokenize says, and what the model puts before it. */
+        /* The tokens of a text are those that tokenize returns, after the tokens that the model
+         * puts first. */
         reply = talk_ask(talk, "op=s text=s", "tokenize", text.prompt);
         for (size_t i = 0; i < strlen(text.prompt); i++) {
                 char path[32];
@@ -125,7 +126,8 @@ static void read_once(struct house *house, const char *type)
         second = talk_greet(house);
         cold = talk_whole(first, &want);
         assert_int_equal(cold->end.prompt_tokens, 15);
-        assert_true(cold->end.cached_tokens <= 1); /* what the model puts before every text */
+        /* the tokens that the model puts before every text */
+        assert_true(cold->end.cached_tokens <= 1);
 
         warm = talk_whole(second, &want);
         assert_int_equal(warm->end.cached_tokens, 14);
@@ -141,7 +143,7 @@ static void read_once(struct house *house, const char *type)
         house_stop(house);
 }
 
-/* Whatever type of numbers it was kept in. */
+/* Whatever the number type of the KV cache. */
 static void what_was_read_once_is_not_read_again_by_whoever_asks(void **state)
 {
         read_once(*state, "f16");
@@ -170,7 +172,7 @@ static void what_was_said_otherwise_is_told_to_whoever_of_the_same_user_asks(voi
         HOUSE(house, "--threads", "1");
         first = talk_greet(house);
         second = talk_greet(house);
-        assert_true(ended(first, said)->diverged_at <= 1); /* the harness may have asked */
+        assert_true(ended(first, said)->diverged_at <= 1); /* the harness may have asked before */
         assert_int_equal(ended(second, said)->diverged_at, 0);
         for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
                 char asked[sizeof(said)];
@@ -183,7 +185,7 @@ static void what_was_said_otherwise_is_told_to_whoever_of_the_same_user_asks(voi
                 assert_int_equal(end->known_token, said[places[i]]);
                 assert_int_equal(end->asked_token, '#');
 
-                asked[places[i]] = '\0'; /* it ends before */
+                asked[places[i]] = '\0'; /* the prompt ends before this byte */
                 assert_int_equal(ended(first, asked)->diverged_at, 0);
         }
         talk_close(first);
@@ -191,7 +193,7 @@ static void what_was_said_otherwise_is_told_to_whoever_of_the_same_user_asks(voi
         house_stop(house);
 }
 
-/* What the model said is known like what it was told. */
+/* Tokens that the model generated are cached as those of a prompt are. */
 static void what_goes_on_otherwise_than_the_model_did_is_told(void **state)
 {
         const struct want want = { .prompt = "Tea is", .max_tokens = 20, .ignore_eos = true };
@@ -215,7 +217,7 @@ static void what_goes_on_otherwise_than_the_model_did_is_told(void **state)
         house_stop(house);
 }
 
-/* Every byte, twice: alone, and as UTF-8 where it may stand there. */
+/* Every byte, twice: alone, and as UTF-8 where UTF-8 allows it. */
 static void tokenize_and_detokenize_are_each_other_s_inverse(void **state)
 {
         struct house *house = *state;
@@ -316,7 +318,7 @@ static void greedy_is_repeatable_and_so_is_a_seed(void **state)
         HOUSE(house, "--threads", "2");
         talk = talk_greet(house);
         a = talk_whole(talk, &greedy);
-        greedy.seed = 99; /* of no importance to it */
+        greedy.seed = 99; /* this has no effect on a greedy stream */
         assert_same_stream(a, talk_whole(talk, &greedy));
 
         a = talk_whole(talk, &drawn);
@@ -326,7 +328,7 @@ static void greedy_is_repeatable_and_so_is_a_seed(void **state)
         assert_true(a->token_count != b->token_count ||
                     memcmp(a->tokens, b->tokens, a->token_count * sizeof(uint32_t)));
         drawn.seed = 7;
-        drawn.top_k = 1; /* one is left: greedy */
+        drawn.top_k = 1; /* one candidate is left: greedy */
         drawn.ignore_eos = true;
         assert_same_stream(talk_whole(talk, &greedy), talk_whole(talk, &drawn));
         talk_close(talk);
@@ -378,7 +380,7 @@ static void max_tokens_is_met_to_the_token(void **state)
         house_stop(house);
 }
 
-/* A piece of an earlier answer, three tokens long, wherever it comes first. */
+/* The stop string is a piece of an earlier answer, three tokens long, wherever it comes first. */
 static void stop_string_cuts_over_token_borders(void **state)
 {
         struct want want = { .prompt = "Once upon", .max_tokens = 200, .ignore_eos = true };
@@ -410,7 +412,7 @@ static void stop_string_cuts_over_token_borders(void **state)
         house_stop(house);
 }
 
-/* What may become a stop string is held back; at the end it is given. */
+/* Text that may become a stop string is held back; at the end of the stream it is sent. */
 static void beginning_of_a_stop_string_is_given_in_the_end(void **state)
 {
         struct want want = { .prompt = "Once upon", .max_tokens = 64, .ignore_eos = true };
@@ -458,7 +460,8 @@ static void stop_id_ends_it_and_is_not_shown(void **state)
         house_stop(house);
 }
 
-/* Some seed of a hundred comes to the model's own end; ignoring it, the same stream goes on. */
+/* One seed of a hundred reaches the model's own end; if that is ignored, the same stream
+ * continues. */
 static void eos_ends_unless_it_is_ignored(void **state)
 {
         struct want want = { .prompt = "Tea.", .max_tokens = 400, .temperature = 1 };

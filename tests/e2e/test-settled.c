@@ -1,4 +1,5 @@
-/* Where the daemon's threads may run, and for how long at a time, as the kernel tells it. */
+/* On which processors the daemon's threads may run, and the time slice of each, as the kernel
+ * reports them. */
 #include <dirent.h>
 #include <sched.h>
 #include <stdio.h>
@@ -10,9 +11,9 @@
 #include "tests/e2e/talk.h"
 
 #define CORES_MOST     64
-#define LONGEST_TURN_S 0.1 /* that the kernel grants */
+#define LONGEST_TURN_S 0.1 /* the longest that the kernel grants */
 
-/* Processors of the same core have the same text for who shares it; without any, each is a core. */
+/* Processors of the same core share one text here; if there is none, each processor is a core. */
 static void core_of(uint32_t processor, char ret_core[64])
 {
         char path[96];
@@ -29,7 +30,7 @@ static void core_of(uint32_t processor, char ret_core[64])
         fclose(f);
 }
 
-/* Cores in a set, each with one processor or more of it. */
+/* The number of cores of which a set has at least one processor. */
 static uint32_t cores_in(const cpu_set_t *set)
 {
         char cores[CORES_MOST][64];
@@ -60,18 +61,19 @@ static bool computes(pid_t pid, const char *thread)
         return is;
 }
 
-/* The turn that a thread has, in seconds; 0: the kernel does not tell. */
+/* The time slice of a thread, in seconds; 0: the kernel does not report it. */
 static double turn_of(pid_t thread)
 {
-        uint64_t attr
-                [6]; /* struct sched_attr, which glibc has since 2.41; sched_runtime is the fourth */
+        /* struct sched_attr, which glibc has since 2.41; sched_runtime is the fourth */
+        uint64_t attr[6];
 
         assert_int_equal(syscall(SYS_sched_getattr, thread, attr, sizeof(attr), 0), 0);
         return (double)attr[3] / 1e9;
 }
 
-/* Of the threads that compute: how many there are, on how many cores at most all together, how many may run
- * on one processor only, and how many have the longest turn. */
+/* Of the threads that compute: the number of threads, the number of cores that all of them together
+ * may use, the number of threads that may run on one processor only, and the number that have the
+ * longest time slice. */
 struct found {
         uint32_t threads, cores, settled, patient;
 };
@@ -104,7 +106,8 @@ static struct found look(pid_t pid)
         return found;
 }
 
-/* As many threads as this process has cores; skipped where that is one, or more than are looked at. */
+/* The number of cores of this process; skips the test where that is one, or more than this test
+ * looks at. */
 static uint32_t cores(void)
 {
         cpu_set_t ours;
@@ -159,8 +162,9 @@ static void crew_smaller_than_the_machine_runs_anywhere(void **state)
 
 static void whoever_is_woken_goes_before_threads_that_compute(void **state)
 {
+        /* The kernel is older, or this process has a long time slice itself. */
         if (turn_of(0) <= 0 || turn_of(0) >= LONGEST_TURN_S)
-                skip(); /* an older kernel, or we are patient ourselves */
+                skip();
         assert_int_equal(found_with(*state, 2, "auto").patient, 2);
         assert_int_equal(found_with(*state, 2, "off").patient, 2);
         assert_int_equal(found_with(*state, 1, "auto").patient, 1);

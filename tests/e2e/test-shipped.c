@@ -1,4 +1,4 @@
-/* A daemon that is told of no model serves the one that comes with it, and says which that is. */
+/* A daemon that is started without a model serves the shipped one, and says which that is. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 
 #define FILE_NAME "teaspoon-q8_0.gguf"
 
-/* A shell line with the house's folder as $1. */
+/* Runs a shell line with the house's folder as $1. */
 static struct ran shell(const struct house *house, const char *line)
 {
         return RUN(house, NULL, "/bin/sh", "-c", line, "sh", house->directory);
@@ -44,7 +44,7 @@ static void without_a_model_the_one_that_comes_along_is_served(void **state)
         ran_free(&ran);
 }
 
-/* As a build tree has them: daemon/samovard, and beside that folder models/. */
+/* The layout of a build tree: daemon/samovard, and models/ beside that folder. */
 static void a_daemon_that_is_not_installed_finds_the_model_beside_it(void **state)
 {
         const struct house *house = *state;

@@ -1,4 +1,4 @@
-/* A client that does not read is waited for, for a while, by nobody but itself. */
+/* A client that does not read delays only itself, and for a limited time. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "tests/e2e/honest.h"
 
 #define QUIET_MS 200
-#define STREAMS  2 /* each by itself more than a ring and a socket take without a reader */
+#define STREAMS  2 /* each by itself is more than a ring and a socket take without a reader */
 
 static struct want lengthy(uint32_t number)
 {
@@ -24,7 +24,8 @@ static struct want lengthy(uint32_t number)
 
 static struct stream *alone[STREAMS];
 
-/* One by one, read as they come; once for all stories, whose daemons say the same. */
+/* Records the streams one by one, read as they come; once for all stories, because the daemons
+ * answer the same. */
 static void record_alone(const struct house *house)
 {
         struct talk *talk;
@@ -46,7 +47,7 @@ static void forget_alone(void)
                 stream_free(alone[i]);
 }
 
-/* Asks for all, and reads nothing. */
+/* Begins all streams, and reads nothing. */
 static struct talk *ask_all(const struct house *house, uint32_t *ids)
 {
         struct talk *talk = talk_greet(house);
@@ -59,7 +60,7 @@ static struct talk *ask_all(const struct house *house, uint32_t *ids)
         return talk;
 }
 
-/* Then is told of by status when all of them stall, and nothing is computed any more. */
+/* Waits until status reports that all of them stall, and nothing is computed any more. */
 static struct talk *fall_asleep(const struct house *house, uint32_t *ids)
 {
         struct talk *talk = ask_all(house, ids), *asking = talk_greet_by(house, TALK_SOCKET);
@@ -94,7 +95,7 @@ static void reader_that_wakes_finds_every_token_in_order(void **state)
         house_stop(house);
 }
 
-/* Bit by bit, with pauses: it stalls and wakes many times. */
+/* The client reads bit by bit, with pauses: it stalls and wakes many times. */
 static void reader_that_sips_gets_all_of_it(void **state)
 {
         struct house *house = *state;
@@ -114,7 +115,7 @@ static void reader_that_sips_gets_all_of_it(void **state)
         house_stop(house);
 }
 
-/* What the daemon computes for a stream whose prompt it knows. */
+/* The work of the daemon for a stream whose prompt it has in the cache. */
 struct cost {
         uint64_t ms, steps, rows;
 };
@@ -202,7 +203,7 @@ static void reader_that_goes_while_it_stalls_leaves_nothing(void **state)
         house_stop(house);
 }
 
-/* What cannot be sent at once is dropped on the floor: true while the daemon listens. */
+/* Drops the bytes that can not be sent at once; true while the daemon listens. */
 static bool shout(int fd, const struct bytes_out *bytes)
 {
         struct pollfd poll_fd = { .fd = fd, .events = POLLOUT };
@@ -265,7 +266,7 @@ static void asking_for_ever_without_reading_is_bounded(void **state)
         printf("# hung up after %u pairs; %u MiB more at most\n", pairs,
                (unsigned)((most > before ? most - before : 0) >> 10));
         assert_false(listens);
-        talk_hangup(talk); /* what was said before is whole frames, as they all are */
+        talk_hangup(talk); /* everything sent before is whole frames, as always */
         talk_close(talk);
         honest_end(&honest);
         house_stop(house);

@@ -1,6 +1,6 @@
 /*
- * A template is opened and rendered, each time with another allocation that fails: a sentence
- * and -ENOMEM, and nothing left behind.
+ * Opens and renders a template, each time with another allocation that fails: the call returns a
+ * sentence and -ENOMEM, and leaves nothing behind.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@
 #define VALUES "{\"l\": [\"b\", \"a\", \"\"], \"s\": \"one two\"}"
 #define MOST   2000u
 
-/* 0, or what failed. */
+/* Returns 0, or the error of the failed step. */
 static int go(void)
 {
         const struct template_limits limits = template_limits(1u << 10);

@@ -1,4 +1,5 @@
-/* samovar template FILE: what a file's chat template makes of a conversation, without a daemon. */
+/* samovar template FILE: the prompt that a file's chat template makes of a conversation, without a
+ * daemon. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static void write_file(const struct house *house, const char *name, const char *
         assert_int_equal(fclose(out), 0);
 }
 
-/* Each is freed; `said` is a part of what stderr has, NULL: nothing. */
+/* Frees `ran`.  `said` is a part of the text on stderr; NULL: stderr is empty. */
 static void expect(struct ran ran, int status, const char *out, const char *said)
 {
         if (said && !strstr(ran.err, said))

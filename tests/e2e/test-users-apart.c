@@ -1,7 +1,7 @@
 /*
- * Two users, one daemon.  The socket lets in whom it was told to let in.  What processes of one
- * user have computed they share; of what another user has computed nobody finds anything: not in
- * the counts, not in an END, and not by the clock.
+ * Two users, one daemon.  The socket admits only the configured users.  Processes of one user share
+ * the tokens that they have computed.  No user finds out what another user has computed: not from
+ * the counts, not from an END, and not by the clock.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,11 +23,12 @@
 
 static void fill(uint32_t *tokens, uint32_t count)
 {
+        /* letters: neither bos nor eos */
         for (uint32_t i = 0; i < count; i++)
-                tokens[i] = random_below(256); /* letters: neither the beginning nor the end */
+                tokens[i] = random_below(256);
 }
 
-/* They must get as far as the socket's own directory. */
+/* Other users must get as far as the socket's own directory. */
 static void let_through(const struct house *house)
 {
         assert_int_equal(chmod(house->directory, 0711), 0);
@@ -38,7 +39,7 @@ static uint64_t tokens_in(const struct house *house)
         return house_status(house, "tokens_in");
 }
 
-/* ---- who comes in ---- */
+/* ---- which users may connect ---- */
 
 static unsigned mode_of(const char *path)
 {
@@ -83,7 +84,8 @@ static void where_nothing_is_said_nobody_else_comes_in(void **state)
         assert_int_equal(mode_of(in), 0700);
         assert_int_equal(mode_of(house->socket), 0600);
         assert_barred(house, ALICE, 0);
-        assert_int_equal(chmod(in, 0755), 0); /* and not by the directory alone */
+        /* a directory that is open does not admit them by itself */
+        assert_int_equal(chmod(in, 0755), 0);
         assert_barred(house, ALICE, 0);
         house_stop(house);
 }
@@ -104,7 +106,7 @@ static void the_group_of_the_socket_comes_in_and_nobody_else(void **state)
         assert_int_equal(st.st_mode & 0777, 0750);
         assert_int_equal(st.st_gid, GROUP);
         assert_let_in(house, ALICE, GROUP);
-        assert_let_in(house, GROUP, 0); /* whose own group it is */
+        assert_let_in(house, GROUP, 0); /* this is its own group */
         assert_barred(house, BOB, 0);
         assert_barred(house, BOB, ALICE);
         assert_int_equal(chmod(in, 0755), 0);
@@ -141,7 +143,7 @@ static void a_directory_that_keeps_them_out_is_told(void **state)
         house_stop(house);
 }
 
-/* One line, status 1, and nothing is left where the socket would be. */
+/* A group that does not exist: one line, status 1, and nothing is left at the socket's path. */
 static void a_group_that_is_none_is_told_in_one_line(void **state)
 {
         const struct house *house = *state;
@@ -157,9 +159,9 @@ static void a_group_that_is_none_is_told_in_one_line(void **state)
         assert_int_equal(stat(house->socket, &(struct stat){ 0 }), -1);
 }
 
-/* ---- what is shared, and what is not ---- */
+/* ---- shared and separate caches ---- */
 
-/* Asks; the daemon's own count of tokens it has read must agree with what the END says. */
+/* Asks; the daemon's own count of tokens that it has read must agree with the END. */
 static struct answer ask_and_count(const struct house *house, const struct guest *guest,
                                    const struct question *question)
 {
@@ -219,7 +221,7 @@ static void two_users_with_the_same_prompt_share_nothing(void **state)
         assert_int_equal(hers.cached_tokens, 0);
         assert_int_equal(his.cached_tokens, 0);
         assert_memory_equal(hers.tokens, his.tokens, 4 * sizeof(uint32_t));
-        /* Each has his own by now. */
+        /* Each user has its own copy by now. */
         assert_int_equal(ask_and_count(house, &alice, &question).cached_tokens, PREFIX - 1);
         assert_int_equal(ask_and_count(house, &bob, &question).cached_tokens, PREFIX - 1);
 
@@ -229,7 +231,7 @@ static void two_users_with_the_same_prompt_share_nothing(void **state)
         house_stop(house);
 }
 
-/* Two of one user who compute the same at once go on as one.  Two users do not. */
+/* Two streams of one user that compute the same at once are merged.  Two users' streams are not. */
 static void nor_do_they_while_both_are_at_it(void **state)
 {
         struct question question = { .count = PREFIX, .max_tokens = GUEST_OUTPUT_MAX };
@@ -247,7 +249,8 @@ static void nor_do_they_while_both_are_at_it(void **state)
         before = tokens_in(house);
         guest_ask(&alice, &question);
         question.max_tokens = 4;
-        guest_ask(&bob, &question); /* while hers is being read, or written */
+        /* while Alice's prompt is being read, or her tokens are being generated */
+        guest_ask(&bob, &question);
         his = guest_hear(&bob);
         hers = guest_hear(&alice);
         assert_int_equal(hers.cached_tokens, 0);
@@ -272,7 +275,7 @@ static uint32_t count_of(const char *text, const char *words)
         return count;
 }
 
-/* How many users' rows, and whether what all have done. */
+/* Asserts how many users' rows a status shows, and whether it has the sums over all users. */
 static void expect_status(const struct guest *guest, uint32_t uid)
 {
         const struct question look = { .wish = GUEST_LOOKS, .count = 1 };
@@ -285,7 +288,7 @@ static void expect_status(const struct guest *guest, uint32_t uid)
         assert_non_null(strstr(answer.status, own));
         assert_int_equal(count_of(answer.status, "\"prompt_bytes\""), 1);
         assert_int_equal(count_of(answer.status, "\"tokens_in\""), 0);
-        assert_int_equal(count_of(answer.status, "\"connections\""), 2); /* own, and a limit */
+        assert_int_equal(count_of(answer.status, "\"connections\""), 2); /* its own, and a limit */
         assert_int_equal(count_of(answer.status, "\"waiting\""), 1);
 }
 
@@ -313,13 +316,15 @@ static void nobody_is_shown_what_others_are_charged_for(void **state)
 
 /* ---- by the clock ---- */
 
-#define TRIALS_MAX 6000u /* of one look */
+#define TRIALS_MAX 6000u /* of one measurement */
 #define LOOKS      3u
-#define LENGTH     480u /* of a prompt: to read it costs ten times what asking costs, and more; */
-#define SANITIZED  240u /* so does half of it where every row is dear */
-#define WARM_UP    20u
+/* of a prompt: to read it costs ten times what a request costs, and more; */
+#define LENGTH    480u
+#define SANITIZED 240u /* so does half of it where every row is expensive */
+#define WARM_UP   20u
 
-/* What Bob sees of a trial in which somebody has asked for his prompt before, or for another. */
+/* What Bob measures in a trial; `asked`: the other user had asked for Bob's prompt before, and not
+ * for another one. */
 struct trial {
         bool asked;
         double first, prefill, cached;
@@ -346,9 +351,9 @@ static int by_sign(const void *a, const void *b)
 }
 
 /*
- * How often a trial of those that were asked before has the smaller sign than one of the others,
- * ties counting half: 0.5 says that the sign tells nothing.  It is a matter of ranks, so that it
- * makes no difference how fast the machine is, or whether it is sometimes slow.
+ * How often a trial of the asked ones has a smaller sign (measured value) than one of the others,
+ * where ties count half: 0.5 means that the sign tells nothing.  Only ranks count, so it makes no
+ * difference how fast the machine is, or whether it is sometimes slow.
  */
 static double area(struct trials *trials, size_t which)
 {
@@ -373,10 +378,11 @@ static double area(struct trials *trials, size_t which)
 static uint32_t length;
 
 /*
- * Somebody asks for a prompt or, by the fall of a coin, for another as long; then Bob asks for the
- * first.  No prompt comes twice, so no trial warms another.  The other one has the same tokens, its
- * second half first, so that the same rows of the weights are in the processor's caches.  An area
- * of 0.52 to 0.63 was found, by processor, as long as attention had a branch that depended on scores.
+ * A user asks for a prompt or, depending on a random bit, for another of the same length; then Bob
+ * asks for the first one.  No prompt comes twice, so no trial warms another.  The other prompt has
+ * the same tokens, its second half first, so that the same rows of the weights are in the
+ * processor's caches. As long as attention had a branch that depended on scores, we found an area
+ * of 0.52 to 0.63, depending on the processor.
  */
 static struct trial try_once(const struct guest *somebody, const struct guest *bob)
 {
@@ -399,11 +405,13 @@ static struct trial try_once(const struct guest *somebody, const struct guest *b
 }
 
 /*
- * Across users, and for comparison within one, in turns that a coin decides: what the machine does
- * meanwhile falls on both, and on prompts that were asked before as on others.  With 1,000 of each
- * the area's standard error is 0.013 where there is nothing to find.  True: across users nothing was
- * found in all looks so far, and within one it was found in this: nearly always by what the daemon says,
- * and by Bob's own clock as far as others let it be read; on a machine with nothing else to do that is
+ * Measures across users and, for comparison, within one user, in an order that random bits decide.
+ * So a disturbance of the machine affects both, and affects prompts that were asked before as much
+ * as others.  With 1,000 of each, the area's standard error is 0.013 if there is nothing to find.
+ *
+ * Returns true if all measurements so far found nothing across users, and this one found the
+ * sharing within one user.  The daemon's own numbers nearly always show that sharing.  Bob's own
+ * clock shows it if other processes leave the machine idle enough; on an idle machine that is
  * nearly always, too.
  */
 static bool measure(const struct guest *alice, const struct guest *twin, const struct guest *bob)
@@ -433,9 +441,9 @@ static bool measure(const struct guest *alice, const struct guest *twin, const s
 }
 
 /*
- * On a busy machine the clock may find nothing at all, and then it says nothing; and of a thousand
- * looks across users some find what is chance.  So it is looked again, and chance shrinks with all the
- * trials that there are, while what is there stays.
+ * On a busy machine the clock may find nothing even within one user, and then a measurement says
+ * nothing.  Of a thousand measurements across users some find a difference by chance.  So the test
+ * measures again: chance shrinks with the number of all trials, and a real difference stays.
  */
 static void the_clock_says_nothing_of_another_user(void **state)
 {
@@ -475,7 +483,8 @@ int main(void)
                 STORY(nobody_is_shown_what_others_are_charged_for),
                 STORY(the_clock_says_nothing_of_another_user),
         };
-        /* Whose memory a ring is, is another matter than whose socket. */
+        /* Which user owns the memory of a ring is another question than which user owns the
+         * socket. */
         const struct CMUnitTest with_a_ring[] = {
                 STORY(the_group_of_the_socket_comes_in_and_nobody_else),
                 STORY(two_processes_of_a_user_share_what_they_begin_with),

@@ -1,6 +1,6 @@
 /*
- * Reading a vocabulary, making a tokenizer of it and encoding a text, each time with another
- * allocation or system call that fails: a sentence or -ENOMEM, and nothing left behind.
+ * Reads a vocabulary, makes a tokenizer of it and encodes a text, each time with another allocation
+ * or system call that fails: the result is a sentence or -ENOMEM, and nothing is left behind.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +13,12 @@
 #include "tests/e2e/harness.h"
 
 #define TEXT  "Ho\xCC\x88lzer <|end|> it's 1234 \xE2\x96\x81 tea\n\n"
-#define MOST  5000u /* allocations and calls of one go; far fewer are met */
+#define MOST  5000u /* allocations and calls of one run; far fewer are reached */
 #define FRESH 100u
 
-static uint32_t said; /* failures that came back as such */
+static uint32_t said; /* failures that were reported as such */
 
-/* 0, or what failed. */
+/* Returns 0, or the error of the failed step. */
 static int go(const char *path, const char *splitter)
 {
         struct encoding how = { .controls = &text_whole, .control_count = 1 };
@@ -68,7 +68,7 @@ static void check_file(const char *name, enum fault_kind kind)
                         assert_int_equal(r, 0);
                         break;
                 }
-                /* A system call that is begun again has failed without a trace. */
+                /* A failed system call that is started again leaves no trace. */
                 if (kind == FAULT_ALLOC)
                         assert_true(r == -ENOMEM || (spare && !r));
                 else

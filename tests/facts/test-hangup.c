@@ -1,6 +1,6 @@
 /*
- * What the peer leans on: how a Unix stream socket and the loop tell a client
- * that has finished asking (shutdown) from one that is gone (close).
+ * Facts that the peer relies on: how a Unix stream socket and the loop distinguish a client that
+ * has finished asking (shutdown) from one that is gone (close).
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -78,7 +78,8 @@ static void close_theirs(struct pair *pair)
         pair->theirs = -1;
 }
 
-/* Watches `mask` for 20 ms, and for 20 more after `meanwhile`; counts what came last. */
+/* Watches `mask` for 20 ms, and for 20 more after `meanwhile`; counts the events of the last
+ * period. */
 static void watch(struct pair *pair, unsigned mask, void (*meanwhile)(struct pair *pair))
 {
         pair->calls = pair->seen = 0;

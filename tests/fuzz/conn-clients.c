@@ -1,6 +1,6 @@
 /*
- * The clients of fuzz-conn: the frames they may send, and what they check of all
- * they read: frames that the scan takes, and records in sequence.
+ * The clients of fuzz-conn: the frames that they may send, and their checks of everything that they
+ * read: frames that the scan takes, and records in sequence.
  */
 #include "tests/fuzz/conn-rig.h"
 
@@ -42,7 +42,8 @@ static void make_plain(const char *op, uint32_t id)
         close_frame(&writer);
 }
 
-/* NULL: it does not say how its records come.  Descriptors that come are lost in reading. */
+/* transport NULL: hello does not say how records are to come.  Descriptors that come are lost when
+ * the client reads. */
 static void make_hello(uint32_t id, uint32_t low, uint32_t high, const char *transport)
 {
         struct wire_writer writer;
@@ -81,7 +82,7 @@ static void make_text(const char *op, uint32_t id, const char *field, const char
         close_frame(&writer);
 }
 
-/* Of one message, whose content is nil where the template is to refuse it. */
+/* A conversation of one message, whose content is nil if the template is to refuse it. */
 static void make_message(const char *op, uint32_t id, const char *content)
 {
         struct wire_writer writer;
@@ -135,7 +136,8 @@ static void make_raw(const void *bytes, size_t count)
         assert(!buffer_append(frame, bytes, count));
 }
 
-/* So many that their replies do not fit into the socket; FLOODS_MAX of it, nor into the daemon. */
+/* `times` requests whose replies do not fit into the socket; FLOODS_MAX floods do not fit into the
+ * daemon either. */
 static void make_flood(const char *op, uint32_t id, uint32_t times)
 {
         struct buffer *one = &world.frames[world.frame_count], *flood = one + 1;
@@ -147,7 +149,7 @@ static void make_flood(const char *op, uint32_t id, uint32_t times)
         world.flood = flood;
 }
 
-/* About a handle; `value` is of `field`, or there is none. */
+/* A frame about a handle; `value` belongs to `field`; field NULL: there is none. */
 static void make_held(const char *op, uint32_t id, uint64_t handle, const char *field,
                       uint32_t value)
 {
@@ -208,7 +210,7 @@ static void make_many(uint32_t id, uint32_t n)
         close_frame(&writer);
 }
 
-/* Numbers of streams differ in their lowest four bits: so a client can follow each. */
+/* The numbers of streams differ in their lowest four bits, so a client can follow each. */
 static void make_fork_frames(void)
 {
         make_fork(10, 4, 0);
@@ -259,7 +261,7 @@ static void make_hold_frames(void)
         }
 }
 
-/* As two fields beside the id say; `other` may be none. */
+/* A frame with two fields beside the id; `other` may be NULL. */
 static void make_two(const char *op, uint32_t id, const char *field, uint64_t value,
                      const char *other, uint64_t other_value)
 {
@@ -275,7 +277,8 @@ static void make_two(const char *op, uint32_t id, const char *field, uint64_t va
         close_frame(&writer);
 }
 
-/* Their ids are beyond those whose sequence is followed: a stream may be attached anywhere. */
+/* Ids of these streams are beyond those whose sequence is followed, because a stream may be
+ * attached anywhere. */
 static void make_kept(uint32_t id)
 {
         struct wire_writer writer;
@@ -319,7 +322,7 @@ void make_frames(void)
         make_ids("detokenize", 11, 'A');
         make_flood("status", 12, 8);
         make_raw("\0\0\0\0", 4);
-        make_raw("\0\x80\x01\0\x81", 5); /* 96 KiB are announced */
+        make_raw("\0\x80\x01\0\x81", 5); /* it announces 96 KiB */
         make_hello(2, 4, 9, NULL);
         make_ids("detokenize", 4, VOCAB - 1);
         make_plain("nonsense", 3);
@@ -341,7 +344,7 @@ void make_frames(void)
 
 void connect_client(struct client *client)
 {
-        const int least = 1; /* the kernel makes its minimum of it */
+        const int least = 1; /* the kernel raises it to its minimum */
         int fds[2];
 
         if (client->fd >= 0)
@@ -380,8 +383,9 @@ void push(struct client *client, size_t most)
 
 void say(struct client *client, const void *bytes, size_t count)
 {
+        /* if it does not fit, the client says no more */
         if (client->fd >= 0 && count)
-                (void)buffer_append(&client->out, bytes, count); /* or he says no more */
+                (void)buffer_append(&client->out, bytes, count);
 }
 
 static void check_record(struct client *client, const struct smv_record *record)
@@ -395,7 +399,7 @@ static void check_record(struct client *client, const struct smv_record *record)
         *next = record->type == SMV_RECORD_END ? 0 : *next + 1;
 }
 
-/* {records: bin}, which is whole records; other frames are replies. */
+/* {records: bin} must hold whole records; other frames are replies. */
 static void check_frame(struct client *client, const uint8_t *body, size_t count)
 {
         static const uint8_t head[] = "\x81\xa7records";
@@ -403,7 +407,7 @@ static void check_frame(struct client *client, const uint8_t *body, size_t count
         size_t at = sizeof(head) - 1;
 
         if (!count) {
-                assert(client->ring); /* nobody else is kicked */
+                assert(client->ring); /* only a client with a ring gets a kick */
                 return;
         }
         assert(wire_scan(body, count));
@@ -428,7 +432,8 @@ static void check_frame(struct client *client, const uint8_t *body, size_t count
 
 void listen_to_edge(struct client *client, size_t most)
 {
-        static uint8_t read[READ_MAX]; /* so as not to make room for more than there is */
+        /* read here first, so that `in` grows only by the bytes that there are */
+        static uint8_t read[READ_MAX];
         struct buffer *in = &client->in;
         struct wire_problem problem;
         const uint8_t *body;

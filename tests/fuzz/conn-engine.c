@@ -1,6 +1,6 @@
 /*
- * Short versions of the scribe, the engine and the waker: they keep the daemon's
- * rules without a thread, and move when the script lets them.
+ * Short versions of the scribe, the engine and the waker: they keep the daemon's rules without a
+ * thread, and act when the script lets them.
  */
 #include "tests/fuzz/conn-rig.h"
 
@@ -51,7 +51,7 @@ static void post_retired(struct request *request)
         mailbox_post(world.from_engine, &(struct mail){ .kind = MAIL_RETIRED, .what = request });
 }
 
-/* As the engine's step does: END, RETIRED, then both are shown, then the channel goes. */
+/* As in the engine's step: END, RETIRED, then both are shown, then the channel is released. */
 bool retire(struct request *request, enum smv_reason reason, enum smv_code code)
 {
         struct channel *channel = request->channel;
@@ -83,7 +83,7 @@ static bool say_ends(void)
         return moved;
 }
 
-/* NULL: it has ended. */
+/* NULL: the parent has ended. */
 static struct request *take_parent(struct request *parent)
 {
         if (parent->state == REQUEST_RETIRED) {
@@ -207,7 +207,7 @@ struct request *nth_live(uint32_t n)
         return NULL;
 }
 
-/* What TOKENS may take; without enough of it, the ring is stalled, unless it was read just now. */
+/* Is there room for TOKENS?  Without it the ring is stalled, unless it was read just now. */
 static bool has_room(const struct request *request)
 {
         struct channel *channel = request->channel;
@@ -255,7 +255,7 @@ void emit(uint32_t n, uint32_t token, uint32_t times)
                 end_so(request, SMV_END_LENGTH, SMV_OK);
 }
 
-/* Only work fails: an engine that has none is never lost. */
+/* Only work can fail, so an engine without work is never lost. */
 void fail(void)
 {
         if (world.failed || !nth_live(0))
@@ -292,7 +292,8 @@ bool waker(void)
         channel_lower(&channel->waking);
         if (channel_lower(&channel->calling) || !channel_is_shared(channel))
                 call_loop(channel);
+        /* There is one thread, so no other thread holds the line. */
         if (channel_is_shared(channel) && channel_is_due(channel))
-                assert(!channel_ring(channel)); /* there is one thread: nobody holds the line */
+                assert(!channel_ring(channel));
         return true;
 }

@@ -1,7 +1,4 @@
-/*
- * The world of fuzz-conn: one edge, its clients, and who stands in for the rest
- * of the daemon.
- */
+/* The environment of fuzz-conn: one edge, its clients, and stand-ins for the rest of the daemon. */
 #ifndef TESTS_FUZZ_CONN_RIG_H
 #define TESTS_FUZZ_CONN_RIG_H
 
@@ -24,12 +21,12 @@
 #define PENDING_MAX  (16u << 10)
 #define READ_MAX     65536u
 #define STREAMS      16u   /* ids whose sequence a client follows */
-#define SCRIPT_MAX   192u  /* bytes: what a script can say in so many is enough */
+#define SCRIPT_MAX   192u  /* bytes of a script: enough for everything that a script can express */
 #define TOKENS_MAX   1400u /* of a script: two halves of a ring */
-#define FLOODS_MAX   12u   /* of a script: who does not read that much is hung up */
+#define FLOODS_MAX   12u   /* of a script: a client that does not read that much is hung up */
 #define TURNS_MAX    256u  /* until it is quiet */
 #define QUIET_TURNS  2u    /* the loop has its turn between them */
-#define RUNS_A_COUNT 1000u /* scripts between two looks at the descriptors */
+#define RUNS_A_COUNT 1000u /* scripts between two checks of the descriptors */
 
 struct script {
         const uint8_t *at, *end;
@@ -37,7 +34,7 @@ struct script {
 
 struct client {
         int fd;
-        bool ring; /* it was given one */
+        bool ring; /* it was given a ring */
         struct buffer out, in;
         uint32_t sequences[STREAMS];
 };
@@ -53,12 +50,13 @@ struct world {
         struct loop_timer *tick;
         struct publish *publish; /* the engine's */
         struct mailbox *to_engine, *from_engine, *to_waker, *from_waker, *to_scribe, *from_scribe;
-        uint32_t handle_frames, kept_frames; /* where those about these begin */
+        /* where the frames about handles and about kept streams begin */
+        uint32_t handle_frames, kept_frames;
         struct buffer frames[FRAMES_MAX];
-        const struct buffer *flood; /* one of these */
+        const struct buffer *flood; /* one of the frames */
         uint32_t frame_count, runs, descriptors;
 
-        /* for one */
+        /* for one script */
         struct edge *edge;
         struct script script;
         struct client clients[CLIENTS];
@@ -67,18 +65,18 @@ struct world {
 
         /* the engine */
         struct request *live[REQUESTS]; /* by number */
-        struct mail ends[REQUESTS];     /* of those that are ending: how */
-        bool waits[REQUESTS];           /* ... for room */
+        struct mail ends[REQUESTS];     /* how each request that is ending ends */
+        bool waits[REQUESTS];           /* whether the request waits for room */
         uint32_t outputs[REQUESTS];
 };
 
 extern struct world world;
 
-/* Clients.  One who is not connected does nothing. */
+/* Clients.  A client that is not connected does nothing. */
 void make_frames(void);
 void connect_client(struct client *client);
 void close_client(struct client *client);
-void say(struct client *client, const void *bytes, size_t count); /* push() sends it */
+void say(struct client *client, const void *bytes, size_t count); /* push() sends the bytes */
 void push(struct client *client, size_t most);
 void listen_to_edge(struct client *client, size_t most);
 
@@ -87,8 +85,8 @@ bool scribe(void);
 bool engine(void);
 bool waker(void);
 
-/* What the engine does of its own.  retire() is false if the END finds no room; engine() tries
- * again. */
+/* Actions that the engine takes by itself.  retire() is false if the END finds no room; engine()
+ * tries again. */
 struct request *nth_live(uint32_t n); /* NULL: none */
 void emit(uint32_t n, uint32_t token, uint32_t times);
 bool retire(struct request *request, enum smv_reason reason, enum smv_code code);

@@ -1,6 +1,4 @@
-/*
- * A config.json from hell: refused with a sentence, or traits that keep to their bounds.
- */
+/* A hostile config.json is refused with a sentence, or gives traits that keep to their bounds. */
 #include <string.h>
 
 #include "daemon/files/config-traits.h"

@@ -1,21 +1,21 @@
 /*
  * Connections by script, against the real edge, in one thread.
  *
- * An input is a script: a byte chooses an action, the next says of whom and how
- * much.  Clients connect, send frames cut anywhere, read or do not, shut and close;
- * the loop, the scribe, the engine and the waker each move when the script lets
- * them, so every order in which their mail may cross is within reach.  The edge, the
- * mailboxes, publish and the rings are the daemon's own; the scribe, the engine and
- * the waker are short ones that keep the same rules without a thread.
+ * An input is a script: a byte chooses an action, and the next byte says which client or request
+ * and how much.  Clients connect, send frames cut anywhere, read or do not, shut and close.  The
+ * loop, the scribe, the engine and the waker each act when the script lets them, so every order in
+ * which their mail may cross can occur.  The edge, the mailboxes, publish and the rings are the
+ * daemon's own.  The scribe, the engine and the waker are short versions that keep the same rules
+ * without a thread.
  *
- * A script runs inside the loop: the handler of a timer takes actions until it is
- * to let the loop turn.  Each has an edge of its own, which is asked at the end
+ * A script runs inside the loop: the handler of a timer takes actions until it is to let the loop
+ * turn.  Each script has an edge of its own, which is checked at the end:
  *
- *      with all clients gone, after some turns: that nobody holds anything;
- *      after a drain: that everything has stopped, and edge_free() finds nothing;
- *      now and then: that no descriptor is left open.
+ *      with all clients gone, after some turns: nothing is held;
+ *      after a drain: everything has stopped, and edge_free() finds nothing;
+ *      now and then: no descriptor is left open.
  *
- * What a client reads is frames that the scan takes, and records in sequence.
+ * Clients must read frames that the scan takes, and records in sequence.
  */
 #include "tests/fuzz/conn-rig.h"
 
@@ -105,7 +105,7 @@ enum action {
         ACTION_N,
 };
 
-/* False: the loop has its turn now. */
+/* False: it is the loop's turn now. */
 static bool act(enum action action, uint8_t how)
 {
         struct client *client = &world.clients[(how & 3u) % CLIENTS];
@@ -165,7 +165,7 @@ static bool act(enum action action, uint8_t how)
 
 /* ---- the end of a script ---- */
 
-/* Q: nothing is under way, and nobody holds anything. */
+/* True if nothing is under way and nothing is held. */
 static void check_nothing_left(void)
 {
         const struct edge *edge = world.edge;
@@ -180,7 +180,8 @@ static void check_nothing_left(void)
                 assert(!edge->channels[i]);
 }
 
-/* What a script kept has a time of its own, which a run has not. */
+/* Drops the streams that a script kept: they would end only after a time that a run does not
+ * have. */
 static bool drop_kept(void)
 {
         bool some = false;
@@ -195,7 +196,7 @@ static bool drop_kept(void)
         return some;
 }
 
-/* Everybody does what he can; quiet is when that was nothing for some turns. */
+/* Every actor does all that it can; the world is quiet when that was nothing for some turns. */
 static void clean_up(void)
 {
         struct request *request;
@@ -234,7 +235,8 @@ static void on_tick(void *arg)
         clean_up();
 }
 
-/* Sockets, epolls and eventfds: libFuzzer's symbolizer has pipes, from some time on. */
+/* Counts sockets, epolls and eventfds only, because libFuzzer's symbolizer opens pipes at some
+ * time. */
 static uint32_t count_descriptors(void)
 {
         DIR *directory = opendir("/proc/self/fd");
@@ -319,7 +321,7 @@ static void begin(const uint8_t *data, size_t count)
         assert(!r);
 }
 
-/* A script that drains may have stopped the edge before its last line. */
+/* A script that drains may have stopped the edge before the script's end. */
 static void end(void)
 {
         struct mail mail;
@@ -352,7 +354,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
         return 0;
 }
 
-/* To read /proc for every status would be most of the work; a reply goes without. */
+/* Reading /proc for every status would be most of the work, so replies omit it. */
 static int no_files(const char *call, void *arg)
 {
         (void)arg;

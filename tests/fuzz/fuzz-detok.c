@@ -1,8 +1,8 @@
 /*
- * Any text, cut anywhere, with any stop strings, against the oracle.
+ * Compares any text, cut anywhere, with any stop strings, with the oracle.
  *
  *      stop count | each stop: its length less one, its bytes
- *      piece count | a length for each | the text: all that is left
+ *      piece count | a length for each | the text: all the rest
  */
 #include <stdint.h>
 

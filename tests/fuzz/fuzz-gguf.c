@@ -1,10 +1,10 @@
 /*
- * A model file's header from hell.
+ * A hostile header of a model file.
  *
- * What is accepted must keep the table's promises: every tensor inside the file,
- * none upon another, names found again, arrays as long as they say.  Read a second
- * time it is the same table.  The same bytes as the beginning of a larger file must
- * not be read past their end.
+ * An accepted header must keep the table's promises: every tensor lies inside the file, none
+ * overlaps another, names are found again, arrays are as long as they say.  Read a second time it
+ * gives the same table.  The same bytes as the beginning of a larger file must not be read past
+ * their end.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Walked by every getter: one of them takes elements, and no more than there are. */
+/* Reads the array with every getter: one of them takes elements, and no more than there are. */
 static void check_array(const struct gguf *gguf, const char *key)
 {
         struct gguf_array array, texts, wholes, reals;
@@ -29,7 +29,7 @@ static void check_array(const struct gguf *gguf, const char *key)
                 return;
         texts = wholes = reals = array;
         while (gguf_next_string(&texts, &text, &bytes)) {
-                assert(strnlen(text, bytes) <= bytes); /* each byte is there to be read */
+                assert(strnlen(text, bytes) <= bytes); /* each byte can be read */
                 taken++;
         }
         assert(!taken || taken == array.left);
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         struct gguf *gguf, *again;
         char why[256];
 
-        /* The low bit of the last byte chooses what size the file pretends to have. */
+        /* The low bit of the last byte chooses the size that the file claims to have. */
         const uint64_t file_bytes = sizes[size && (data[size - 1] & 1)];
 
         why[0] = 0;

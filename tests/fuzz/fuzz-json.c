@@ -1,9 +1,9 @@
 /*
- * JSON from hell.
+ * Hostile JSON.
  *
- * What is accepted must be a tree: every node reached once and in order, as many
- * children as are counted, strings of valid UTF-8 with a NUL behind them, no key
- * twice.  As many values as it has are enough, and one less is not.
+ * An accepted text must give a tree: every node is reached once and in order, there are as many
+ * children as are counted, strings are valid UTF-8 with a NUL behind them, no key comes twice.
+ * Room for exactly its number of values is enough, and room for one less is not.
  */
 #include <assert.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static void check_value(const struct json *json, uint32_t node)
                 assert(kind == JSON_NUMBER);
 }
 
-/* Which nodes are children is asked of every node; a node's parent lies before it. */
+/* Asks of every node which nodes are its children; a node's parent lies before it. */
 static uint32_t check_tree(const struct json *json)
 {
         uint32_t nodes = 1;

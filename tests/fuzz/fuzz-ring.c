@@ -1,12 +1,12 @@
 /*
  * Both halves of a ring whose other side lies.
  *
- * The input is a script: the writer puts, publishes, asks for room, stalls, looks
- * whether the bell is due; between its steps the script writes into segment C, or
- * into segment D as one who got hold of it may.  What the writer knows is kept a
- * second time here, from its contract alone, and must be the same after each step:
- * of all that is in shared memory only an acceptable head may change it.  The
- * reader must take what lies or say that it does, and look at no byte beyond.
+ * The input is a script: the writer puts, publishes, asks for room, stalls, checks whether the bell
+ * is due.  Between its steps the script writes into segment C, or into segment D as a process with
+ * access to it may.  The test keeps a second copy of the writer's state, computed from its contract
+ * alone, and both must be the same after each step: of everything in shared memory only an
+ * acceptable head may change it.  The reader must take the record there or report that it is
+ * invalid, and look at no byte beyond.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,9 +23,9 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 #define DATA 4096u
 #define PAGE 4096u
-#define FILL 64u /* records put in a row, at most */
+#define FILL 64u /* records put one after another, at most */
 
-/* What the writer has to know, and no more. */
+/* The state that the writer has to know, and no more. */
 struct truth {
         uint64_t tail, published, head;
 };
@@ -37,7 +37,7 @@ static struct {
         struct doorbell bell;
         struct truth truth;
         const uint8_t *at, *end;
-        uint64_t state; /* of records' sequence */
+        uint64_t state; /* of the generator of records' sequence */
 } w;
 
 static uint8_t next(void)
@@ -67,7 +67,7 @@ static void check(void)
         assert(w.truth.tail - w.truth.head <= DATA);
 }
 
-/* A record with so much behind its head; false: no room. */
+/* Puts a record with this payload behind its head; false: no room. */
 static bool put(uint32_t payload_bytes)
 {
         uint64_t bytes = (16 + payload_bytes + 7) / 8 * 8, needs = bytes;
@@ -79,7 +79,8 @@ static bool put(uint32_t payload_bytes)
                 needs += to_end();
         r = ring_put(&w.writer, SMV_RECORD_TOKENS, 0, 1, (uint32_t)w.state++, payload_bytes,
                      &payload);
-        if (DATA - (w.truth.tail - w.truth.head) < needs) { /* then it looks again */
+        /* then the writer reads the head again */
+        if (DATA - (w.truth.tail - w.truth.head) < needs) {
                 if (!acceptable(head)) {
                         assert(r == -EPROTO);
                         return false;
@@ -97,7 +98,7 @@ static bool put(uint32_t payload_bytes)
         return true;
 }
 
-/* What was promised is kept, whatever the sizes. */
+/* The room that was promised is there, whatever the sizes. */
 static void ask_and_fill(uint8_t how)
 {
         uint32_t most = 24 + how % 64 * 8;
@@ -131,7 +132,7 @@ static void scribble(uint8_t *page, uint32_t at)
         memcpy(page + at, &word, 8);
 }
 
-/* Heads that are nearly right. */
+/* Stores heads that are nearly right. */
 static void nudge_head(uint8_t how)
 {
         const uint64_t from[] = { w.truth.head, w.truth.published, w.truth.tail, shared_head() };
@@ -204,7 +205,7 @@ static void step(uint8_t what, uint8_t how)
         case 8:
                 read_on(how);
                 break;
-        case 9: { /* tail, state, the record that is read next, some other place */
+        case 9: { /* writes to: tail, state, the record that is read next, some other place */
                 const uint32_t places[] = { 0x80, 0x100, PAGE + (uint32_t)(w.reader.head % DATA),
                                             PAGE + how * 16u % DATA };
 
@@ -234,7 +235,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
         return 0;
 }
 
-/* Each segment with a page behind it that nobody may touch. */
+/* Maps each segment with an inaccessible page behind it. */
 static uint8_t *map(size_t bytes)
 {
         uint8_t *at = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,

@@ -1,13 +1,13 @@
 /*
- * A safetensors file from hell.
+ * A hostile safetensors file.
  *
- * What is accepted must keep the table's promises: names found again, every range
- * in the file and as long as shape and type say, the ranges one behind another from
- * the header's end to the file's.  Read a second time it is the same table, and a
- * file one byte longer or shorter is none.
+ * An accepted file must keep the table's promises: names are found again, every range lies in the
+ * file and is as long as shape and type say, and the ranges follow one another from the header's
+ * end to the file's.  Read a second time it gives the same table, and a file one byte longer or
+ * shorter is refused.
  *
- * Then scales join their weights: none gets lost but to a tensor of eight bits, and whatever rows are
- * asked for, their scales lie within the tensor that has them.
+ * Then scales join their weights.  A scale is removed from the table only if it joins a tensor of
+ * eight bits.  Whatever rows are asked for, their scales lie within the tensor that has them.
  */
 #include <assert.h>
 #include <endian.h>
@@ -44,7 +44,8 @@ static void check(const struct safetensors *s, uint64_t data, uint64_t file_byte
                 if (name_canonical(t->name, name))
                         assert(strlen(name) <= strlen(t->name) + NAME_GROWTH_MAX);
         }
-        /* Apart from each other, inside, and as many bytes as there are: so they tile. */
+        /* The ranges are disjoint, inside, and as many bytes as there are: so they tile the
+         * file. */
         assert(data + bytes == file_bytes);
 }
 
@@ -70,7 +71,7 @@ static void check_scales(const struct tensor *t, uint32_t row, uint32_t rows)
         assert(count && from + row_bytes(scales->type, count) <= scales->bytes);
 }
 
-/* Weights are the low bits' rows of blocks, so that small files have scales of every kind. */
+/* The low bits choose the rows of blocks, so that small files have scales of every kind. */
 static void check_joined(struct safetensors *s, uint8_t bits)
 {
         const struct scale_block block = { 1u << (bits & 7), SCALES_COLUMNS << (bits >> 3 & 3) };
@@ -91,7 +92,7 @@ static void check_joined(struct safetensors *s, uint8_t bits)
                 check_scales(t, t->rows - 1, 1);
                 check_scales(t, t->rows / 2, (t->rows + 1) / 2);
         }
-        /* More than one each only where scales have scales. */
+        /* More than one tensor goes for each joined one only where scales have scales. */
         assert(s->tensors.count <= before && before - s->tensors.count >= with);
         assert(with || s->tensors.count == before);
         free(scales);
@@ -103,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         uint64_t file_bytes = size, length;
         char why[256];
 
-        /* The low bit of the last byte chooses whether the data is longer than what is here. */
+        /* The low bit of the last byte chooses whether the data is longer than the bytes here. */
         if (size && (data[size - 1] & 1))
                 file_bytes += UINT64_C(1) << 20;
         why[0] = 0;

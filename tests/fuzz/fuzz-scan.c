@@ -1,9 +1,9 @@
 /*
- * Frames out of a stream: wire_frame() and wire_scan().
+ * Splits a stream into frames: wire_frame() and wire_scan().
  *
- * The first byte says how many steps follow it, the steps say in what pieces the
- * rest arrives.  However it does, the frames are the same, and so is the refusal
- * that ends them.  What has not arrived is poisoned: to look at it is a finding.
+ * The first byte says how many steps follow it, and the steps say in what pieces the rest arrives.
+ * Whatever the pieces are, the frames are the same, and so is the refusal that ends them.  Bytes
+ * that have not arrived are poisoned: a read of them is a finding.
  */
 #include <assert.h>
 #include <stdint.h>
@@ -17,21 +17,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
 
 #define FRAME_MAX  4096u
 #define STEPS_MAX  15u
-#define FRAMES_MAX 1024u /* of an input as long as libFuzzer makes it, each an empty one */
+#define FRAMES_MAX 1024u /* of an input of libFuzzer's largest size, if each frame is empty */
 #define ALIGNMENTS 8u
-#define GUARD      64u /* bytes, poisoned, behind the last that may be looked at */
+#define GUARD      64u /* poisoned bytes behind the last byte that may be read */
 #define BLOCK_MAX  (2 * ALIGNMENTS + FRAMES_MAX * 4 + GUARD)
 
 struct frames {
         uint32_t count;
         uint32_t sizes[FRAMES_MAX];
         size_t taken; /* bytes, all of them */
-        int last;     /* what came after: WIRE_E_PARTIAL or WIRE_E_REFUSED */
-        size_t needs; /* PARTIAL */
+        int last;     /* the result after the last frame: WIRE_E_PARTIAL or WIRE_E_REFUSED */
+        size_t needs; /* if PARTIAL */
         struct wire_problem problem;
 };
 
-/* All but the body is poisoned: as a block of its own, without what malloc() takes. */
+/* Poisons everything but the body, as if the body were a block from malloc(), without malloc()'s
+ * cost. */
 static bool scan_copy(const uint8_t *body, size_t count, size_t shift)
 {
         static _Alignas(ALIGNMENTS) uint8_t block[BLOCK_MAX];
@@ -49,8 +50,9 @@ static void check_body(const uint8_t *body, size_t count)
         size_t shift = ((uintptr_t)body + 1 + count % (ALIGNMENTS - 1)) % ALIGNMENTS;
 
         assert(scan_copy(body, count, shift) == taken);
+        /* The body is one map, and nothing else. */
         if (taken)
-                assert(count && !wire_scan(body, count - 1)); /* one map, and all of it */
+                assert(count && !wire_scan(body, count - 1));
 }
 
 static void check_partial(size_t needs, size_t count)
@@ -70,7 +72,7 @@ static void check_refused(const struct wire_problem *problem, const uint8_t *byt
         assert(problem->message[0] && !problem->field[0]);
 }
 
-/* Takes what is whole of the bytes that have arrived, as a peer does. */
+/* Takes the whole frames of the bytes that have arrived, as a peer does. */
 static void take(struct frames *frames, const uint8_t *bytes, size_t count)
 {
         for (;;) {
@@ -126,7 +128,8 @@ static void grow(struct frames *frames, const uint8_t *stream, size_t count, con
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count)
 {
-        static struct frames whole, grown; /* their sizes need no clearing */
+        /* only the first `count` sizes are used, so they need no clearing */
+        static struct frames whole, grown;
         size_t step_count;
 
         if (!count || count > FRAMES_MAX * 4)

@@ -1,11 +1,11 @@
 /*
- * Templates from hell, over values from hell.
+ * Hostile templates with hostile values.
  *
  *      the template, 0, a JSON document
  *
- * A template is refused with a sentence, or rendered within its budgets: no more output,
- * fuel or memory than it was given; spans that are the text, and differ from their
- * neighbours; and the same again when it is rendered again.
+ * A template is refused with a sentence, or rendered within its budgets: it uses no more output,
+ * fuel or memory than it was given.  Its spans cover the text, and differ from their neighbours.  A
+ * second rendering gives the same.
  */
 #include <assert.h>
 #include <errno.h>

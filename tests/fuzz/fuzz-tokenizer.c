@@ -2,10 +2,10 @@
  * A vocabulary of any entries and merges, and any text: (vocabulary, text).
  *
  *      kind, splitter, blank | switches | entry count | each: kind and length, its bytes
- *      | merge count | each: left, right | the text: all that is left
+ *      | merge count | each: left, right | the text: all the rest
  *
- * Held against it: the text comes back from the pieces; merges do what the definition
- * says, done naively; steps grow as n log n at most.
+ * The checks: the pieces give the text back; merges do the same as the definition, done naively;
+ * steps grow as n log n at most.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -60,7 +60,7 @@ static void read_entries(struct vocabulary *v, struct input *input)
         }
 }
 
-/* Each makes an entry of its own, so that all of them are good. */
+/* Each merge makes an entry of its own, so that all of them are valid. */
 static void read_merges(struct vocabulary *v, struct input *input)
 {
         for (unsigned count = next_byte(input) % 64; count; count--) {
@@ -127,7 +127,7 @@ struct symbol {
         const char *at;
         uint32_t count, id;
         double rank;   /* of the pair that begins here */
-        uint32_t made; /* by it */
+        uint32_t made; /* the token that the merge makes */
 };
 
 static uint32_t entry_of(const struct vocabulary *v, const char *at, uint32_t count)
@@ -139,7 +139,7 @@ static uint32_t entry_of(const struct vocabulary *v, const char *at, uint32_t co
         return VOCABULARY_NONE;
 }
 
-/* How good a pair is: less is better; NAN: it does not merge. */
+/* The rank of a pair: less is better; NAN: it does not merge. */
 static double rank(const struct vocabulary *v, const struct symbol *a, const struct symbol *b,
                    uint32_t *ret_id)
 {
@@ -160,7 +160,7 @@ static void judge(const struct vocabulary *v, struct symbol *s, size_t i, size_t
         s[i].rank = i + 1 < count ? rank(v, &s[i], &s[i + 1], &s[i].made) : __builtin_nan("");
 }
 
-/* One symbol of s less; false: no pair merges. */
+/* Merges one pair of s; false: no pair merges. */
 static bool merge_best(const struct vocabulary *v, struct symbol *s, size_t count)
 {
         size_t best = SIZE_MAX;
@@ -201,7 +201,7 @@ static void check_merges(const struct vocabulary *v, const char *text, size_t si
                         assert(told < id_count && ids[told] == s[i].id);
                         told++;
                 } else {
-                        told += s[i].count; /* its bytes */
+                        told += s[i].count; /* its number of bytes */
                 }
         assert(told == id_count);
 }

@@ -1,10 +1,10 @@
 /*
- * Files of vocabularies from hell.
+ * Hostile vocabulary files.
  *
- *      what it is | the file; of a pair: the vocabulary, 0, the merges
+ *      the kind of file | the file; of a pair: the vocabulary, 0, the merges
  *
- * What is accepted keeps the limits that vocabulary.h names, and either makes a
- * tokenizer that gives a text back, or is refused with a sentence.
+ * An accepted file keeps the limits that vocabulary.h names.  It either makes a tokenizer that
+ * gives a text back, or is refused with a sentence.
  */
 #include <assert.h>
 #include <stdlib.h>

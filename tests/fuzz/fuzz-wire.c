@@ -1,18 +1,18 @@
 /*
- * Bytes from hell into the decoder.  Beyond not crashing, it must hold that
+ * Hostile bytes for the decoder.  Beyond not crashing, it must hold that
  *
- *      what the scan takes is one msgpack map to msgpack-c too, to the last byte,
- *      and what msgpack-c takes is taken, unless a limit of ours is passed;
- *      the decoder takes only what the scan takes;
- *      every value of a request that is taken is in the range of its row, and
+ *      bytes that the scan takes are one msgpack map to msgpack-c too, to the last byte,
+ *      and bytes that msgpack-c takes are taken, unless they pass a limit of ours;
+ *      the decoder takes only bytes that the scan takes;
+ *      every value of an accepted request is in the range of its row, and
  *      its texts lie inside the body;
- *      a conversation that is taken can be made into values;
- *      a request that is taken, written again and read again, is the same one;
+ *      an accepted conversation can be made into values;
+ *      an accepted request, written again and read again, is the same;
  *      a refusal has a code, a message and a field that can be shown, and its
  *      reply is a frame that the scan takes.
  *
- * With -DREPLAY it is a test: every file of the directory $FUZZ_CORPUS, or of
- * the one beside this source, goes through the same function.
+ * With -DREPLAY it is a test: every file of the directory $FUZZ_CORPUS, or of the one beside this
+ * source, goes through the same function.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t count);
 
-/* Does our scan have a reason of its own to refuse this?  msgpack-c's depth is bounded already. */
+/* Has our scan a reason of its own to refuse this?  msgpack-c's depth is bounded already. */
 static bool past_our_limits(const msgpack_object *object, uint32_t depth)
 {
         bool past = false;
@@ -44,8 +44,8 @@ static bool past_our_limits(const msgpack_object *object, uint32_t depth)
         return past;
 }
 
-/* msgpack-c takes memory for as many elements as a head declares, so what we refuse is only shown
- * to it if no head can declare more than 65535. */
+/* msgpack-c allocates memory for as many elements as a head declares.  So it gets bytes that we
+ * refuse only if no head can declare more than 65535. */
 static void compare_with_msgpack(const uint8_t *data, size_t count, bool taken)
 {
         msgpack_unpacked unpacked;
@@ -126,7 +126,8 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         }
 }
 
-/* What was judged can be made: all of it, in the memory that is reckoned with. */
+/* An accepted conversation can be made into values: all of it, in the memory that was computed for
+ * it. */
 static void check_values(const struct wire_talk *talk)
 {
         struct arena *arena;
@@ -159,7 +160,7 @@ static void put_ids(struct wire_writer *writer, const uint32_t *ids, uint32_t co
                 wire_put_uint(writer, ids[i]);
 }
 
-/* Its elements are what they were, and as they were. */
+/* Writes the elements again as they were. */
 static void put_values(struct wire_writer *writer, const struct wire_values *values, bool map)
 {
         if (map)
@@ -193,7 +194,7 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
         case WIRE_F_VERSIONS:
                 return put_ids(writer, (uint32_t[]){ request->version_min, request->version_max },
                                2);
-        case WIRE_F_FEATURES: /* none is kept */
+        case WIRE_F_FEATURES: /* the decoder stores none */
                 return wire_put_array(writer, 0);
         case WIRE_F_TRANSPORT:
                 return wire_put_text(writer, transports[request->transport]);

@@ -1,4 +1,4 @@
-/* Whatever a file says: traits that were accepted keep to their bounds, and speeds are speeds. */
+/* Whatever a file says: accepted traits keep to their bounds, and speeds are speeds. */
 #ifndef TESTS_FUZZ_TRAITS_HOLD_H
 #define TESTS_FUZZ_TRAITS_HOLD_H
 

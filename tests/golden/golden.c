@@ -126,7 +126,7 @@ static bool rounds(const struct stand *stand)
         return some && !strncmp(stand->kernels->name, "cpu", 3);
 }
 
-/* One step; the last row's logits and its greedy token where ret_token is not NULL. */
+/* Runs one step; returns the last row's logits, and its greedy token if ret_token is not NULL. */
 static void run(struct stand *stand, uint32_t position, const uint32_t *tokens, uint32_t count,
                 uint32_t *ret_token, float *ret_logits)
 {
@@ -158,7 +158,7 @@ static void run(struct stand *stand, uint32_t position, const uint32_t *tokens, 
                         .write = 1,
                 };
                 assert_true(index < PAGES);
-                if ((position + i) % PAGE_POSITIONS == 0) /* in an order of memory of its own */
+                if ((position + i) % PAGE_POSITIONS == 0) /* pages are permuted in memory */
                         pages[step.page_count++] =
                                 (struct step_page){ 0, index, (index * PAGE_STRIDE + 3) % PAGES };
         }
@@ -177,7 +177,8 @@ static double size_of(const struct text *text, unsigned which)
         return size;
 }
 
-/* What the model tells of a token and of the likeliest, against log(softmax) of the golden's logits. */
+/* Compares the model's log-probabilities of the picked and of the likeliest token with log(softmax)
+ * of the golden's logits. */
 static double differ_told(struct stand *stand, const struct text *text, unsigned which)
 {
         const double *logits = text->logits[which];
@@ -207,13 +208,14 @@ static double differ(const struct text *text, unsigned which, const float *logit
         for (uint32_t v = 0; v < text->vocab; v++) {
                 double d = fabs((double)logits[v] - text->logits[which][v]);
 
-                if (!(d <= worst)) /* a NaN too */
+                /* This is true for a NaN, too. */
+                if (!(d <= worst))
                         worst = d;
         }
         return worst / size_of(text, which);
 }
 
-/* The prompt, `chunk` rows a step, then the golden's tokens one by one. */
+/* Runs the prompt, `chunk` rows a step, then the golden's tokens one by one. */
 static void check_text(struct stand *stand, const struct text *text, uint32_t chunk,
                        const struct nearness *near, struct sum *sum)
 {
@@ -242,7 +244,8 @@ static void check_text(struct stand *stand, const struct text *text, uint32_t ch
                                 fail_msg("chunks of %u: logits of token %u differ by %g", chunk, i,
                                          d);
                         d = i == text->at[w] ? differ_told(stand, text, w) / size_of(text, w) : 0;
-                        if (!(d <= 2 * near->tolerance)) /* its own and the sum's */
+                        /* the error of the logit and that of the sum */
+                        if (!(d <= 2 * near->tolerance))
                                 fail_msg("chunks of %u: logprobs of token %u differ by %g", chunk,
                                          i, d);
                         sum->worst = fmax(sum->worst, d);

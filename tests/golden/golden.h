@@ -1,8 +1,8 @@
 /*
- * Goldens: texts with the logits that somebody else computed, and a model held against them.
+ * Goldens: texts with the logits that another program computed, and a model compared with them.
  *
- * After the prompt a sequence is fed the golden's tokens and not its own: one near tie that falls
- * the other way would hide all that comes after it.
+ * After the prompt a sequence is fed the golden's tokens and not its own.  Otherwise one near tie
+ * that falls the other way would hide everything after it.
  */
 #ifndef TESTS_GOLDEN_GOLDEN_H
 #define TESTS_GOLDEN_GOLDEN_H
@@ -17,14 +17,14 @@
 #define GREEDY_MAX 64u
 #define VOCAB_MAX  2048u
 
-/* What has to be near, and how near: times the largest logit, and at least times 1. */
+/* How near the logits must be: `tolerance` times the largest logit, and at least times 1. */
 struct nearness {
         enum kv_type kv;
         double tolerance;
-        double clear; /* a greedy token counts where it leads the second best by more */
-        double share; /* of them that are clear, at least */
-        /* What holds instead where the cpu backend rounds the rows that it multiplies weights with
-         * (kernels/cpu/acts.h): of all but F32 and F16. */
+        double clear; /* a greedy token counts if it leads the second best by more than this */
+        double share; /* at least this share of the clear ones must be the same */
+        /* The nearness that holds instead where the cpu backend rounds the rows that it multiplies
+         * weights with (kernels/cpu/acts.h): all weights but F32 and F16. */
         const struct nearness *rounded;
 };
 
@@ -49,14 +49,14 @@ struct stand {
         uint64_t number;
 };
 
-/* All texts of a file, from behind its first lines to its end.  Returns how many. */
+/* Reads all texts of a file, from after its first lines to its end.  Returns how many. */
 unsigned texts_read(FILE *in, struct text ret_texts[TEXTS_MAX]);
 
-/* The test fails if it can not be opened. */
+/* The test fails if the model can not be opened. */
 void stand_open(struct stand *stand, const char *path, const char *backend, enum kv_type kv);
 void stand_close(struct stand *stand);
 
-/* Each text on a model of its own, the prompt whole and in pieces; adds to *sum. */
+/* Runs each text on a model of its own, the prompt whole and in pieces; adds to *sum. */
 void texts_check(const char *path, const char *backend, const struct text *texts,
                  unsigned text_count, const struct nearness *near, struct sum *sum);
 

@@ -1,10 +1,10 @@
 /*
- * Every family of models that is served, against transformers.
+ * Compares every family of models that is served with transformers.
  *
- * tests/golden/families has small models as Hugging Face keeps them and as GGUF, and the logits
- * that transformers computed (contrib/reference/families.py).  tests/golden/fp8 has the same for weights
- * of eight bits in every form that is served (contrib/reference/fp8.py), of Hugging Face's alone.
- * SOURCES is the project's root.
+ * tests/golden/families has small models in Hugging Face's format and as GGUF, and the logits that
+ * transformers computed (contrib/reference/families.py).  tests/golden/fp8 has the same for weights
+ * of eight bits in every form that is served (contrib/reference/fp8.py), in Hugging Face's format
+ * alone. SOURCES is the project's root.
  */
 #include <glob.h>
 #include <math.h>
@@ -23,9 +23,9 @@
 #define FP8      7u
 
 /*
- * What transformers computes in float32 limits the first; f16 keeps 11 bits of K and V, bf16 8, and
- * int8 as many of a head's largest number, fp8 4.  Where rows are rounded, that comes to it: about three times
- * what was seen.
+ * The float32 computation of transformers limits the first tolerance.  f16 keeps 11 bits of K and
+ * V, bf16 8, int8 has 8 for a head's largest number, fp8 4.  Where rows are rounded, the rounding
+ * decides: the tolerances are about three times the errors that we measured.
  */
 static const struct nearness full_rounded = { KV_F32, 5e-2, 5e-2, 0.9, NULL },
                              half_rounded = { KV_F16, 5e-2, 5e-2, 0.9, NULL },
@@ -38,11 +38,12 @@ static const struct nearness full = { KV_F32, 5e-6, 1e-3, 0.9, &full_rounded },
                              integer = { KV_INT8, 6e-2, 5e-2, 0.9, &integer_rounded },
                              fp8 = { KV_FP8, 40e-2, 1, 0.25, &fp8_rounded };
 
-/* Nothing is rounded for weights of eight bits; the embedding, in BF16, is not multiplied with. */
+/* Nothing is rounded for weights of eight bits; the embedding, in BF16, is not used in a
+ * product. */
 static const struct nearness eight_bits = { KV_F32, 5e-6, 1e-3, 0.9, &eight_bits };
 
 struct family {
-        char folder[512], gguf[512]; /* paths; no gguf: empty */
+        char folder[512], gguf[512]; /* paths; gguf is empty if there is none */
         unsigned text_count;
         struct text texts[TEXTS_MAX];
 };

@@ -1,9 +1,9 @@
 /*
- * The model code against a forward pass that was written apart from it (contrib/reference): small
- * generated models, logits and greedy tokens in tests/golden/NAME.txt.
+ * Compares the model code with a forward pass that was written independently (contrib/reference):
+ * small generated models, logits and greedy tokens in tests/golden/NAME.txt.
  *
- * The generator makes each model anew from the arguments in the golden, so the first thing to hold
- * is that it still makes the same bytes.
+ * The generator makes each model anew from the arguments in the golden, so the first check is that
+ * it still makes the same bytes.
  *
  * BABBLE_MAKER is the generator, SOURCES the project's root.
  */
@@ -25,7 +25,7 @@
 
 #define GOLDENS_MIN 6u
 
-/* About three times what was seen. */
+/* About three times the errors that we measured. */
 static const struct nearness full_rounded = { KV_F32, 5e-3, 5e-2, 0.9, NULL },
                              half_rounded = { KV_F16, 5e-3, 5e-2, 0.9, NULL };
 static const struct nearness full = { KV_F32, 5e-6, 1e-3, 0.9, &full_rounded },
@@ -68,7 +68,7 @@ static uint64_t file_fnv(const char *file)
         return hash;
 }
 
-/* The golden's model file at `path`, or the test fails. */
+/* Makes the golden's model file at `path`, or the test fails. */
 static void model_make(const struct golden *golden)
 {
         char command[1024];

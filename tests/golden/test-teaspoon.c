@@ -1,7 +1,8 @@
 /*
- * The model that is shipped, against transformers, which read the same file by itself.
+ * Compares the shipped model with transformers, which read the same file by itself.
  *
- * contrib/reference/shipped.py made the logits and the greedy answers.  SOURCES is the project's root.
+ * contrib/reference/shipped.py made the logits and the greedy answers.  SOURCES is the project's
+ * root.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,8 +15,8 @@
 
 #define TEXTS 20u
 
-/* The logits are no larger than 40; with f32 they are to be within 1e-3 of theirs. */
-/* About three times what was seen. */
+/* The logits are no larger than 40; with f32 they must be within 1e-3 of transformers'. */
+/* About three times the errors that we measured. */
 static const struct nearness full_rounded = { KV_F32, 3e-2, 2e-1, 0.9, NULL },
                              half_rounded = { KV_F16, 3e-2, 2e-1, 0.9, NULL };
 static const struct nearness full = { KV_F32, 2.5e-5, 1e-3, 0.9, &full_rounded },

@@ -1,8 +1,8 @@
 /*
- * Small templates, and what Jinja2 makes of each (contrib/reference/templates.py).
+ * Small templates, and the output of Jinja2 for each (contrib/reference/templates.py).
  *
- * A case is [template, what comes of it or null, values: if they are not everybody's].
- * TEMPLATES names another file of them: contrib/dev/jinja has such.
+ * A case is [template, its output or null, values: if they are not the common ones]. TEMPLATES
+ * names another file of cases: contrib/dev/jinja makes such files.
  */
 #include "tests/unit/template-rig.h"
 

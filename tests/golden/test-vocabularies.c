@@ -1,8 +1,8 @@
 /*
- * Texts and ids that the makers' own programs gave (contrib/reference/tokens.py).
+ * Texts and ids that the makers' own programs computed (contrib/reference/tokens.py).
  *
- * A golden names its vocabulary: one beside it, or one in the folder SAMOVAR_DATA;
- * without that folder these goldens are left out.  GOLDENS is another folder of them.
+ * A golden names its vocabulary: one beside it, or one in the folder SAMOVAR_DATA; without that
+ * folder these goldens are left out.  GOLDENS names another folder of them.
  */
 #include <glob.h>
 
@@ -15,7 +15,9 @@
 
 struct golden {
         char path[1024], file[1024], splitter[64];
-        bool controls, parted; /* control tokens are found everywhere; in every other part */
+        /* controls: control tokens are found in all of the text; parted: only in every other
+         * part */
+        bool controls, parted;
         struct tokenizer *tokenizer;
         unsigned texts;
 };
@@ -48,7 +50,7 @@ static size_t read_hex(const char *hex, size_t count, char *to)
         return bytes;
 }
 
-/* The template's part, then what it was given, then the template's ... with a / between. */
+/* The parts alternate between the template's and given ones, with a / between them. */
 static size_t read_parts(const char *hex, size_t count, char *to, struct encoding *how)
 {
         static struct text_part parts[PARTS_MAX];
@@ -92,7 +94,7 @@ static void check_text(struct golden *g, char *line)
         free(ids);
 }
 
-/* False: it is of files that are not here. */
+/* False: the golden needs files that are not here. */
 static bool read_head(struct golden *g, const char *line)
 {
         const char *data = getenv("SAMOVAR_DATA");

@@ -1,8 +1,8 @@
 /*
  * The board: the product's own board_begin(), board_put(), board_end() and board_look().
  *
- * One table is there, of one row; the writer makes another, of two, while the reader looks.
- * Forbidden: a look that has something of each.
+ * The board has a table of one row; the writer makes another, of two rows, while the reader looks.
+ * Forbidden: a look that mixes both tables.
  *
  * WEAK makes all stores relaxed: cells may be seen before the odd count, or after the even one.
  */
@@ -14,7 +14,8 @@
 #define memory_order_release memory_order_relaxed
 #endif
 #ifdef LITMUS_CHECK
-#define aligned_alloc(alignment, bytes) NULL /* the board is here, and nobody asks */
+/* the board is static here, and nothing allocates one */
+#define aligned_alloc(alignment, bytes) NULL
 #define calloc(count, bytes)            NULL
 #endif
 #include "daemon/board.c"
@@ -22,10 +23,10 @@
 
 #ifdef LITMUS_CHECK
 #undef TRIES
-#define TRIES 1 /* one is as good as another, and each is as many executions again */
+#define TRIES 1 /* one try is enough, and each more would multiply the executions */
 #endif
 
-/* What board.c asks of its surroundings, and these programs never do. */
+/* Functions that board.c needs; these programs never call them. */
 int error_mark(int r, int born, const char *file, int line, const char *function)
 {
         (void)born, (void)file, (void)line, (void)function;
@@ -48,7 +49,7 @@ static const char *const litmus_outcome[LITMUS_OUTCOMES] = {
         "the new one",
 };
 
-/* Both threads are at rest: the reader may look, so that what it saw last is of now. */
+/* Both threads are at rest: the reader may look, so that its last look is up to date. */
 static void litmus_begin(void)
 {
         board_begin(&board);

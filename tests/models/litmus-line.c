@@ -1,10 +1,10 @@
 /*
- * The line of daemon/line.h: loop and waker want to write at the same time.
+ * The line (send lock) of daemon/line.h: loop and waker want to write at the same time.
  *
- * Each takes the line, writes, and lets go until he finds no word; or finds it taken and
- * has left word.  Forbidden: a word that nobody has found, a line that stays taken or
- * keeps a word, two who write at once.  What is written is plain memory, so a model checker
- * sees a data race as well, where taking is not ordered behind letting go.
+ * Each takes the line, writes, and lets go until it finds no word; or it finds the line taken and
+ * leaves a word.  Forbidden: a word that neither side has found, a line that stays taken or keeps a
+ * word, two writers at once.  The writes go to plain memory, so a model checker also sees a data
+ * race if taking is not ordered behind letting go.
  *
  * WEAK makes taking and letting go relaxed, BLIND lets go without looking for a word.
  */
@@ -21,8 +21,8 @@
 static struct line line;
 static volatile unsigned written; /* on the socket */
 static unsigned loop_wrote, waker_wrote;
-static bool ring_left, rang;   /* the waker's word, and that it was found */
-static bool call_left, called; /* the loop's */
+static bool ring_left, rang;   /* the waker left its word; the loop found it */
+static bool call_left, called; /* the same for the loop's word */
 
 static const char *const litmus_outcome[LITMUS_OUTCOMES] = {
         "a word was lost, or both wrote at once (forbidden)",

@@ -1,10 +1,10 @@
 /*
  * The mailbox's bell: mailbox_post() and the taker's grab() and raise_bell(), the product's.
  *
- * The taker found nothing, raises its bell and looks once more, while a mail is posted.
- * Forbidden: it may go to sleep and the sender did not ring.  Whether it would sleep is
- * asked of raise_bell(), whether the sender rang is seen in the futex call, so a lost
- * wake-up is seen at once and nobody has to wait for it.
+ * The taker found nothing, raises its bell and looks once more, while a mail is posted.  Forbidden:
+ * it may go to sleep and the sender did not ring.  raise_bell() tells whether the taker would
+ * sleep, and the futex call shows whether the sender rang.  So a lost wake-up is seen at once, and
+ * no thread has to wait for it.
  *
  * WEAK makes every sequentially consistent access release, acquire or both.
  */
@@ -24,7 +24,7 @@
 
 static bool rang, sleeps;
 
-/* What mailbox.c asks of its surroundings. */
+/* Functions that mailbox.c needs. */
 int sys_futex_wake(const uint32_t *word)
 {
         (void)word;

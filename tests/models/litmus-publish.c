@@ -1,13 +1,13 @@
 /*
  * Publish and retire: the product's ring_put(), ring_publish(), ring_next(), ring_release().
  *
- * The ring is full: four records, each a quarter of it.  The reader takes the first and
- * gives it back, while the writer tries to put a fifth into its place.  Forbidden: a
- * record that is not what was put.
+ * The ring is full: four records, each a quarter of it.  The reader takes the first and gives it
+ * back, while the writer tries to put a fifth into its place.  Forbidden: a record that differs
+ * from the one that was put.
  *
- * A model checker follows words, not blocks of bytes, so for it (LITMUS_CHECK) the ring is
- * two words, with the same accesses of tail and head, in the same order and of the same
- * memory orders.  It sees a data race where a record is not ordered by tail or by head.
+ * A model checker follows words, not blocks of bytes, so for it (LITMUS_CHECK) the ring is two
+ * words, with the same accesses of tail and head, in the same order and of the same memory orders.
+ * It sees a data race if a record is not ordered by tail or by head.
  *
  * WEAK_TAIL makes the store of tail relaxed, WEAK_HEAD that of head.
  */
@@ -149,7 +149,7 @@ static void write_one(void)
         put_it = put_number(RECORDS);
 }
 
-/* The first alone, so that its place is free; then all the others. */
+/* Reads the first alone, so that its place is free; then all the others. */
 static void read_all(void)
 {
         take_one();

@@ -1,29 +1,28 @@
 /*
- * Sleep and wake: a reader goes to sleep while the engine publishes and the waker looks.
- * Both halves are the product's own: ring_publish(), channel_show() and channel_is_due(),
- * and the reader's doorbell_may_sleep().
+ * Sleep and wake: a reader goes to sleep while the engine publishes and the waker looks.  Both
+ * halves are the product's own: ring_publish(), channel_show() and channel_is_due(), and the
+ * reader's doorbell_may_sleep().
  *
  *      engine   store tail; show end, brim, tail; raise `waking`; if it was down, mail
  *      waker    lower `waking`; load tail, end, brim; fence; load wake_position; ring?
  *      reader   store wake_position; fence; load tail; sleep if it is its head
  *
- * Forbidden: the reader sleeps, there is news, and nobody rang.  News is a record or,
- * with FAR, for a reader that wishes for more than ever comes, the END.
+ * Forbidden: the reader sleeps, there is news, and no bell rang.  News is a record or, with FAR,
+ * for a reader that wishes for more than ever comes, the END.
  *
- * The waker's fence stands for the engine, which has none: the engine's store of tail
- * happens before the waker's load of what was shown, and that stands before the fence.  A
- * tail that was loaded behind the fence is not covered: the waker has seen it, the reader
- * need not.  x86 forgives this, and the waker's fence altogether, since what one thread of
- * it has seen, all have; C11 does not, nor would every machine.
+ * The waker's fence also serves the engine, which has none: the engine's store of tail happens
+ * before the waker's load of the values that the engine shows, and that load comes before the
+ * fence.  A tail that was loaded behind the fence is not covered: the waker has seen it, but the
+ * reader may not have seen it.  x86 permits that, and also the absence of the waker's fence, since
+ * on x86 a store that one thread has seen is seen by all; C11 does not guarantee this, nor does
+ * every machine.
  *
- * Under a model checker these are three threads, and the engine publishes twice, END last.
- * As a stress program the engine does the waker's part itself, once: two processors are
- * enough.
+ * Under a model checker these are three threads, and the engine publishes twice, END last.  As a
+ * stress program the engine does the waker's part itself, once: two processors are enough.
  *
- * WEAK_FENCE           both fences are acquire and release
- * WEAK_SHOW            what is shown is stored and loaded relaxed
- * FENCE_FIRST          the waker's fence stands before its loads
- * FLAG_LOWERED_LAST    the waker looks, then lowers
+ * WEAK_FENCE           both fences are acquire and release WEAK_SHOW            the values that the
+ * engine shows are stored and loaded relaxed FENCE_FIRST          the waker's fence stands before
+ * its loads FLAG_LOWERED_LAST    the waker looks, then lowers
  */
 #include "tests/models/litmus.h"
 
@@ -56,7 +55,7 @@ static bool look_again(struct doorbell *bell, const struct doorbell_news *news)
 #define doorbell_is_due look_again
 #endif
 #ifdef LITMUS_CHECK
-#define calloc(count, bytes) NULL /* GenMC has none, and nobody asks */
+#define calloc(count, bytes) NULL /* GenMC has none, and nothing calls it */
 #endif
 #include "daemon/channel.c"
 #undef memory_order_release
@@ -68,7 +67,7 @@ static bool look_again(struct doorbell *bell, const struct doorbell_news *news)
 #define WISH 0u
 #endif
 
-/* What channel.c asks of its surroundings, and these programs never do. */
+/* Functions that channel.c needs; these programs never call them. */
 int segment_new(const char *name, size_t bytes, enum segment_writer writer,
                 struct segment *ret_segment)
 {
@@ -117,7 +116,7 @@ static struct channel channel = {
         .doorbell = { .control = &control },
 };
 static struct ring_reader reader = { .page = &page, .control = &control };
-static _Atomic uint32_t mails; /* the mailbox: posted */
+static _Atomic uint32_t mails; /* the mailbox: mails posted */
 static uint32_t taken;         /* ... and taken by the waker, as is the next */
 static bool rang, sleeps;
 
@@ -137,7 +136,7 @@ static void litmus_begin(void)
         atomic_store_explicit(&channel.shown_tail, 0, memory_order_relaxed);
         atomic_store_explicit(&channel.shown_end, 0, memory_order_relaxed);
         atomic_store_explicit(&channel.shown_brim, 0, memory_order_relaxed);
-#ifndef LITMUS_CHECK /* it begins with zeros, and cannot follow a memset() */
+#ifndef LITMUS_CHECK /* GenMC begins with zeros, and cannot follow a memset() */
         channel.writer.tail = channel.writer.published = 0;
 #endif
         channel.doorbell.seen = 0;
@@ -180,7 +179,7 @@ static void take_mail(void)
         }
 }
 
-/* It goes to sleep with nothing read, or once more behind the first record. */
+/* The reader goes to sleep before it has read anything, or once more after the first record. */
 static void go_to_sleep(void)
 {
         reader.head = __atomic_load_n(&page.tail, __ATOMIC_ACQUIRE);
@@ -218,7 +217,7 @@ static void (*const litmus_thread[3])(void) = { engine_and_waker, go_to_sleep };
 
 #endif
 
-/* The waker takes what is left; then all is at rest. */
+/* The waker takes the mail that is left; then all threads are at rest. */
 static int litmus_end(void)
 {
         for (int i = 0; i < PUBLISHES; i++)

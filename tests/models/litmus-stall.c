@@ -1,8 +1,9 @@
 /*
  * The stall: both halves are the product's own, ring_stall() and ring_release().
  *
- * The writer has found no room and declares a stall while the reader gives a record
- * back.  Forbidden: the writer waits and the reader says nothing, for then nobody will.
+ * The writer has found no room and declares a stall while the reader gives a record back.
+ * Forbidden: the writer waits and the reader does not notify it, because then it would wait for
+ * ever.
  *
  * WEAK makes the four sequentially consistent accesses relaxed.
  */

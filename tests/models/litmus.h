@@ -1,19 +1,19 @@
 /*
- * What the litmus programs share.
+ * Code that the litmus programs share.
  *
- * A litmus is a few steps of two or three threads, which may interleave in every way that
- * C11 allows, and a question about the end that no run may answer with yes.
+ * A litmus is a few steps of two or three threads, which may interleave in every way that C11
+ * allows, and a question about the end that no run may answer with yes.
  *
- *      litmus_begin()        makes the start
+ *      litmus_begin()        sets up the start
  *      litmus_thread[i]()    the steps of thread i
  *      litmus_end()          the outcome, as a small number; LITMUS_FORBIDDEN is the bad one
  *
- * Under a model checker (-DLITMUS_CHECK: GenMC) all executions of one round are looked at.
- * Everywhere else this is a stress program: many rounds on real processors, begun together
- * but for some jitter, and a count of each outcome.  The others tell whether the race
- * was met: if one of them is 0, the run says little.
+ * Under a model checker (-DLITMUS_CHECK: GenMC) all executions of one round are explored.
+ * Everywhere else this is a stress program: many rounds on real processors, which the threads begin
+ * together but for some jitter, and a count of each outcome.  The other outcomes tell whether the
+ * race took place: if one of them is 0, the run says little.
  *
- *      PROGRAM [ROUNDS]      1 if the forbidden outcome was seen
+ *      PROGRAM [ROUNDS]      exits with 1 if the forbidden outcome was seen
  */
 #ifndef TESTS_MODELS_LITMUS_H
 #define TESTS_MODELS_LITMUS_H
@@ -71,12 +71,14 @@ int main(void)
 #define LITMUS_ROUNDS 500000u
 #endif
 
-/* Rounds are numbered from 1: `go` says which one is on, and `start_ns` when all begin. */
+/* Rounds are numbered from 1: `go` is the current round, and `start_ns` is when all threads
+ * begin. */
 static struct {
         uint32_t rounds, threads;
         uint64_t start_ns;
         _Alignas(128) _Atomic uint32_t go;
-        _Alignas(128) _Atomic uint32_t done; /* how many of the others have ended their part */
+        /* how many of the other threads have ended their part */
+        _Alignas(128) _Atomic uint32_t done;
         _Alignas(128) uint32_t counts[LITMUS_OUTCOMES];
 } litmus;
 
@@ -88,7 +90,7 @@ static uint64_t litmus_now(void)
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Together, but for a pause whose length is random, and its order of magnitude as well. */
+/* The threads start together, but for a pause whose length and order of magnitude are random. */
 static void litmus_start(uint64_t *random)
 {
         uint32_t spins;
@@ -101,14 +103,14 @@ static void litmus_start(uint64_t *random)
                 __asm__ volatile("");
 }
 
-/* With fewer processors than threads nobody may spin for long. */
+/* With fewer processors than threads no thread may spin for long. */
 static void litmus_pause(uint32_t *spins)
 {
         if (++*spins % 4096 == 0)
                 sched_yield();
 }
 
-/* Two threads that share a processor never meet.  Where there is one only, so be it. */
+/* Two threads that share a processor never race.  If there is only one processor, they share it. */
 static void litmus_settle(int thread)
 {
         cpu_set_t all, one;
@@ -142,7 +144,7 @@ static void *litmus_one(void *arg)
         return NULL;
 }
 
-/* The main thread is thread 0, too: two processors are enough for two. */
+/* The main thread is also thread 0: two processors are enough for two threads. */
 static void litmus_rounds(void)
 {
         uint64_t random = 5;

@@ -1,5 +1,6 @@
 /*
- * mmap() has the name that files of any size give it; the linker puts these before it.
+ * mmap() has the name that it has with 64-bit file offsets; the linker puts these functions before
+ * it.
  */
 #include "tests/road/one-mapping.h"
 

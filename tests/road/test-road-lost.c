@@ -1,6 +1,7 @@
 /*
- * The road when its model is lost under way, in one process, so that a race detector sees all of it: whatever the
- * transport, and whether the step fails when it begins or when its result is asked for.
+ * The road (pipeline) when its model is lost while it runs, in one process, so that a race detector
+ * sees all of it: for every transport, and for a step that fails when it begins or when its result
+ * is asked for.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -31,7 +32,7 @@ static struct smv_client *meet(const struct walk *walk, const struct way *way)
         return client;
 }
 
-/* Who comes late is refused, and told why, or the connection is over. */
+/* A request that comes late is refused with the reason, or the connection is over. */
 static uint32_t begin_streams(struct smv_client *client)
 {
         const struct smv_generate ask = { SMV_SIZE(smv_generate), .prompt = "a",

@@ -1,6 +1,6 @@
 /*
- * The same road with all of its travellers in one process, and each ring mapped once
- * (one-mapping.c): a race detector sees both ends of it.
+ * The same road with all clients in one process, and each ring mapped once (one-mapping.c): a race
+ * detector sees both ends of it.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,11 +1,11 @@
 /*
- * The whole road but for the numbers: a daemon in one process, clients in others, and
- * millions of tokens between them, each of them checked (bench/walker.h), over every
+ * The whole road (pipeline) except the model's computation: a daemon in one process, clients in
+ * others, and millions of tokens between them.  Each token is checked (bench/walker.h), over every
  * transport and doorbell.
  *
- * Rings are small and clients nap, so streams stall and go on; the daemon makes pauses,
- * so readers sleep; stop strings hold text back, so records differ in size.
- * SMV_ROAD_TOKENS says how many tokens, for each of the ways.
+ * Rings are small and clients nap, so streams stall and continue; the daemon makes pauses, so
+ * readers sleep; stop strings hold text back, so records differ in size. SMV_ROAD_TOKENS says how
+ * many tokens, for each of the ways.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -37,7 +37,7 @@ static void start_walkers(struct walk *walk, const struct way *way, int *pids)
         }
 }
 
-/* The first that fails has the daemon print where everybody stands. */
+/* After the first failure the daemon prints the state of every client. */
 static void wait_for_walkers(int daemon, const int *pids)
 {
         bool shown = false;

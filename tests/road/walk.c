@@ -9,7 +9,8 @@
 
 #include <cmocka.h>
 
-/* 1, 4, 7 and 10, and their share of tokens, so that all are under way until the end. */
+/* A client's streams are 1, 4, 7 and 10, with the same share of tokens, so that all clients are
+ * under way until the end. */
 #define STREAMS(number) (1 + 3 * (number))
 #define STREAMS_ALL     22u
 
@@ -46,7 +47,8 @@ static uint64_t tokens_read(void *arg)
         return sum;
 }
 
-/* A reader that wants many at once does not come for few: it is not waited for. */
+/* A reader that wishes for many records does not come for few, so the daemon does not wait for
+ * it. */
 struct road_conf walk_road_conf(struct walk *walk, const struct way *way)
 {
         return (struct road_conf){
@@ -128,8 +130,8 @@ void walk_check(const struct walk *walk, const struct way *way, uint64_t ns)
         assert_int_equal(counter_get(&walk->road.stats.tokens_out), tokens_read((void *)walk));
         assert_int_equal(counter_get(&walk->road.model.lost), 0);
         /*
-         * Where a daemon that died would wake nobody the library looks for itself once a
-         * second.  So a futex that was not woken shows as a meeting of a second; a busy
+         * A daemon that died would wake no reader, so the library looks for itself once a second.
+         * Therefore a futex that was not woken shows as a meeting of a second.  A busy
          * machine has one of those now and then.
          */
         if (way->doorbell == SMV_DOORBELL_FUTEX)

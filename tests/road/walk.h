@@ -1,6 +1,6 @@
 /*
- * One walk of several clients down the road: what is shared between the daemon, its
- * clients and the test, and what must have come of it.
+ * One walk (run) of several clients down the road (the pipeline): the memory that the daemon, its
+ * clients and the test share, and the result that must come of it.
  */
 #ifndef TESTS_ROAD_WALK_H
 #define TESTS_ROAD_WALK_H
@@ -32,10 +32,10 @@ struct road_conf walk_road_conf(struct walk *walk, const struct way *way);
 struct walker_conf walk_walker_conf(const struct walk *walk, const struct way *way, uint32_t number,
                                     uint64_t tokens);
 
-/* SMV_ROAD_TOKENS, or so many. */
+/* SMV_ROAD_TOKENS, or `initial` if it is unset. */
 uint64_t walk_tokens(uint64_t initial);
 
-/* Prints one line of counts; fails the test unless everything that was shown was read. */
+/* Prints one line of counts; fails the test unless the clients read everything that was shown. */
 void walk_check(const struct walk *walk, const struct way *way, uint64_t ns);
 
 #endif
