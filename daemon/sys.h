@@ -72,8 +72,8 @@ int sys_peer_groups(int fd, uint32_t *ret_gids, uint32_t max);
 int sys_set_nonblocking(int fd);
 int sys_flock(int fd); /* exclusive, does not wait: -EWOULDBLOCK */
 int sys_unlink(const char *path);
-int sys_identity(const char *path,
-                 uint64_t ret_identity[2]);    /* of the file itself; a link is not followed */
+/* Of the file itself; a link is not followed. */
+int sys_identity(const char *path, uint64_t ret_identity[2]);
 int sys_program(char *ret_path, size_t bytes); /* path of the running program */
 int sys_mkdir(const char *path, unsigned mode);
 /* Owner, type and mode of a file.  For this and the calls below, fd may be an O_PATH descriptor. */

@@ -372,11 +372,11 @@ struct kernels {
                       struct kernels_memory *ret_memory);
 
         /*
-         * What the backend found on this machine, for the log: "NVIDIA H200, cuBLASLt 13.1.0
-         * (FILE)"; or NULL.
+         * The device and the libraries that the backend uses, for the log: "NVIDIA H200,
+         * cuBLASLt 13.1.0 (FILE)"; or NULL.
          */
         const char *about;
-        /* What the backend did not find, what that costs and what to do, in a sentence; or NULL. */
+        /* A sentence about a missing library, its cost, and the remedy; or NULL. */
         const char *missing;
 };
 

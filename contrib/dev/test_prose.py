@@ -25,6 +25,8 @@ CASES = [
     ("a string that is a sentence", prose.of_c, 'say("Nobody may write to this socket");', ["riddle"]),
     ("a string that is none", prose.of_c, 'f("Who");', []),
     ("a torn declaration", prose.of_c, "        int most =\n                0; /* " + "z" * 60 + " */", ["torn"]),
+    ("a body of one statement", prose.of_c,
+     "        if (x)\n                return; /* " + "z" * 20 + " */", []),
     ("a statement that is too long for a line", prose.of_c,
      "        call(" + "a" * 70 + ",\n             " + "b" * 40 + "); /* why */", []),
     ("a wide line of a page", prose.of_page, LONG, ["width"]),

@@ -6,8 +6,8 @@
  * The blocks that have names form trees, below one root for each domain.  A domain says
  * which users may share a block.
  *
- *      domain 1000  -> [You are a he] -> [lpful urn. W] -> [hat is tea?..]
- *                                     -> [lpful pot, a]           <- a tail: 13 of 16
+ *      domain 1000  -> [You are a ki] -> [ndly urn. Wh] -> [at is tea? ..]
+ *                                     -> [ndly pot, an]           <- a tail: 13 of 16
  *      everyone's   -> [You are a ta] -> [ble of units,]
  *                                     -> [ble of kings,]          <- this one is 1000's own
  *

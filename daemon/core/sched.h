@@ -98,7 +98,7 @@ enum sched_event_kind {
         SCHED_GO,
 };
 
-/* What the engine decided about a token; the core itself handles "max_tokens reached". */
+/* The engine's decision about a token; the core itself handles "max_tokens reached". */
 enum sched_verdict {
         SCHED_GO_ON,
         SCHED_EOS, /* ends the request; the token counts, its text is not shown */

@@ -120,8 +120,8 @@ static int cpu_step_begin(struct kernels *k, struct kv *kv, const struct step *s
         steps_begin(&cpu->steps, step);
         kv_copy(kv, step->copies, step->copy_count);
         gist_forget(&cpu->gist);
-        cpu->turned.frequency =
-                NULL; /* positions change, and put() may have changed the frequencies */
+        /* Positions change, and put() may have changed the frequencies. */
+        cpu->turned.frequency = NULL;
         return 0;
 }
 

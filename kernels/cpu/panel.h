@@ -73,7 +73,7 @@ enum slab_low { LOW_NUMBERS, LOW_BYTES, LOW_NIBBLES, LOW_PAIRS };
 enum slab_high { HIGH_NONE, HIGH_FIFTHS, HIGH_PAIRS }; /* bits above the low ones */
 enum slab_runs { RUNS_NONE, RUNS_SIX_BITS, RUNS_SIGNED, RUNS_HALVES };
 
-/* What a product must know about a type; constants where a loop is compiled for one type. */
+/* The properties of a type that a product needs; constants in a loop compiled for one type. */
 struct slab {
         uint16_t columns, bytes;
         uint8_t low, high;

@@ -420,7 +420,7 @@ template <int D, kv_type T> KERNEL(sizes<D, T>::THREADS) attend_items(items_job 
 
 /* ---- the host ---- */
 
-/* What the host needs to know about one of the kernels. */
+/* The host's view of one of the kernels. */
 struct kind {
         void (*kernel)(items_job);
         uint32_t head_dim;
