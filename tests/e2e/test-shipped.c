@@ -79,7 +79,7 @@ static void the_help_says_so(void **state)
         struct ran ran = RUN(*state, NULL, given("SAMOVARD"), "--help");
 
         assert_int_equal(ran.status, 0);
-        assert_non_null(strstr(ran.out, "else teaspoon, which comes with samovar\n"));
+        assert_non_null(strstr(ran.out, "default: teaspoon, which comes with samovar\n"));
         ran_free(&ran);
 }
 
